@@ -1,0 +1,40 @@
+"""holdfast: how a trained model holds when the world shifts, why, and how to make it hold without labels.
+
+Shift the input, keep the outputs, measure the outputs: one table.
+Names are imported when first used, so that `import holdfast` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Batch": "batch",
+    "Stream": "batch",
+    "Outputs": "outputs",
+    "Study": "study",
+    "HoldfastError": "errors",
+    "NotApplicable": "errors",
+    "evaluate": "evaluate",
+    "open_data": "data",
+}
+__all__ = [*_HOME, "__version__"]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from holdfast.batch import Batch, Stream
+    from holdfast.data import open_data
+    from holdfast.errors import HoldfastError, NotApplicable
+    from holdfast.evaluate import evaluate
+    from holdfast.outputs import Outputs
+    from holdfast.study import Study
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    return getattr(import_module(f"holdfast.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,39 @@
+"""What goes wrong in a way the user can mend, each with one sentence that says how.
+
+Anything raised from here ends a command with exit code 2 and its message, never a traceback.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HoldfastError(ValueError):
+    """Bad input or wrong usage: the message names the argument or file, what was found, what was expected."""
+
+
+class NotApplicable(HoldfastError):
+    """A combination that makes no sense (BatchNorm statistics of a model without BatchNorm), left out of a study."""
+
+
+class WriteError(HoldfastError):
+    """A file could not be written: a full disk, a missing permission."""
+
+
+def unknown(kind: str, name: str, valid: Iterable[str]) -> HoldfastError:
+    """The error for a name that does not exist, with the nearest one that does.
+
+    >>> print(unknown("adapter", "batchnrom", ["none", "batchnorm"]))
+    unknown adapter 'batchnrom'; did you mean 'batchnorm'? valid: batchnorm, none
+    """
+    names = sorted(valid)
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return HoldfastError(f"unknown {kind} {name!r};{hint} valid: {', '.join(names) or 'none'}")
+
+
+def check_keys(kind: str, found: Iterable[str], valid: Iterable[str]) -> None:
+    """Raise for the first key that is not among the valid ones."""
+    valid = list(valid)
+    for key in found:
+        if key not in valid:
+            raise unknown(kind, key, valid)

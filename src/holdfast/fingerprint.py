@@ -1,0 +1,100 @@
+"""Fingerprints: a change of weights, data, settings or schema is a new cell, so nothing stale is ever read.
+
+A fingerprint is a BLAKE2 hash over a canonical walk of the object: numbers, texts, containers, arrays, tensors,
+dataclasses, partials, classes and functions by name, and whatever has a `fingerprint()` of its own.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from holdfast.errors import HoldfastError
+
+SCHEMA = 1
+"""Raised when the meaning of a saved cell changes; older cells are then run again."""
+
+
+class _Hash(Protocol):
+    def update(self, data: Any, /) -> None: ...
+
+
+def fingerprint(*objects: object) -> str:
+    """32 hexadecimal digits that change when any of the objects does.
+
+    >>> fingerprint({"a": 1, "b": 2.0}) == fingerprint({"b": 2.0, "a": 1})
+    True
+    >>> fingerprint(1) == fingerprint(1.0)
+    False
+    """
+    hasher = hashlib.blake2b(digest_size=16)
+    for thing in objects:
+        _feed(hasher, thing)
+    return hasher.hexdigest()
+
+
+def of_file(path: Path) -> str:
+    """Of a file's content, whatever its name and date."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _feed(hasher: _Hash, thing: object) -> None:
+    if hasattr(thing, "fingerprint") and not isinstance(thing, type):
+        _put(hasher, "own", thing.fingerprint())
+    elif thing is None or isinstance(thing, bool | int | float | str | bytes | np.generic):
+        _put(hasher, type(thing).__name__, repr(thing))
+    elif isinstance(thing, Path):
+        _put(hasher, "path", str(thing))
+    elif isinstance(thing, np.ndarray):
+        _put(hasher, "array", f"{thing.dtype.str}{thing.shape}")
+        hasher.update(np.ascontiguousarray(thing).data if thing.dtype != object else repr(thing.tolist()).encode())
+    elif isinstance(thing, Mapping):
+        _put(hasher, "mapping", str(len(thing)))
+        for key in sorted(thing, key=repr):
+            _feed(hasher, key)
+            _feed(hasher, thing[key])
+    elif isinstance(thing, list | tuple):
+        _put(hasher, "sequence", str(len(thing)))
+        for item in thing:
+            _feed(hasher, item)
+    elif isinstance(thing, set | frozenset):
+        _feed(hasher, sorted(thing, key=repr))
+    elif isinstance(thing, partial):
+        _feed(hasher, [thing.func, thing.args, thing.keywords])
+    elif isinstance(thing, type) or hasattr(thing, "__qualname__"):
+        _put(hasher, "name", f"{thing.__module__}:{thing.__qualname__}")  # type: ignore[union-attr]
+    elif is_dataclass(thing):
+        _feed(hasher, [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing)}])
+    elif hasattr(thing, "untyped_storage"):  # a tensor; torch is not imported for the sake of arrays
+        _feed_tensor(hasher, thing)
+    else:
+        raise HoldfastError(
+            f"cannot tell one {type(thing).__name__} from another; give it a fingerprint() method, "
+            "or make it a dataclass of plain values"
+        )
+
+
+def _feed_tensor(hasher: _Hash, tensor: Any) -> None:
+    import torch
+
+    _put(hasher, "tensor", f"{tensor.dtype}{tuple(tensor.shape)}")
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if flat.numel():
+        hasher.update(flat.view(torch.uint8).numpy().data)
+
+
+def _put(hasher: _Hash, kind: str, text: str) -> None:
+    data = f"{kind}:{text}".encode()
+    hasher.update(len(data).to_bytes(8, "little"))
+    hasher.update(data)
+
+
+def of_model(model: Any) -> str:
+    """Of an `nn.Module`: its structure as printed, its class, and every weight and buffer."""
+    tensors = dict(model.state_dict(keep_vars=False))
+    return fingerprint(type(model), repr(model), tensors)

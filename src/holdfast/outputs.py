@@ -1,0 +1,181 @@
+"""Outputs: what one model said about one stream, in NumPy and in one file.
+
+A file is a plain `.npz` that anybody can read: `logits` (or `top_values` and `top_indices`, or `labels`), `ids`,
+`targets`, `step`, `context/KEY/values` and `context/KEY/codes`, `steps/KEY`, and `provenance` as JSON.
+Cost: the logits take 4 bytes (float32) or 2 (float16) per sample and class, top-k 8 k bytes per sample.
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import HoldfastError
+from holdfast.files import whole
+
+NAMES = ("model", "stream", "part", "adapter", "seed")
+ROWS_AT_ONCE = 8192
+
+
+@dataclass
+class Outputs:
+    """Per-sample arrays, ids, context, records per step, provenance.
+
+    Attributes:
+        arrays: `logits` (samples, classes); or `top_values` and `top_indices` (samples, k), best first;
+            or `labels` (samples,) where only decisions are known.
+        ids: `(samples,)`.
+        targets: `(samples,)` or None.
+        step: `(samples,)`, the batch in which a sample came.
+        context: name -> `(samples,)`.
+        steps: name -> `(steps,)`; `seconds` and whatever the adapter reports.
+        accepted: `(classes of the data, columns)`, true where a prediction counts as right; None: target i is column i.
+        columns: `(columns,)`, the model's class behind each column of the logits, where they were restricted.
+        provenance: names, versions, seed, threads, fingerprints.
+    """
+
+    arrays: dict[str, np.ndarray]
+    ids: np.ndarray
+    targets: np.ndarray | None = None
+    step: np.ndarray | None = None
+    context: dict[str, np.ndarray] = field(default_factory=dict)
+    steps: dict[str, np.ndarray] = field(default_factory=dict)
+    accepted: np.ndarray | None = None
+    columns: np.ndarray | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not {"logits", "top_indices", "labels"} & set(self.arrays):
+            raise HoldfastError("outputs need logits, top_indices or labels")
+        expected = {"ids": self.ids, **self.arrays, **{f"context {k!r}": v for k, v in self.context.items()}}
+        expected |= {} if self.targets is None else {"targets": self.targets}
+        expected |= {} if self.step is None else {"step": self.step}
+        for name, array in expected.items():
+            if len(array) != len(self.ids):
+                raise HoldfastError(f"{name} has {len(array)} entries, ids have {len(self.ids)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def logits(self) -> np.ndarray:
+        """`(samples, classes)`; an error where only the best k or the decisions were kept."""
+        if "logits" not in self.arrays:
+            raise HoldfastError(f"the logits were not kept, only {', '.join(self.arrays)}")
+        return self.arrays["logits"]
+
+    def predictions(self) -> np.ndarray:
+        """`(samples,)`, the model's class with the largest logit; -1 where a logit is NaN."""
+        if "labels" in self.arrays:
+            return self.arrays["labels"]
+        if "top_indices" in self.arrays:
+            return self._named(self.arrays["top_indices"][:, 0])
+        best = np.concatenate([_argmax(rows) for rows in _blocks(self.logits)] or [np.empty(0, np.int64)])
+        return self._named(best)
+
+    def correct(self, k: int = 1) -> np.ndarray:
+        """`(samples,)`, whether an accepted class is among the k largest logits; ties go to the lower index."""
+        if self.targets is None:
+            raise HoldfastError("there are no targets to compare with")
+        if "logits" in self.arrays:
+            starts = range(0, len(self), ROWS_AT_ONCE)
+            blocks = [self._rank(slice(start, start + ROWS_AT_ONCE)) < k for start in starts]
+            return np.concatenate(blocks or [np.empty(0, bool)])
+        best = self.arrays["top_indices"] if "top_indices" in self.arrays else self.arrays["labels"][:, None]
+        if k > best.shape[1]:
+            raise HoldfastError(f"top-{k} was asked for, only the best {best.shape[1]} were kept")
+        best = best[:, :k]
+        if self.accepted is None:
+            return (best == self.targets[:, None]).any(1)
+        inside = (best >= 0) & (best < self.accepted.shape[1])
+        return (self.accepted[self.targets[:, None], np.where(inside, best, 0)] & inside).any(1)
+
+    def keeps(self, k: int) -> bool:
+        """Whether `correct(k)` can be answered and means something."""
+        if "logits" in self.arrays:
+            return self.logits.shape[1] > k
+        return "top_indices" in self.arrays and self.arrays["top_indices"].shape[1] >= k
+
+    def _rank(self, rows: slice) -> np.ndarray:
+        """How many classes come before the best accepted one."""
+        logits = self.logits[rows].astype(np.float32, copy=False)
+        targets = self.targets[rows]  # type: ignore[index]
+        if self.accepted is None:
+            column = targets
+        else:
+            column = np.argmax(np.where(self.accepted[targets], logits, -np.inf), axis=1)
+        own = np.take_along_axis(logits, column[:, None], axis=1)
+        before = np.arange(logits.shape[1]) < column[:, None]
+        rank = ((logits > own) | ((logits == own) & before)).sum(1)
+        return np.where(np.isnan(logits).any(1), logits.shape[1], rank)
+
+    def _named(self, columns: np.ndarray) -> np.ndarray:
+        return columns if self.columns is None else np.where(columns < 0, -1, self.columns[columns])
+
+    def save(self, path: Path) -> None:
+        """Write one `.npz`, whole or not at all."""
+        content: dict[str, np.ndarray] = {"ids": self.ids, **self.arrays}
+        for name in ("targets", "step", "accepted", "columns"):
+            if (array := getattr(self, name)) is not None:
+                content[name] = array
+        for key, column in self.context.items():
+            values, codes = np.unique(column, return_inverse=True)
+            content[f"context/{key}/values"] = values
+            content[f"context/{key}/codes"] = codes.astype(np.min_scalar_type(max(len(values) - 1, 0)))
+        content |= {f"steps/{key}": values for key, values in self.steps.items()}
+        content["provenance"] = np.frombuffer(json.dumps(self.provenance).encode(), np.uint8)
+        with whole(path) as file:
+            np.savez(file, **content)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path) -> "Outputs":
+        """Read what `save` wrote; an error that names the file if it is anything else."""
+        try:
+            with np.load(path) as file:
+                content = {key: file[key] for key in file.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise HoldfastError(f"cannot read outputs from {path}: {error}") from error
+        if "provenance" not in content or "ids" not in content:
+            raise HoldfastError(f"{path} is no file of outputs; `holdfast import` reads predictions made elsewhere")
+        context = {
+            key.split("/")[1]: values[content[key.replace("/values", "/codes")]]
+            for key, values in content.items()
+            if key.startswith("context/") and key.endswith("/values")
+        }
+        known = ("logits", "top_values", "top_indices", "labels")
+        return cls(
+            arrays={key: content[key] for key in known if key in content},
+            ids=content["ids"],
+            targets=content.get("targets"),
+            step=content.get("step"),
+            context=context,
+            steps={key[6:]: values for key, values in content.items() if key.startswith("steps/")},
+            accepted=content.get("accepted"),
+            columns=content.get("columns"),
+            provenance=json.loads(content["provenance"].tobytes()),
+        )
+
+
+def context_columns(context: Mapping[str, Any], size: int) -> dict[str, np.ndarray]:
+    """One value for the batch, or one for each sample, as one for each sample."""
+    columns = {}
+    for key, value in context.items():
+        column = np.asarray(value)
+        if column.ndim == 0:
+            column = np.full(size, column)
+        if column.shape != (size,):
+            raise HoldfastError(f"context {key!r} has shape {column.shape} in a batch of {size}")
+        columns[key] = column
+    return columns
+
+
+def _blocks(array: np.ndarray) -> list[np.ndarray]:
+    return [array[start : start + ROWS_AT_ONCE] for start in range(0, len(array), ROWS_AT_ONCE)]
+
+
+def _argmax(logits: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(logits).any(1), -1, logits.argmax(1))
