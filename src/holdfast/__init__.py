@@ -19,15 +19,17 @@ _HOME = {
     "evaluate": "evaluate",
     "open_data": "data",
 }
-__all__ = [*_HOME, "__version__"]  # noqa: PLE0604
+__all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
-    from holdfast.batch import Batch, Stream
-    from holdfast.data import open_data
-    from holdfast.errors import HoldfastError, NotApplicable
-    from holdfast.evaluate import evaluate
-    from holdfast.outputs import Outputs
-    from holdfast.study import Study
+    from holdfast.batch import Batch as Batch
+    from holdfast.batch import Stream as Stream
+    from holdfast.data import open_data as open_data
+    from holdfast.errors import HoldfastError as HoldfastError
+    from holdfast.errors import NotApplicable as NotApplicable
+    from holdfast.evaluate import evaluate as evaluate
+    from holdfast.outputs import Outputs as Outputs
+    from holdfast.study import Study as Study
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,6 @@
 """What goes wrong in a way the user can mend, each with one sentence that says how.
 
-Anything raised from here ends a command with exit code 2 and its message, never a traceback.
+Anything raised from here ends a command with its exit code and its message, never a traceback.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,14 @@ from difflib import get_close_matches
 
 class HoldfastError(ValueError):
     """Bad input or wrong usage: the message names the argument or file, what was found, what was expected."""
+
+    exit_code = 2
+
+
+class Unfinished(HoldfastError):
+    """A run that had to stop in the middle; what was finished is intact."""
+
+    exit_code = 1
 
 
 class NotApplicable(HoldfastError):

@@ -5,6 +5,7 @@ dataclasses, partials, classes and functions by name, and whatever has a `finger
 """
 
 import hashlib
+import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -67,7 +68,7 @@ def _feed(hasher: _Hash, thing: object) -> None:
     elif isinstance(thing, partial):
         _feed(hasher, [thing.func, thing.args, thing.keywords])
     elif isinstance(thing, type) or hasattr(thing, "__qualname__"):
-        _put(hasher, "name", f"{thing.__module__}:{thing.__qualname__}")  # type: ignore[union-attr]
+        _put(hasher, "name", f"{thing.__qualname__}:{_source(thing)}")
     elif is_dataclass(thing):
         _feed(hasher, [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing)}])
     elif hasattr(thing, "untyped_storage"):  # a tensor; torch is not imported for the sake of arrays
@@ -95,6 +96,26 @@ def _put(hasher: _Hash, kind: str, text: str) -> None:
 
 
 def of_model(model: Any) -> str:
-    """Of an `nn.Module`: its structure as printed, its class, and every weight and buffer."""
-    tensors = dict(model.state_dict(keep_vars=False))
-    return fingerprint(type(model), repr(model), tensors)
+    """Of an `nn.Module`: weights and buffers, plain attributes of every module, and the source of their classes."""
+    modules = {name: (type(module).__qualname__, _plain(vars(module))) for name, module in model.named_modules()}
+    sources = sorted({_source(type(module)) for module in model.modules()})
+    return fingerprint(modules, sources, dict(model.state_dict()))
+
+
+def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    plain = bool | int | float | str | tuple | None
+    return {
+        key: repr(value)
+        for key, value in attributes.items()
+        if key[0] != "_" and key != "training" and isinstance(value, plain)
+    }
+
+
+def _source(thing: Any) -> str:
+    """The code of a user's class or function: when it changes, so may its results. Ours is covered by the schema."""
+    if thing.__module__.partition(".")[0] in ("torch", "holdfast", "builtins"):
+        return str(thing.__module__)
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):  # typed into a console
+        return ""

@@ -9,6 +9,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,7 @@ class Outputs:
         if self.targets is None:
             raise HoldfastError("there are no targets to compare with")
         if "logits" in self.arrays:
-            starts = range(0, len(self), ROWS_AT_ONCE)
-            blocks = [self._rank(slice(start, start + ROWS_AT_ONCE)) < k for start in starts]
-            return np.concatenate(blocks or [np.empty(0, bool)])
+            return self._ranks < k
         best = self.arrays["top_indices"] if "top_indices" in self.arrays else self.arrays["labels"][:, None]
         if k > best.shape[1]:
             raise HoldfastError(f"top-{k} was asked for, only the best {best.shape[1]} were kept")
@@ -99,6 +98,26 @@ class Outputs:
         if "logits" in self.arrays:
             return self.logits.shape[1] > k
         return "top_indices" in self.arrays and self.arrays["top_indices"].shape[1] >= k
+
+    @cached_property
+    def groups(self) -> tuple[list[dict[str, Any]], np.ndarray]:
+        """The distinct contexts, but for `sample`, in sorted order, and for each sample the index of its own."""
+        codes = np.zeros(len(self), np.int64)
+        keys = [key for key in self.context if key != "sample"]
+        levels = []
+        for key in keys:
+            values, own = np.unique(self.context[key], return_inverse=True)
+            levels.append(values)
+            codes = codes * len(values) + own
+        present, codes = np.unique(codes, return_inverse=True)
+        places = np.unravel_index(present, [len(values) for values in levels]) if levels else ()
+        columns = [values[place].tolist() for values, place in zip(levels, places, strict=True)]
+        return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)] or [{}], codes
+
+    @cached_property
+    def _ranks(self) -> np.ndarray:
+        blocks = [self._rank(slice(start, start + ROWS_AT_ONCE)) for start in range(0, len(self), ROWS_AT_ONCE)]
+        return np.concatenate(blocks or [np.empty(0, np.int64)])
 
     def _rank(self, rows: slice) -> np.ndarray:
         """How many classes come before the best accepted one."""
@@ -131,6 +150,15 @@ class Outputs:
         with whole(path) as file:
             np.savez(file, **content)  # type: ignore[arg-type]
 
+    @staticmethod
+    def readable(path: Path) -> bool:
+        """Whether a file is there and whole, as far as its directory and its provenance tell."""
+        try:
+            with np.load(path) as file:
+                return bool(json.loads(file["provenance"].tobytes()))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return False
+
     @classmethod
     def load(cls, path: Path) -> "Outputs":
         """Read what `save` wrote; an error that names the file if it is anything else."""
@@ -138,7 +166,7 @@ class Outputs:
             with np.load(path) as file:
                 content = {key: file[key] for key in file.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise HoldfastError(f"cannot read outputs from {path}: {error}") from error
+            raise HoldfastError(f"cannot read outputs from {path}: {error}; delete it and run again") from error
         if "provenance" not in content or "ids" not in content:
             raise HoldfastError(f"{path} is no file of outputs; `holdfast import` reads predictions made elsewhere")
         context = {

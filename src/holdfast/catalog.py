@@ -1,0 +1,104 @@
+"""The catalog: from a name to the object behind it, imported only when used.
+
+A part of holdfast is one line here. A plugin needs none: an entry point in the group `holdfast.adapters`
+(or `.shifts`, `.streams`, `.measures`, `.models`, `.sections`) adds its name to the same lists.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from holdfast.errors import HoldfastError, unknown
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an object lives, and what it is in a few words."""
+
+    target: str
+    summary: str
+
+    def load(self) -> Any:
+        """Import the object."""
+        module, _, name = self.target.partition(":")
+        try:
+            return getattr(import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise HoldfastError(f"cannot load {self.target}: {error}") from error
+
+
+_BUILT_IN: dict[str, dict[str, Entry]] = {
+    "shifts": {
+        "gaussian_noise": Entry("holdfast.shifts:GaussianNoise", "normal noise on every pixel"),
+        "gaussian_blur": Entry("holdfast.shifts:GaussianBlur", "blur by a normal kernel"),
+        "contrast": Entry("holdfast.shifts:Contrast", "less contrast around each image's mean"),
+    },
+    "streams": {
+        "clean": Entry("holdfast.streams:Clean", "the data as it is"),
+        "corruptions": Entry("holdfast.streams:Corruptions", "every shift at every severity, with a fresh adapter"),
+        "continual": Entry("holdfast.streams:Continual", "one shift after the other, no reset between them"),
+        "directory": Entry("holdfast.streams:Directory", "data corrupted on disk, a fresh adapter for each part"),
+    },
+    "adapters": {
+        "none": Entry("holdfast.adapters:NoAdaptation", "the model as it is"),
+        "batchnorm": Entry("holdfast.adapters:BatchNorm", "BatchNorm statistics of each batch, with a prior"),
+    },
+    "measures": {
+        "accuracy": Entry("holdfast.measures:accuracy", "share of samples whose first class is right"),
+        "top5_accuracy": Entry("holdfast.measures:top5_accuracy", "share with the right class among the first five"),
+        "error": Entry("holdfast.measures:error", "one minus accuracy"),
+        "accuracy_over_steps": Entry("holdfast.measures:accuracy_over_steps", "accuracy in windows along the stream"),
+        "seconds_per_image": Entry("holdfast.measures:seconds_per_image", "time in the adapter and the model"),
+    },
+    "models": {
+        "linear": Entry("holdfast.models:Linear", "one linear map of the pixels"),
+        "mlp": Entry("holdfast.models:MLP", "hidden layers without weight sharing"),
+        "lenet": Entry("holdfast.models:LeNet", "two convolutions with pooling, two linear layers"),
+        "resnet": Entry("holdfast.models:ResNet", "residual blocks with BatchNorm, GroupNorm or no normalisation"),
+        "vit": Entry("holdfast.models:ViT", "a small vision transformer with LayerNorm"),
+    },
+    "sections": {},
+}  # fmt: skip
+KINDS = tuple(_BUILT_IN)
+
+
+@cache
+def entries(kind: str) -> Mapping[str, Entry]:
+    """Everything of one kind: our own, then plugins, which cannot replace our own."""
+    if kind not in _BUILT_IN:
+        raise unknown("kind", kind, KINDS)
+    plugins = {
+        point.name: Entry(point.value, f"from {point.dist.name if point.dist else 'a plugin'}")
+        for point in entry_points(group=f"holdfast.{kind}")
+    }
+    return plugins | _BUILT_IN[kind]
+
+
+def find(kind: str, name: str) -> Any:
+    """The object behind a name; for an unknown one, an error with the nearest."""
+    known = entries(kind)
+    if name not in known:
+        raise unknown(kind.removesuffix("s"), name, known)
+    return known[name].load()
+
+
+def label(name: str, settings: Mapping[str, Any]) -> str:
+    """A name with its settings, as the command line writes it.
+
+    >>> label("batchnorm", {"prior": 8, "frozen": True})
+    'batchnorm:prior=8,frozen=True'
+    """
+    return name + (":" if settings else "") + ",".join(f"{key}={value}" for key, value in settings.items())
+
+
+def name_of(kind: str, thing: object) -> str | None:
+    """The name of an object in the catalog, or None."""
+    target = (getattr(thing, "__module__", ""), getattr(thing, "__qualname__", ""))
+    for name, entry in entries(kind).items():
+        module, _, attribute = entry.target.partition(":")
+        if attribute == target[1] and (target[0] == module or target[0].startswith(module + ".")):
+            return name
+    return None

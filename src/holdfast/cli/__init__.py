@@ -1,0 +1,46 @@
+"""The command line: thin, and quick to answer. Each command imports what it needs when it runs."""
+
+import sys
+from typing import Any
+
+import typer
+
+from holdfast.cli import demo, lists, study
+from holdfast.cli.say import complain
+from holdfast.errors import HoldfastError
+
+app = typer.Typer(
+    name="holdfast",
+    help="How a trained model holds when the world shifts, why, and how to make it hold without labels.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("demo")(demo.demo)
+app.command("run")(study.run)
+app.command("import")(study.import_)
+app.command("measure")(study.measure)
+app.command("report")(study.report)
+app.command("list")(lists.list_)
+app.command("check")(lists.check)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    if version:
+        from holdfast import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run a command and end the process with its exit code."""
+    try:
+        app(arguments)
+    except HoldfastError as error:
+        complain(str(error))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        complain("stopped")
+        sys.exit(130)

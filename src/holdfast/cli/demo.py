@@ -1,0 +1,38 @@
+"""`demo`: everything once, on data that needs no download."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.say import logging_to_stderr, say, say_json
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for networks, outputs, table and report.")] = Path(
+        "holdfast-demo"
+    ),
+    jobs: Annotated[int | None, typer.Option(help="Processes; one per core by default.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
+    from holdfast.cli.study import finish
+    from holdfast.demo import demo_study
+    from holdfast.results import report
+
+    jobs = jobs or os.cpu_count() or 1
+    with logging_to_stderr(quiet):
+        study = demo_study(out, jobs=jobs, progress=False if quiet else None)
+        finish(study, jobs, None, quiet)
+    path, summary = report(out)
+    if as_json:
+        say_json({"report": str(path), "summary": summary, **asdict(study.last)})
+    else:
+        say(f"{study.last.ran} cells run, {study.last.kept} found finished, {study.last.failed} failed")
+        say(summary)
+        say(str(path))
+    if study.last.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,65 @@
+"""What commands print: results on stdout, everything else on stderr."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def complain(text: str) -> None:
+    """One line about what went wrong."""
+    print(f"error: {text}", file=sys.stderr)  # noqa: T201
+
+
+def say(text: str) -> None:
+    """One line of the result."""
+    typer.echo(text)
+
+
+def say_json(content: Mapping[str, Any]) -> None:
+    """The one JSON object of `--json`."""
+    typer.echo(json.dumps(content, default=str, allow_nan=False))
+
+
+@contextmanager
+def logging_to_stderr(quiet: bool) -> Iterator[None]:
+    """Show what the library logs while a command runs."""
+    log, handler = logging.getLogger("holdfast"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Plain())
+    before = log.level
+    log.setLevel(logging.ERROR if quiet else logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        return prefix + record.getMessage()
+
+
+def overview(table: "pd.DataFrame") -> str:
+    """Mean accuracy per model, stream and adapter, as text."""
+    rows = table[table["measure"] == "accuracy"]
+    if rows.empty:
+        return "no accuracy: the data has no labels"
+    means = rows.groupby(["model", "stream", "adapter"])["value"].mean().unstack(["stream", "adapter"])
+    headers = [" · ".join(column) for column in means.columns]
+    width = max(len("model"), *(len(name) for name in means.index))
+    lines = ["mean accuracy", f"{'model':<{width}}  " + "  ".join(headers)]
+    for name, values in means.iterrows():
+        cells = ["" if value != value else f"{value:.3f}" for value in values]
+        row = "  ".join(f"{cell:>{len(header)}}" for cell, header in zip(cells, headers, strict=True))
+        lines.append(f"{name!s:<{width}}  {row}")
+    return "\n".join(lines)

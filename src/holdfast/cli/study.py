@@ -1,0 +1,144 @@
+"""`run`, `import`, `measure`, `report`: a study from the command line."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.say import complain, logging_to_stderr, overview, say, say_json
+from holdfast.errors import HoldfastError
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of a study.", show_default=False)]
+
+
+def run(
+    file: Annotated[
+        Path | None, typer.Argument(help="A study file (TOML); or use the flags.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for outputs, table and report.")] = Path("holdfast-study"),
+    model: Annotated[
+        list[str] | None, typer.Option(help="A name of the catalog, module:function or file.py:function; repeatable.")
+    ] = None,
+    weights: Annotated[list[Path] | None, typer.Option(help="A .safetensors file for each model, in order.")] = None,
+    data: Annotated[str | None, typer.Option(help="digits, an .npz file, or a folder of images.")] = None,
+    size: Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")] = None,
+    channels: Annotated[int | None, typer.Option(help="1 for grey, 3 for colour.")] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="CSV from the data's classes to the model's: class,accepted.")
+    ] = None,
+    restrict: Annotated[bool, typer.Option("--restrict", help="Predict only classes that the mapping names.")] = False,
+    stream: Annotated[
+        list[str] | None, typer.Option(help="name:key=value; repeatable. `holdfast list streams`.")
+    ] = None,
+    adapter: Annotated[
+        list[str] | None, typer.Option(help="name:key=value; repeatable. `holdfast list adapters`.")
+    ] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Repeatable.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Samples per batch; 64 by default.")] = None,
+    keep: Annotated[str | None, typer.Option(help="float32 or float16 logits, or top5 and the like.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU if there is one.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    allow_pickle: Annotated[bool, typer.Option("--allow-pickle", help="Read pickled weights.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
+    from holdfast.manifest import Manifest
+    from holdfast.settings import from_flags, make_study, read_study
+
+    content, folder = (read_study(file), file.parent) if file else ({}, Path())
+    flags = from_flags(model or [], weights or [], stream or [], adapter or [], allow_pickle)
+    source: dict[str, Any] = {"path": data, "size": size, "channels": channels, "mapping": mapping and str(mapping)}
+    source = {key: value for key, value in source.items() if value is not None} | (
+        {"restrict": True} if restrict else {}
+    )
+    flags |= {"data": source} if source else {}
+    others = {"seeds": seed, "batch_size": batch_size, "keep": keep, "device": device}
+    flags |= {key: value for key, value in others.items() if value is not None}
+    if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and file]:
+        raise HoldfastError(f"the study file and a flag both give {both[0]}; use one of them")
+    with logging_to_stderr(quiet):
+        study = make_study(content | flags, out, folder)
+        table = finish(study, jobs, cluster, quiet)
+    ran = study.last
+    if as_json:
+        counts = {"cells": ran.ran + ran.kept + ran.failed, **asdict(ran)}
+        say_json({"out": str(out), **counts, "rows": len(table), "notes": Manifest.read(out).notes()})
+    else:
+        say(overview(table))
+        say(
+            f"{ran.ran} cells run, {ran.kept} found finished, {ran.failed} failed; see them with: holdfast report {out}"
+        )
+    if ran.failed:
+        raise typer.Exit(1)
+
+
+def finish(study: Any, jobs: int, cluster: str | None, quiet: bool) -> Any:
+    """Run a study; when interrupted, say how far it came and end with 130."""
+    from holdfast.manifest import Manifest
+
+    try:
+        return study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
+    except KeyboardInterrupt:
+        manifest = Manifest.read_or_new(study.out)
+        done = sum(manifest.finished(cell) for cell in manifest.cells)
+        complain(f"stopped after {done} of {len(manifest.cells)} cells; the same command goes on from there")
+        raise typer.Exit(130) from None
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="An .npz with logits or labels, and targets and ids if known.")],
+    model: Annotated[str, typer.Option(help="The model's name in the table.")],
+    stream: Annotated[str, typer.Option(help="The stream's name in the table.")],
+    out: Annotated[Path, typer.Option(help="The folder of a study; made if it is not there.")],
+    adapter: Annotated[str, typer.Option(help="The adapter's name in the table.")] = "none",
+    shift: Annotated[str, typer.Option(help="The shift the data is under.")] = "clean",
+    severity: Annotated[float, typer.Option(help="Its severity.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="The seed's column in the table.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Add predictions made elsewhere to a study."""
+    from holdfast.importing import import_predictions
+    from holdfast.results import measure as measure_folder
+
+    listed = import_predictions(
+        file, out, model=model, stream=stream, adapter=adapter, shift=shift, severity=severity, seed=seed
+    )
+    table = measure_folder(out)
+    own = table[(table["model"] == model) & (table["stream"] == stream) & (table["adapter"] == adapter)]
+    if as_json:
+        say_json({"out": str(out), "key": listed.key, "rows": len(own)})
+    else:
+        say(overview(own))
+
+
+def measure(
+    folder: Folder,
+    name: Annotated[list[str] | None, typer.Option("--measure", help="Only this measure; repeatable.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the finished cells of a study again and write table.parquet."""
+    from holdfast.results import measure as measure_folder
+
+    table = measure_folder(folder, name)
+    if as_json:
+        rows = table.astype(object).where(table.notna(), None).to_dict("records")
+        say_json({"table": str(folder / "table.parquet"), "rows": rows})
+    else:
+        say(overview(table))
+        say(f"{folder / 'table.parquet'}   {len(table)} rows")
+
+
+def report(folder: Folder, as_json: Json = False) -> None:
+    """Write report.html from the table of a study."""
+    from holdfast.results import report as report_folder
+
+    path, summary = report_folder(folder)
+    if as_json:
+        say_json({"report": str(path), "summary": summary})
+    else:
+        say(f"{path}   ({summary})")

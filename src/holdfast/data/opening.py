@@ -1,0 +1,80 @@
+"""One way in: what a path holds is seen from the path itself."""
+
+from pathlib import Path
+
+from holdfast.data.base import Data
+from holdfast.data.bundled import digits
+from holdfast.data.cifar_c import LABELS, open_cifar_c
+from holdfast.data.corrupted import CorruptedImages
+from holdfast.data.decode import check_size
+from holdfast.data.folder import FolderData
+from holdfast.data.imagenet_c import find_corruptions, open_imagenet_c
+from holdfast.data.mapping import read_mapping, with_mapping
+from holdfast.data.nearest import hint
+from holdfast.data.npz import NpzData
+from holdfast.data.pixels import check_channels
+from holdfast.errors import HoldfastError
+
+
+def open_data(
+    source: str | Path,
+    *,
+    size: int | None = None,
+    channels: int | None = None,
+    mapping: str | Path | None = None,
+    restrict: bool = False,
+) -> Data | CorruptedImages:
+    """Open images for reading.
+
+    Args:
+        source: `digits` (the test half of scikit-learn's), an `.npz` file, a folder of images or of class
+            folders, or a folder in the layout of ImageNet-C or CIFAR-10-C. A file that is called digits is
+            `./digits`.
+        size: height and width to which image files are brought; None if they are all of one size.
+        channels: 1 for grey, 3 for colour; None keeps arrays as they are and reads image files in colour.
+        mapping: a CSV `class,accepted` from the data set's classes to the model's.
+        restrict: whether only the model's classes that occur in the mapping may be predicted.
+
+    Returns:
+        Data, or CorruptedImages for a folder that holds corruptions and severities.
+    """
+    check_size(size)
+    check_channels(channels)
+    if mapping is None:
+        if restrict:
+            raise HoldfastError("restrict needs a mapping: it keeps the model's classes that the mapping accepts")
+        return _open(source, size, channels)
+    table = read_mapping(Path(mapping).expanduser())
+    return with_mapping(_open(source, size, channels), table, restrict, str(mapping))
+
+
+def _open(source: str | Path, size: int | None, channels: int | None) -> Data | CorruptedImages:
+    if source == "digits":
+        return digits(size=size or 32, channels=channels)
+    if source == "":
+        raise HoldfastError("the name of the data is empty; a file, a folder or 'digits' was expected")
+    path = Path(source).expanduser().absolute()
+    if path.is_dir():
+        if (path / LABELS).is_file():
+            return open_cifar_c(path, size=size, channels=channels)
+        if corruptions := find_corruptions(path):
+            return open_imagenet_c(path, corruptions, size=size, channels=channels)
+        return FolderData(path, size=size, channels=channels)
+    if not path.exists():
+        raise _missing(source, path)
+    if path.suffix.lower() != ".npz":
+        raise HoldfastError(
+            f"{source} is a file of kind {path.suffix!r}; an .npz file with 'images', a folder or 'digits' was expected"
+        )
+    return NpzData(path, channels=channels, size=size)
+
+
+def _missing(source: str | Path, path: Path) -> HoldfastError:
+    if not path.parent.is_dir():
+        return HoldfastError(f"no data at {source}: there is no folder {path.parent}")
+    try:
+        beside = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".")]
+    except OSError:
+        beside = []
+    near = hint(path.name, [*beside, *(["digits"] if str(source) == path.name else [])], cutoff=0.6)
+    return HoldfastError(f"no data at {source};{near} an .npz file, a folder or 'digits' was expected")

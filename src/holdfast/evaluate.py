@@ -1,0 +1,188 @@
+"""The loop: an adapter goes through a stream once, and everything it says is kept.
+
+The next batch is read and shifted in a thread while the model works on the present one. Memory: the outputs, and
+three batches.
+"""
+
+import logging
+import platform
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+
+from holdfast import __version__
+from holdfast.adapters import Adapter
+from holdfast.batch import Batch, Stream
+from holdfast.data import Classes
+from holdfast.errors import HoldfastError
+from holdfast.outputs import Outputs, context_columns
+
+log = logging.getLogger("holdfast")
+AHEAD = 2
+
+
+def evaluate(adapter: Adapter, stream: Stream, keep: str = "float32") -> Outputs:
+    """What the adapter says about the stream.
+
+    Args:
+        adapter: any adapter, on the device where its model is; it goes on from the state it has.
+        stream: read once.
+        keep: `float32` or `float16` logits, or `top5` (any number) for the largest and their indices.
+    """
+    device = next((tensor.device for tensor in (*adapter.parameters(), *adapter.buffers())), torch.device("cpu"))
+    with torch.inference_mode(False):
+        collected = _Collector(stream, keep)
+        for batch in ahead(stream):
+            inputs = batch.inputs.to(device)
+            start = time.perf_counter()
+            logits = check_outputs(adapter(inputs), len(batch))
+            if logits.is_cuda:
+                torch.cuda.synchronize(logits.device)
+            collected.add(batch, logits, {"seconds": time.perf_counter() - start, **adapter.record})
+    return collected.finish(str(device))
+
+
+def ahead(stream: Stream) -> Iterator[Batch]:
+    """The batches of a stream in order, read a little before they are needed."""
+    with ThreadPoolExecutor(1, "holdfast-read") as reader:
+        waiting = [reader.submit(stream.__getitem__, index) for index in range(min(AHEAD, len(stream)))]
+        for index in range(len(stream)):
+            batch = waiting.pop(0).result()
+            if index + AHEAD < len(stream):
+                waiting.append(reader.submit(stream.__getitem__, index + AHEAD))
+            yield batch
+
+
+def check_outputs(outputs: Any, size: int) -> torch.Tensor:
+    """Refuse anything but logits `(batch, classes)`."""
+    if not isinstance(outputs, torch.Tensor):
+        raise HoldfastError(
+            f"the model returned a {type(outputs).__name__}; a tensor (batch, classes) was expected: "
+            "wrap the model so that it returns its logits alone"
+        )
+    if outputs.ndim != 2 or len(outputs) != size or outputs.shape[1] < 2:
+        raise HoldfastError(
+            f"the model returned shape {tuple(outputs.shape)} for a batch of {size}; (batch, classes) was expected"
+        )
+    return outputs.detach()
+
+
+def check_targets(targets: np.ndarray, outputs: int, classes: Classes | None) -> None:
+    """Refuse labels that no class of the model answers to."""
+    valid = outputs if classes is None else len(classes.accepted)
+    if len(targets) and not 0 <= targets.min() <= targets.max() < valid:
+        wrong = targets[(targets < 0) | (targets >= valid)][0]
+        raise HoldfastError(
+            f"label {wrong} is out of range: the model has {valid} classes (0 to {valid - 1}); "
+            "a data set with other classes needs a mapping"
+        )
+
+
+def check_keep(keep: str) -> int | None:
+    """How many of the largest logits are kept; None for all."""
+    if keep in ("float32", "float16"):
+        return None
+    match = re.fullmatch(r"top([1-9]\d*)", keep)
+    if not match:
+        raise HoldfastError(f"keep is {keep!r}; float32, float16 or top with a number, such as top5, was expected")
+    return int(match[1])
+
+
+class _Collector:
+    """Arrays as long as the stream, filled batch by batch."""
+
+    def __init__(self, stream: Stream, keep: str) -> None:
+        self.stream, self.keep, self.top = stream, keep, check_keep(keep)
+        self.at = 0
+        self.ids = np.empty(stream.samples, np.int64)
+        self.step = np.empty(stream.samples, np.int32)
+        self.targets: np.ndarray | None = None
+        self.arrays: dict[str, np.ndarray] = {}
+        self.context: list[dict[str, np.ndarray]] = []
+        self.records: list[dict[str, float]] = []
+        self.columns = np.empty(0, np.int64)
+        self.width = self.invalid = 0
+
+    def add(self, batch: Batch, logits: torch.Tensor, record: dict[str, float]) -> None:
+        """Keep one batch."""
+        if not self.arrays:
+            self._begin(batch, logits.shape[1])
+        elif logits.shape[1] != self.width:
+            raise HoldfastError(f"the model returned {logits.shape[1]} classes after {self.width}")
+        rows = slice(self.at, self.at + len(batch))
+        if rows.stop > len(self.ids):
+            raise HoldfastError(
+                f"the stream {self.stream.name!r} is longer than the {len(self.ids)} samples it promised"
+            )
+        self.ids[rows], self.step[rows] = batch.ids.numpy(), len(self.records)
+        if self.targets is not None and batch.targets is not None:
+            self.targets[rows] = batch.targets.numpy()
+            check_targets(self.targets[rows], self.width, self.stream.classes)
+        if len(self.columns) < self.width:
+            logits = logits[:, torch.from_numpy(self.columns).to(logits.device)]
+        self.invalid += int(torch.isnan(logits).any(1).sum())
+        if self.top is None:
+            self.arrays["logits"][rows] = logits.float().cpu().numpy()
+        else:
+            values, indices = logits.float().topk(self.arrays["top_values"].shape[1], dim=1)
+            self.arrays["top_values"][rows], self.arrays["top_indices"][rows] = values.cpu(), indices.cpu()
+        self.context.append(context_columns(batch.context, len(batch)))
+        self.records.append(record)
+        self.at = rows.stop
+
+    def _begin(self, batch: Batch, width: int) -> None:
+        self.width, classes, size = width, self.stream.classes, len(self.ids)
+        if classes is not None and (largest := max(max(group) for group in classes.accepted)) >= width:
+            raise HoldfastError(
+                f"the mapping names the model's class {largest}; the model has {width} (0 to {width - 1})"
+            )
+        self.columns = np.arange(width) if classes is None else classes.columns(width)
+        if batch.targets is not None:
+            self.targets = np.empty(size, np.int64)
+        if self.top is None:
+            self.arrays["logits"] = np.empty((size, len(self.columns)), self.keep)
+        else:
+            best = min(self.top, len(self.columns))
+            self.arrays = {
+                "top_values": np.empty((size, best), np.float32),
+                "top_indices": np.empty((size, best), np.int32),
+            }
+
+    def finish(self, device: str) -> Outputs:
+        """Everything that was kept."""
+        if self.at != len(self.ids):
+            raise HoldfastError(f"the stream {self.stream.name!r} ended after {self.at} of {len(self.ids)} samples")
+        if self.invalid:
+            log.warning(
+                "%d of %d predictions on %s are NaN; they count as wrong", self.invalid, self.at, self.stream.label
+            )
+        classes, names = self.stream.classes, dict.fromkeys(key for record in self.records for key in record)
+        keys = dict.fromkeys(key for columns in self.context for key in columns)
+        return Outputs(
+            arrays=self.arrays,
+            ids=self.ids,
+            targets=self.targets,
+            step=self.step,
+            context={key: np.concatenate([columns[key] for columns in self.context]) for key in keys},
+            steps={key: np.array([record.get(key, np.nan) for record in self.records]) for key in names},
+            accepted=None if classes is None else classes.matrix(self.width),
+            columns=self.columns if len(self.columns) < self.width else None,
+            provenance={
+                "versions": {
+                    "holdfast": __version__,
+                    "python": platform.python_version(),
+                    "torch": torch.__version__,
+                    "numpy": np.__version__,
+                },
+                "threads": torch.get_num_threads(),
+                "device": device,
+                "keep": self.keep,
+                "invalid": self.invalid,
+                "dropped": 0 if classes is None else classes.dropped,
+            },
+        )

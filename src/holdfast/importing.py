@@ -1,0 +1,98 @@
+"""Predictions made elsewhere, by any framework, become outputs like any other."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError, check_keys
+from holdfast.files import writable_folder
+from holdfast.fingerprint import SCHEMA, fingerprint
+from holdfast.manifest import Listed, Manifest, locked
+from holdfast.outputs import Outputs
+
+KEYS = ("logits", "labels", "predictions", "ids", "targets")
+
+
+def import_predictions(
+    path: Path,
+    out: Path,
+    *,
+    model: str,
+    stream: str,
+    adapter: str = "none",
+    shift: str = "clean",
+    severity: float = 0.0,
+    seed: int = 0,
+) -> Listed:
+    """Add a file of predictions to the folder of a study.
+
+    Args:
+        path: an `.npz` with `logits` (samples, classes) or `labels` (samples,), and `targets` and `ids` if known.
+        out: the folder; made if it is not there.
+        model: its name in the table, and so on for the others.
+    """
+    outputs = read_predictions(path)
+    outputs.context = {"shift": np.full(len(outputs), shift), "severity": np.full(len(outputs), float(severity))}
+    names = (model, stream, stream if shift == "clean" else f"{shift} {severity:g}", adapter, seed)
+    key = fingerprint(SCHEMA, names, outputs.arrays, outputs.ids, outputs.targets)
+    listed = Listed(key, *names)
+    outputs.provenance = {"versions": {"holdfast": __version__}, "imported": path.name, "schema": SCHEMA} | asdict(
+        listed
+    )
+    with locked(writable_folder(out)):
+        manifest = Manifest.read_or_new(out)
+        outputs.save(manifest.path(listed))
+        manifest.name = manifest.name or out.resolve().name
+        manifest.merge([listed])
+        manifest.write()
+    return listed
+
+
+def read_predictions(path: Path) -> Outputs:
+    """Read and check an `.npz` of predictions."""
+    if not path.is_file():
+        raise HoldfastError(f"there is no file {path}")
+    try:
+        with np.load(path) as file:
+            content = {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise HoldfastError(f"cannot read {path} as .npz: {error}") from error
+    except Exception as error:  # zipfile has its own family of errors
+        raise HoldfastError(f"cannot read {path} as .npz: {error}") from error
+    check_keys(f"array in {path.name}", content, KEYS)
+    if "predictions" in content:
+        content["labels"] = content.pop("predictions")
+    if ("logits" in content) == ("labels" in content):
+        raise HoldfastError(f"{path} has {', '.join(content) or 'nothing'}; either logits or labels were expected")
+    logits, labels = content.get("logits"), content.get("labels")
+    if logits is not None:
+        if logits.ndim != 2 or logits.dtype.kind != "f" or not len(logits):
+            raise HoldfastError(
+                f"{path}: logits are {logits.dtype} {logits.shape}; floats (samples, classes) were expected"
+            )
+        arrays = {"logits": logits if logits.dtype == np.float16 else logits.astype(np.float32)}
+        valid = logits.shape[1]
+    else:
+        assert labels is not None
+        arrays = {"labels": _whole(path, "labels", labels, None)}
+        valid = None
+    size = len(next(iter(arrays.values())))
+    targets = _whole(path, "targets", content["targets"], valid) if "targets" in content else None
+    ids = _whole(path, "ids", content["ids"], None) if "ids" in content else np.arange(size)
+    if len(np.unique(ids)) < len(ids):
+        raise HoldfastError(f"{path}: ids repeat; one for each sample was expected")
+    try:
+        return Outputs(arrays, ids, targets)
+    except HoldfastError as error:
+        raise HoldfastError(f"{path}: {error}") from error
+
+
+def _whole(path: Path, name: str, array: np.ndarray, valid: int | None) -> np.ndarray:
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise HoldfastError(f"{path}: {name} are {array.dtype} {array.shape}; whole numbers (samples,) were expected")
+    if len(array) and (array.min() < 0 or (valid is not None and array.max() >= valid)):
+        wrong = array[(array < 0) | (array >= (valid if valid is not None else np.iinfo(np.int64).max))][0]
+        raise HoldfastError(f"{path}: {name} hold {wrong}; 0 to {'any' if valid is None else valid - 1} was expected")
+    return array.astype(np.int64)

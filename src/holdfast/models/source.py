@@ -1,0 +1,162 @@
+"""Where a model comes from: a function that builds it, by name, and a file of weights.
+
+Names are those of the catalog (`resnet`), `module:function`, or `file.py:function`. Weights are safetensors; a pickle
+is read only where the user says so, and then without running code from it (torch's `weights_only`).
+"""
+
+import importlib
+import importlib.util
+import logging
+import sys
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from holdfast.catalog import entries, find
+from holdfast.errors import HoldfastError, unknown
+from holdfast.fingerprint import fingerprint, of_file
+
+log = logging.getLogger("holdfast")
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A recipe for a model; calling it builds the model, in evaluation mode.
+
+    Args:
+        build: a name of the catalog, `module:function` or `file.py:function`.
+        weights: a safetensors file, or a pickled state dict if `allow_pickle`.
+        arguments: keyword arguments of the function.
+        allow_pickle: read `.pt`, `.pth` and `.bin` files.
+    """
+
+    build: str
+    weights: Path | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    allow_pickle: bool = False
+
+    def __call__(self) -> nn.Module:
+        """Build the model and load its weights."""
+        maker = find_object(self.build, "model") if ":" in self.build else find("models", self.build)
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)  # a model without weights is the same in every process
+                model = maker if isinstance(maker, nn.Module) else maker(**self.arguments)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            log.debug("building %s failed", self.build, exc_info=True)
+            raise HoldfastError(f"model {self.build}: building it failed: {type(error).__name__}: {error}") from error
+        if not isinstance(model, nn.Module):
+            raise HoldfastError(f"model {self.build}: it gave a {type(model).__name__}, an nn.Module was expected")
+        if self.weights is not None:
+            load_weights(model, self.weights, self.allow_pickle)
+        return model.eval()
+
+    def code(self) -> str:
+        """Of the file in which the building function is written; a change there may change the model."""
+        if ":" not in self.build:
+            return self.build
+        place = self.build.rpartition(":")[0]
+        path = Path(place) if place.endswith(".py") else Path(_module(place, "model").__file__ or "")
+        return of_file(path) if path.is_file() else place
+
+
+def find_object(name: str, kind: str) -> Any:
+    """The object behind `module:name` or `file.py:name`."""
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise HoldfastError(f"{kind} {name!r}: module:name or file.py:name was expected")
+    module = _file_module(Path(place), kind) if place.endswith(".py") else _module(place, kind)
+    if not hasattr(module, attribute):
+        raise unknown(f"name in {place}", attribute, [key for key in vars(module) if key[0] != "_"])
+    return getattr(module, attribute)
+
+
+def _module(name: str, kind: str) -> Any:
+    if (here := str(Path.cwd())) not in sys.path:  # a console script does not look there by itself
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            near = get_close_matches(name, entries("models"), n=1)
+            hint = f"; the catalog has {near[0]!r}" if near else ""
+            raise HoldfastError(f"{kind}: there is no module {name!r}{hint}") from error
+        raise HoldfastError(f"{kind}: {name} needs {error.name!r}, which is not installed") from error
+    except Exception as error:
+        raise HoldfastError(f"{kind}: importing {name} failed: {type(error).__name__}: {error}") from error
+
+
+def _file_module(path: Path, kind: str) -> Any:
+    if not path.is_file():
+        near = (
+            get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=1)
+            if path.parent.is_dir()
+            else []
+        )
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise HoldfastError(f"{kind}: there is no file {path}{hint}")
+    path = path.resolve()
+    name = f"_holdfast_{fingerprint(str(path))[:8]}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that its classes can be pickled and inspected
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise HoldfastError(f"{kind}: importing {path} failed: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def load_weights(model: nn.Module, path: Path, allow_pickle: bool = False) -> None:
+    """Load a state dict that fits exactly, or say where it does not."""
+    if not path.is_file():
+        raise HoldfastError(f"there is no file of weights {path}")
+    state = _read_state(path, allow_pickle)
+    own = model.state_dict()
+    missing, extra = sorted(set(own) - set(state)), sorted(set(state) - set(own))
+    wrong = [key for key in own if key in state and own[key].shape != state[key].shape]
+    problems = []
+    if missing:
+        problems.append(f"{len(missing)} tensors of the model are not in the file (first {missing[0]!r})")
+    if extra:
+        problems.append(f"{len(extra)} in the file are not in the model (first {extra[0]!r})")
+    if wrong:
+        key = wrong[0]
+        shapes = f"{tuple(state[key].shape)} in the file, {tuple(own[key].shape)} in the model"
+        problems.append(f"{len(wrong)} have another shape (first {key!r}: {shapes})")
+    if problems:
+        raise HoldfastError(f"the weights {path} do not fit the model: {'; '.join(problems)}")
+    model.load_state_dict(state)
+
+
+def _read_state(path: Path, allow_pickle: bool) -> dict[str, torch.Tensor]:
+    if path.suffix != ".safetensors":
+        if not allow_pickle:
+            raise HoldfastError(
+                f"{path} is no .safetensors file; a pickle is only read with --allow-pickle (allow_pickle = true)"
+            )
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:
+            raise HoldfastError(f"cannot read the weights {path}: {str(error).splitlines()[0]}") from error
+        if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+            raise HoldfastError(f"{path} holds no state dict; save model.state_dict()")
+        return state
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise HoldfastError(f"cannot read the weights {path}: {error}") from error

@@ -1,0 +1,56 @@
+"""What an adapter costs: seconds per image, beside the accuracy it buys."""
+
+import pandas as pd
+
+from holdfast.report.cells import NONE, average, cells, in_order, named, pool, shifted, streams
+from holdfast.report.figure import Figure
+from holdfast.report.listing import Listing
+from holdfast.report.section import Section
+
+MEASURE = "seconds_per_image"
+LABELS = {
+    "milliseconds": "ms per image",
+    "per_second": "images per second",
+    "relative": "times none",
+    "accuracy": "mean accuracy under shift",
+}
+
+
+def section(table: pd.DataFrame) -> Section | None:
+    """Time per image, and accuracy against it where accuracy was measured."""
+    frame = costs(table)
+    if frame.empty:
+        return None
+    caption = "Time is the mean over all cells and seeds on the machine named in the settings."
+    listing = Listing(
+        "Time per image", caption + " “Times none” compares with the same model unadapted.", frame, LABELS
+    )
+    drawn = frame.dropna(subset="accuracy") if "accuracy" in frame else frame[:0]
+    if drawn.empty:
+        return Section("Cost", "What each adapter costs.", tables=(listing,))
+    stream = streams(cells(table))[0]
+    figure = Figure(
+        title="Accuracy against time per image",
+        caption=f"Accuracy is the mean over shifts in the stream {stream}; bars are its interval. {caption}",
+        frame=drawn.reset_index(drop=True), kind="scatter", x="milliseconds", y="accuracy", low="low", high="high",
+        color=("adapter",), log_x=True, limits=(0.0, 1.0), labels=LABELS,
+    )  # fmt: skip
+    return Section("Cost", "What each adapter costs, and what it buys.", (figure,), (listing,))
+
+
+def costs(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and adapter: time per image, and mean accuracy under shift if there is any."""
+    seconds = in_order(pool(named(table, MEASURE), ["model", "adapter"]), ["model", "adapter"], {})
+    without = seconds[seconds["adapter"] == NONE].set_index("model")["value"]
+    frame = seconds[["model", "adapter"]].assign(
+        milliseconds=1000 * seconds["value"],
+        per_second=1 / seconds["value"].where(seconds["value"] > 0),
+        relative=seconds["value"] / seconds["model"].map(without),
+    )
+    pooled = cells(table)
+    rows = shifted(pooled)
+    rows = rows[rows["stream"].isin(streams(pooled)[:1])]
+    if rows.empty:
+        return frame
+    mean = average(rows, ["model", "adapter"]).rename(columns={"value": "accuracy"})
+    return frame.merge(mean[["model", "adapter", "accuracy", "low", "high"]], on=["model", "adapter"], how="left")

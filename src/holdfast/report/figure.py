@@ -1,0 +1,86 @@
+"""Figure: a frame and how its columns are drawn, so that a picture and its CSV cannot disagree.
+
+Nothing is drawn in Python. The page's script reads the columns and the encoding; a dropdown is a filter on a column,
+and a line, a cell or a point is a row that the reader can open as a table or save.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pandas as pd
+
+from holdfast.errors import check_keys
+
+ROW_HEIGHT = 24
+PLOT_HEIGHT = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """One chart; every encoding names a column of `frame`.
+
+    Attributes:
+        title: What is shown, a few words.
+        caption: How to read it: what was averaged, what an interval means, what was left out.
+        frame: The table the figure shows. The order in which values first appear is the order of dropdowns, of
+            legends and of the rows and columns of a heatmap.
+        kind: `line`, `scatter` or `heatmap`.
+        x: Horizontal position.
+        y: Vertical position; for a heatmap its rows.
+        value: For a heatmap, the columns its colour may show; several become a dropdown.
+        low: Lower end of the interval around `y` (around the first of `value` in a heatmap).
+        high: Upper end of it.
+        color: Columns whose values, joined by " · ", get a colour each.
+        dash: Column whose values get a style of line (of marker, in a scatter) each.
+        select: Columns that become dropdowns, each narrowed by those before it.
+        choose: Column of which several values are shown at once, as the reader chooses.
+        bands: Column whose runs along x are shaded and named behind the lines.
+        start: Column -> the value of a dropdown, or the chosen values, when the page opens; else the first, or all.
+        labels: Column -> what the page calls it, with the unit.
+        limits: Range of `y`, or of the first of `value`; else that of the data.
+        diverging: Those of `value` that are differences, coloured on both sides of zero.
+        log_x: Whether x is logarithmic.
+    """
+
+    title: str
+    caption: str
+    frame: pd.DataFrame
+    kind: Literal["line", "scatter", "heatmap"]
+    x: str
+    y: str
+    value: tuple[str, ...] = ()
+    low: str | None = None
+    high: str | None = None
+    color: tuple[str, ...] = ()
+    dash: str | None = None
+    select: tuple[str, ...] = ()
+    choose: str | None = None
+    bands: str | None = None
+    start: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[float, float] | None = None
+    diverging: tuple[str, ...] = ()
+    log_x: bool = False
+
+    def __post_init__(self) -> None:
+        single = (self.x, self.y, self.low, self.high, self.dash, self.choose, self.bands)
+        named = [name for name in single if name is not None]
+        named += [*self.value, *self.color, *self.select, *self.diverging, *self.start]
+        check_keys(f"column in figure {self.title!r}", named, map(str, self.frame.columns))
+
+    @property
+    def height(self) -> int:
+        """Pixels, known before anything is drawn, so that the page does not jump."""
+        if self.kind != "heatmap":
+            return PLOT_HEIGHT
+        return 150 + ROW_HEIGHT * int(self.frame[self.y].nunique())
+
+    def encoding(self) -> dict[str, Any]:
+        """All but the frame and the prose, for the page's script."""
+        return {
+            "kind": self.kind, "x": self.x, "y": self.y, "value": self.value, "low": self.low, "high": self.high,
+            "color": self.color, "dash": self.dash, "select": self.select, "choose": self.choose,
+            "bands": self.bands, "start": dict(self.start), "labels": dict(self.labels), "limits": self.limits,
+            "diverging": self.diverging, "logX": self.log_x, "height": self.height,
+        }  # fmt: skip

@@ -1,0 +1,96 @@
+// controls.js: dropdowns, the chooser of several values, and the legend of a figure.
+
+const CHECKS = 200;
+
+// A labelled dropdown; a column with a single value is only named.
+function dropdown(label, onChange) {
+  const select = element('select');
+  const fixed = element('output');
+  const box = element('label', { className: 'dropdown' }, element('span', {}, label), select, fixed);
+  select.addEventListener('change', () => onChange(select.value));
+  return {
+    box,
+    fill(options, value) {
+      const names = options.map(([key]) => key);
+      const before = Array.from(select.options, (option) => option.value);
+      if (names.length !== before.length || names.some((name, place) => name !== before[place])) {
+        select.replaceChildren(...options.map(([key, text]) => element('option', { value: key }, text)));
+      }
+      select.value = value;
+      select.hidden = options.length < 2;
+      fixed.hidden = !select.hidden;
+      fixed.textContent = options.length ? options[0][1] : '–';
+    },
+  };
+}
+
+// Checkboxes behind a button, with a filter, for choosing among many values.
+function chooser(label, names, start, onChange) {
+  const chosen = new Set(start);
+  const summary = element('summary');
+  const filter = element('input', { type: 'search', placeholder: 'Filter', 'aria-label': `Filter ${label}` });
+  const list = element('div', { className: 'checks' });
+  const box = element('details', { className: 'chooser' }, summary);
+  const preset = (text, values) => {
+    const button = element('button', { type: 'button' }, text);
+    button.addEventListener('click', () => { chosen.clear(); values().forEach((name) => chosen.add(name)); refresh(); });
+    return button;
+  };
+  const matching = () => names.filter((name) => name.toLowerCase().includes(filter.value.trim().toLowerCase()));
+  const fill = () => {
+    const found = matching();
+    const shown = found.slice(0, CHECKS).map((name) => {
+      const check = element('input', { type: 'checkbox', checked: chosen.has(name) });
+      check.addEventListener('change', () => {
+        if (check.checked) chosen.add(name); else chosen.delete(name);
+        title();
+        onChange(chosen);
+      });
+      return element('label', {}, check, element('span', {}, name));
+    });
+    if (found.length > CHECKS) shown.push(element('p', {}, `and ${found.length - CHECKS} more: filter to see them`));
+    list.replaceChildren(...shown);
+  };
+  const title = () => { summary.textContent = `${label}: ${chosen.size} of ${names.length}`; };
+  const refresh = () => { title(); fill(); onChange(chosen); };
+  filter.addEventListener('input', fill);
+  const buttons = element('div', { className: 'presets' }, preset('At first', () => start), preset('All listed', matching), preset('None', () => []));
+  box.append(element('div', { className: 'panel' }, filter, list, buttons));
+  box.addEventListener('toggle', () => { if (box.open) fill(); });
+  box.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && box.open) { box.open = false; summary.focus(); }
+  });
+  document.addEventListener('click', (event) => { if (!box.contains(event.target)) box.open = false; });
+  title();
+  return { box, chosen };
+}
+
+const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash', 'longdashdot'];
+const DASH_STROKES = ['', '6 3', '2 3', '6 3 2 3', '10 4', '10 4 2 4'];
+const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'cross', 'x'];
+const SYMBOL_PATHS = [
+  'M10 6m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0', 'M7 3h6v6h-6z', 'M10 2l4 4-4 4-4-4z', 'M10 2l4 7h-8z',
+  'M9 2h2v3h3v2h-3v3h-2v-3h-3v-2h3z', 'M7 2l3 3 3-3 1 1-3 3 3 3-1 1-3-3-3 3-1-1 3-3-3-3z',
+];
+
+// Names with their sign; `signs` are {name, color, dash, symbol}, of which only the given ones are drawn.
+function legend(box, groups) {
+  const shape = (tag, attributes) => {
+    const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const sign = ({ name, color, dash, symbol }) => {
+    const width = dash === undefined ? 20 : 34;
+    const drawing = shape('svg', { width, height: 12, 'aria-hidden': 'true' });
+    const stroke = color ?? 'currentColor';
+    if (dash !== undefined) {
+      drawing.append(shape('path', { d: `M0 6h${width}`, stroke, 'stroke-width': 2, 'stroke-dasharray': DASH_STROKES[dash % DASH_STROKES.length] }));
+    } else if (symbol !== undefined) {
+      drawing.append(shape('path', { d: 'M0 6h20', stroke, 'stroke-width': 2 }));
+    }
+    if (symbol !== undefined) drawing.append(shape('path', { d: SYMBOL_PATHS[symbol % SYMBOL_PATHS.length], fill: stroke }));
+    return element('li', {}, drawing, element('span', {}, name));
+  };
+  box.replaceChildren(...groups.filter((signs) => signs.length).map((signs) => element('ul', {}, ...signs.map(sign))));
+}

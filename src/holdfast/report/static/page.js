@@ -1,0 +1,164 @@
+// page.js: figures and tables come alive when the reader comes near.
+
+const NEAR = '400px';
+
+class FigureView {
+  constructor(box) {
+    this.box = box;
+    this.plot = box.querySelector('.plot');
+    this.drawn = false;
+  }
+
+  start() {
+    if (this.drawn) return;
+    this.drawn = true;
+    const { encoding, title, data } = embedded(this.box.dataset.source);
+    Object.assign(this, { encoding, title, frame: new Frame(data), slots: new Slots(), selected: {} });
+    this.value = encoding.value[0];
+    this.controls();
+    this.actions();
+    this.draw();
+    // The chart redraws itself when its box changes, not only the window (a phone that is turned, a printed page).
+    let width = this.plot.clientWidth;
+    new ResizeObserver(() => {
+      if (Math.abs(this.box.clientWidth - width) < 2) return;
+      width = this.box.clientWidth;
+      this.draw();
+    }).observe(this.box);
+  }
+
+  label(name) { return this.encoding.labels[name] ?? name; }
+
+  controls() {
+    const { encoding, frame } = this;
+    const bar = this.box.querySelector('.controls');
+    this.dropdowns = [];
+    if (encoding.value.length > 1) {
+      const show = dropdown('show', (value) => { this.value = value; this.draw(); });
+      this.dropdowns.push({ fill: () => show.fill(encoding.value.map((name) => [name, this.label(name)]), this.value) });
+      bar.append(show.box);
+    }
+    for (const name of encoding.select) {
+      this.selected[name] = encoding.start[name] ?? frame.column(name).levels.names[0];
+      const made = dropdown(this.label(name), (value) => { this.selected[name] = value; this.draw(); });
+      this.dropdowns.push({ name, fill: made.fill });
+      bar.append(made.box);
+    }
+    if (encoding.choose) {
+      const names = frame.column(encoding.choose).levels.names;
+      if (names.length > 1) {
+        const start = encoding.start[encoding.choose] ?? names;
+        const made = chooser(`${this.label(encoding.choose)}s`, names, start, () => this.draw());
+        this.chosen = made.chosen;
+        bar.append(made.box);
+      }
+    }
+    this.status = element('span', { className: 'status', role: 'status' });
+    bar.append(this.status);
+    bar.hidden = !this.dropdowns.length && !this.chosen;
+  }
+
+  actions() {
+    const bar = this.box.querySelector('.actions');
+    const button = (text, action) => {
+      const made = element('button', { type: 'button' }, text);
+      made.addEventListener('click', action);
+      bar.append(made);
+      return made;
+    };
+    const name = (ending) => fileName(this.title, ending);
+    this.csvShown = button('CSV', () => save(name('csv'), this.frame.csv(this.rows), 'text/csv'));
+    this.csvAll = button('CSV', () => save(name('csv'), this.frame.csv(this.frame.all()), 'text/csv'));
+    button('SVG', () => Plotly.downloadImage(this.plot, { format: 'svg', filename: name('svg').slice(0, -4), width: this.plot.clientWidth, height: this.plot.clientHeight }));
+    const behind = this.box.querySelector('.behind');
+    behind.addEventListener('toggle', () => this.fillTable());
+  }
+
+  // The rows under the current selection; each dropdown offers what those before it leave.
+  select() {
+    let rows = this.frame.all();
+    if (this.encoding.diverging.includes(this.value)) {
+      const column = this.frame.column(this.value);
+      rows = rows.filter((row) => column.at(row) !== null);
+    }
+    for (const { name, fill } of this.dropdowns) {
+      if (name === undefined) { fill(); continue; }
+      const options = this.frame.present(rows, name);
+      if (!options.includes(this.selected[name])) this.selected[name] = options[0];
+      fill(options.map((option) => [option, option]), this.selected[name]);
+      rows = this.frame.only(rows, name, new Set([this.selected[name]]));
+    }
+    return this.chosen ? this.frame.only(rows, this.encoding.choose, this.chosen) : rows;
+  }
+
+  draw() {
+    this.rows = this.select();
+    const scroll = this.plot.parentElement;
+    const chart = CHARTS[this.encoding.kind](this.frame, this.encoding, this.rows, this.slots, scroll.clientWidth, this.value);
+    this.plot.style.minWidth = chart.least ? `${chart.least}px` : '';
+    this.plot.style.height = `${chart.layout.height}px`;
+    chart.layout.width = Math.max(scroll.clientWidth, chart.least ?? 0);
+    if (!this.rows.length) {
+      chart.layout.annotations = [{ text: 'nothing is selected', showarrow: false, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5 }];
+    }
+    Plotly.react(this.plot, chart.traces, chart.layout, { displayModeBar: false, responsive: false });
+    legend(this.box.querySelector('.legend'), chart.legend);
+    this.status.textContent = chart.note;
+    this.csvShown.textContent = `CSV (${formatted(this.rows.length)} rows shown)`;
+    this.csvAll.textContent = `CSV (all ${formatted(this.frame.length)} rows)`;
+    this.csvShown.hidden = this.rows.length === this.frame.length;
+    this.fillTable();
+  }
+
+  fillTable() {
+    const behind = this.box.querySelector('.behind');
+    if (!behind.open) return;
+    if (this.grid) this.grid.show(this.rows);
+    else {
+      this.grid = new Grid(behind.querySelector('.grid'), this.frame, { title: this.title, labels: this.encoding.labels, download: false });
+      this.grid.show(this.rows);
+    }
+  }
+}
+
+class ListingView {
+  constructor(box) { this.box = box; }
+
+  start() {
+    if (this.grid) return;
+    const { labels, title, data } = embedded(this.box.dataset.source);
+    this.grid = new Grid(this.box.querySelector('.grid'), new Frame(data), { title, labels });
+  }
+}
+
+function whenNear(views) {
+  const byBox = new Map(views.map((view) => [view.box, view]));
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      observer.unobserve(entry.target);
+      byBox.get(entry.target).start();
+    }
+  }, { rootMargin: NEAR });
+  for (const box of byBox.keys()) observer.observe(box);
+}
+
+// Paper is light and shows everything.
+function printing(figures, views) {
+  let before = null;
+  addEventListener('beforeprint', () => {
+    before = Theme.current;
+    for (const view of views) view.start();
+    Theme.set('light', false);
+  });
+  addEventListener('afterprint', () => { if (before) Theme.set(before, false); });
+}
+
+Theme.start();
+const figureViews = Array.from(document.querySelectorAll('.figure'), (box) => new FigureView(box));
+const views = [...figureViews, ...Array.from(document.querySelectorAll('.listing'), (box) => new ListingView(box))];
+Theme.listeners.push(() => { for (const view of figureViews) if (view.drawn) view.draw(); });
+printing(figureViews, views);
+if (figureViews.length) figureViews[0].start();
+whenNear(views);
+document.documentElement.dataset.ready = 'yes';

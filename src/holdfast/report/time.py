@@ -1,0 +1,78 @@
+"""How accuracy moves while a stream goes on: a line per adapter, the shift of the moment shaded behind it."""
+
+import pandas as pd
+
+from holdfast.report.cells import cells, in_order, led_by, named
+from holdfast.report.figure import Figure
+from holdfast.report.findings import model_order
+from holdfast.report.section import Section
+from holdfast.report.thin import FEWEST, bounded, over_steps
+
+MEASURE = "accuracy_over_steps"
+LINE = ["stream", "model", "adapter"]
+MOST_POINTS = 200_000
+
+
+def section(table: pd.DataFrame) -> Section | None:
+    """Accuracy over the steps of a stream, where it was measured."""
+    rows = named(table, MEASURE)
+    rows = rows[rows["step"].notna()]
+    if rows.empty:
+        return None
+    points, windows, left_out = over_time(rows, MOST_POINTS)
+    caption = "Each point is a window of batches, placed at its last step; bands are 95 % intervals."
+    if windows > 1:
+        caption += f" Up to {windows} neighbouring windows are averaged, weighted by n, into one point."
+    if rows["seed"].nunique() > 1:
+        caption += " Seeds are averaged, weighted by n."
+    present = set(points["model"])
+    best = [model for model in model_order(cells(table)) if model in present]
+    figure = Figure(
+        title="Accuracy over time",
+        caption=caption + left_out,
+        frame=points,
+        kind="line",
+        x="step",
+        y="accuracy",
+        low="low",
+        high="high",
+        color=("adapter",),
+        select=("stream", "model"),
+        bands="shift",
+        start={"model": best[0]} if best else {},
+        limits=(0.0, 1.0),
+        labels={"n": "images"},
+    )
+    return Section("Over time", "What happens while the data keeps changing.", (figure,))
+
+
+def over_time(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, int, str]:
+    """The points to draw, how many windows are in one of them at most, and what was left out."""
+    rows, parts = _streams_in_parts(rows)
+    whole = [stream for stream in rows["stream"].unique() if stream not in parts]
+    order = led_by(sorted(whole), rows["stream"].unique())
+    lines = in_order(rows[LINE].drop_duplicates().astype("str"), LINE, {"stream": order})
+    kept, left_out = bounded(lines, "stream", most // FEWEST)
+    if left_out:
+        rows = rows[rows["stream"].isin(kept["stream"].unique())]
+    points, windows = over_steps(rows, LINE, most)
+    points = points.astype(dict.fromkeys([*LINE, "shift"], "str")).rename(columns={"value": "accuracy"})
+    points = in_order(points, [*LINE, "step"], {"stream": order})
+    return points[[*LINE, "step", "shift", "severity", "accuracy", "low", "high", "n"]], windows, left_out
+
+
+def _streams_in_parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
+    """Where a stream counts its steps anew under every shift, each shift and severity becomes a stream.
+
+    Such a stream (a fresh adapter for each corruption) has one step more than once for a model and seed.
+    """
+    again = rows.duplicated([*LINE, "seed", "step"])
+    inside = rows["stream"].isin(rows.loc[again, "stream"].unique())
+    if not inside.any():
+        return rows, set()
+    part = rows.loc[inside, ["stream", "shift", "severity"]]
+    level = part["severity"].map("{:g}".format).astype("str")
+    names = part["stream"].astype("str") + ": " + part["shift"].astype("str") + " " + level
+    names = names.str.removesuffix(" nan")
+    streams = rows["stream"].astype("str").mask(inside, names.reindex(rows.index))
+    return rows.assign(stream=streams.astype("category")), set(names.unique())

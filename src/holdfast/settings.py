@@ -1,0 +1,256 @@
+"""From a study file, or the same as flags, to a Study: every key is known, or the error names the nearest that is.
+
+    batch_size = 64                      # optional, as are seeds, keep, device
+    data = "val/"                        # or a table: path, size, channels, mapping, restrict
+    [[models]]
+    build = "net.py:build"               # or a name of the catalog; name, weights, arguments, allow_pickle are optional
+    [[streams]]
+    use = "corruptions"                  # a name of the catalog; name, data and the stream's own settings are optional
+    [[adapters]]
+    use = "batchnorm"                    # name and the adapter's own settings are optional
+    prior = 16
+
+Paths are relative to the study file, or to the present folder for flags.
+"""
+
+import inspect
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast import catalog
+from holdfast.errors import HoldfastError, check_keys
+
+STUDY = {"data", "models", "streams", "adapters", "seeds", "batch_size", "keep", "device"}
+DATA = {"path", "size", "channels", "mapping", "restrict"}
+MODEL = {"name", "build", "weights", "arguments", "allow_pickle"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """`name:key=value,key=value`, as flags give it."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def parse(cls, text: str) -> "Spec":
+        """Read a flag; the name itself may hold colons (`net.py:build`).
+
+        >>> Spec.parse("batchnorm:prior=8,frozen=true")
+        Spec(name='batchnorm', arguments={'prior': 8, 'frozen': True})
+        >>> Spec.parse("net.py:build").name
+        'net.py:build'
+        """
+        name, _, rest = text.rpartition(":")
+        if "=" not in rest:
+            return cls(text, {})
+        arguments: dict[str, Any] = {}
+        key = ""
+        for item in rest.split(","):
+            found, equals, value = item.partition("=")
+            if equals:
+                key = found.strip()
+                if key in arguments:
+                    raise HoldfastError(f"{text!r} gives {key!r} twice")
+                arguments[key] = _value(value)
+            else:  # "severities=1,3,5": a list goes on until the next key
+                before = arguments[key] if isinstance(arguments.get(key), list) else [arguments.get(key)]
+                arguments[key] = [*before, _value(item)]
+        return cls(name, arguments)
+
+
+def _value(text: str) -> Any:
+    text = text.strip()
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def read_study(path: Path) -> dict[str, Any]:
+    """The content of a study file."""
+    if not path.is_file():
+        raise HoldfastError(f"there is no study file {path}")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise HoldfastError(f"study file {path}: {error}") from error
+
+
+def from_flags(
+    models: Sequence[str], weights: Sequence[Path], streams: Sequence[str], adapters: Sequence[str], allow_pickle: bool
+) -> dict[str, Any]:
+    """Flags as the study file would say them."""
+    if weights and len(weights) != len(models):
+        raise HoldfastError(
+            f"--weights is given {len(weights)} times for {len(models)} models; give one for each, in order"
+        )
+    content: dict[str, Any] = {"models": [], "streams": [], "adapters": []}
+    for place, text in enumerate(models):
+        spec = Spec.parse(text)
+        model = {"build": spec.name, "arguments": dict(spec.arguments), "allow_pickle": allow_pickle}
+        content["models"].append(model | ({"weights": str(weights[place])} if weights else {}))
+    for kind, texts in (("streams", streams), ("adapters", adapters)):
+        content[kind] = [{"use": spec.name, **spec.arguments} for spec in map(Spec.parse, texts)]
+    return {key: value for key, value in content.items() if value}
+
+
+def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path()) -> Any:
+    """The Study that a study file describes.
+
+    Args:
+        content: what the file holds.
+        out: the folder of the study.
+        folder: paths in the content are relative to it.
+    """
+    from holdfast.study import Study
+
+    check_keys("key in the study file", content, STUDY)
+    batch_size = _typed(content, "batch_size", int, 64)
+    seeds = content.get("seeds", [0])
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+        raise HoldfastError(f"seeds is {seeds!r}; a list of whole numbers was expected")
+    data = _Sources(folder, content.get("data"))
+    models = _models(_tables(content, "models"), folder)
+    streams = [_stream(table, data, batch_size) for table in _tables(content, "streams") or data.default_streams()]
+    adapters: dict[str, Any] = {}
+    for name, make in map(_adapter, _tables(content, "adapters") or [{"use": "none"}]):
+        if name in adapters:
+            raise HoldfastError(f"two adapters are called {name!r}; give one another name")
+        adapters[name] = make
+    return Study(
+        models,
+        streams,
+        adapters,
+        out=out,
+        seeds=seeds,
+        keep=_typed(content, "keep", str, "float32"),
+        device=content.get("device"),
+        settings={"study": dict(content)},
+    )
+
+
+class _Sources:
+    """Data sets by path, each opened once."""
+
+    def __init__(self, folder: Path, main: Any) -> None:
+        self.folder, self.main, self.opened = folder, main, {}  # type: ignore[var-annotated]
+
+    def open(self, source: Any = None) -> Any:
+        """The data behind a path or a table; the study's own by default."""
+        from holdfast.data import open_data
+
+        source = self.main if source is None else source
+        if source is None:
+            raise HoldfastError("no data: give data in the study file, or --data")
+        settings = dict(source) if isinstance(source, Mapping) else {"path": source}
+        check_keys("key of data", settings, DATA)
+        if not isinstance(settings.get("path"), str):
+            raise HoldfastError(f"data is {source!r}; a path was expected")
+        path = settings.pop("path")
+        if (self.folder / path).exists():
+            path = self.folder / path
+        if "mapping" in settings:
+            settings["mapping"] = self.folder / settings["mapping"]
+        key = repr((str(path), sorted(settings.items(), key=str)))
+        if key not in self.opened:
+            self.opened[key] = open_data(path, **settings)
+        return self.opened[key]
+
+    def default_streams(self) -> list[dict[str, Any]]:
+        """What to run where nothing is said."""
+        from holdfast.data import CorruptedImages
+
+        if isinstance(self.open(), CorruptedImages):
+            return [{"use": "directory"}]
+        return [{"use": "clean"}, {"use": "corruptions"}]
+
+
+def _tables(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    tables = content.get(key, [])
+    tables = (
+        [{"use": item} if isinstance(item, str) else item for item in tables] if isinstance(tables, list) else tables
+    )
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise HoldfastError(f"{key} is {content[key]!r}; a list of tables, [[{key}]], was expected")
+    return [dict(table) for table in tables]
+
+
+def _typed(content: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = content.get(key, default)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise HoldfastError(f"{key} is {value!r}; a {kind.__name__} was expected")
+    return value
+
+
+def _models(tables: Sequence[dict[str, Any]], folder: Path) -> dict[str, Any]:
+    from holdfast.models import ModelSource
+
+    models: dict[str, Any] = {}
+    if not tables:
+        raise HoldfastError("no models: give [[models]] in the study file, or --model")
+    for table in tables:
+        if "use" in table:
+            table["build"] = table.pop("use")
+        check_keys("key of models", table, MODEL)
+        if not isinstance(build := table.get("build"), str):
+            raise HoldfastError(
+                f"a model has build {build!r}; a name, module:function or file.py:function was expected"
+            )
+        place, _, attribute = build.rpartition(":")
+        if place.endswith(".py"):
+            build = f"{folder / place}:{attribute}"
+        weights = folder / table["weights"] if "weights" in table else None
+        name = str(table.get("name") or (weights.stem if weights else attribute))
+        if name in models:
+            raise HoldfastError(f"two models are called {name!r}; give each a name")
+        models[name] = ModelSource(
+            build, weights, dict(table.get("arguments", {})), bool(table.get("allow_pickle", False))
+        )
+    return models
+
+
+def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
+    kind = _use(table, "streams")
+    settings = {key: value for key, value in table.items() if key != "data"}
+    make = _checked("streams", kind, settings, taken={"data", "seed"})
+    if "shifts" in settings:
+        names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
+        settings["shifts"] = tuple(catalog.find("shifts", str(name)) for name in names)
+    if "severities" in settings and not isinstance(settings["severities"], list):
+        settings["severities"] = [settings["severities"]]
+    try:
+        return make(data.open(table.get("data")), **{"batch_size": batch_size} | settings)
+    except TypeError as error:
+        raise HoldfastError(f"stream {kind}: {error}") from error
+
+
+def _adapter(table: dict[str, Any]) -> tuple[str, Any]:
+    kind = _use(table, "adapters")
+    settings = {key: value for key, value in table.items() if key != "name"}
+    make = _checked("adapters", kind, settings, taken={"model"})
+    return str(table.get("name") or catalog.label(kind, settings)), partial(make, **settings) if settings else make
+
+
+def _use(table: dict[str, Any], kind: str) -> str:
+    use = table.pop("use", None)
+    if not isinstance(use, str):
+        raise HoldfastError(
+            f"{kind}: {table!r} does not say which to use; use = one of {', '.join(catalog.entries(kind))}"
+        )
+    return use
+
+
+def _checked(kind: str, name: str, settings: Mapping[str, Any], taken: set[str]) -> Any:
+    """The class behind a name, after checking that it takes these settings."""
+    make = catalog.find(kind, name)
+    check_keys(
+        f"setting of {kind.removesuffix('s')} {name}",
+        settings,
+        set(inspect.signature(make.__init__).parameters) - taken - {"self"},
+    )
+    return make

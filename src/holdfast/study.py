@@ -1,0 +1,299 @@
+"""Study: models x streams x adapters = cells; runs what is missing, measures, reports.
+
+    study = Study({"net": net}, [Clean(data), Corruptions(data)], [NoAdaptation, BatchNorm], out="audit")
+    table = study.run()
+
+Each cell is one model on one part of one stream with one adapter and one seed. Its key is the fingerprint of all of
+these; its outputs are one file; a run that was stopped goes on with the files that are missing.
+"""
+
+import copy
+import functools
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+
+from holdfast import catalog, results
+from holdfast.adapters import Adapter, NoAdaptation
+from holdfast.batch import Stream
+from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
+from holdfast.evaluate import check_keep, check_outputs, check_targets, evaluate
+from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
+from holdfast.files import writable_folder
+from holdfast.fingerprint import SCHEMA, fingerprint, of_model
+from holdfast.manifest import Listed, Manifest, locked, shortened
+from holdfast.models.source import ModelSource
+from holdfast.outputs import Outputs
+from holdfast.progress import Progress
+
+log = logging.getLogger("holdfast")
+
+Model = nn.Module | Callable[[], nn.Module]
+MakeAdapter = Callable[..., Adapter]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing to run, and how the folder lists it."""
+
+    listed: Listed
+    model: Model
+    stream: Stream
+    adapter: MakeAdapter
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run did: how many cells it ran, found finished, and could not run."""
+
+    ran: int
+    kept: int
+    failed: int
+
+
+class Study:
+    """Models x streams x adapters x seeds.
+
+    Args:
+        models: name -> `nn.Module`, or a function that builds one.
+        streams: streams; each of their parts is run with a fresh adapter.
+        adapters: classes of adapters, partials of them, or name -> either; the unadapted model by default.
+        out: the folder of the study; what is finished there is not run again.
+        seeds: every cell once per seed.
+        keep: `float32`, `float16`, or `top5` and the like.
+        device: where models run; a GPU if there is one, by default.
+        settings: what else to write down about the study, JSON-like.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        streams: Iterable[Stream],
+        adapters: Mapping[str, MakeAdapter] | Iterable[MakeAdapter] = (NoAdaptation,),
+        *,
+        out: str | Path,
+        seeds: Sequence[int] = (0,),
+        keep: str = "float32",
+        device: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_keep(keep)
+        self.models = dict(models)
+        self.streams = list(streams)
+        self.adapters = _named(adapters)
+        self.out = Path(out)
+        self.seeds = list(dict.fromkeys(seeds))
+        self.keep = keep
+        self.device = _checked_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.settings = dict(settings or {})
+        self.last = Ran(0, 0, 0)
+        for kind, things in (
+            ("models", self.models),
+            ("streams", self.streams),
+            ("adapters", self.adapters),
+            ("seeds", self.seeds),
+        ):
+            if not things:
+                raise HoldfastError(f"a study needs {kind}, found none")
+        names = [stream.name for stream in self.streams]
+        if len(set(names)) < len(names):
+            raise HoldfastError(
+                f"two streams have the name {next(n for n in names if names.count(n) > 1)!r}; give one another name"
+            )
+
+    def run(self, *, jobs: int = 1, cluster: str | None = None, progress: bool | None = None) -> pd.DataFrame:
+        """Run what is missing and measure everything.
+
+        Args:
+            jobs: processes on this machine.
+            cluster: the address of a Dask scheduler, instead.
+            progress: show a bar; by default on a terminal or in a notebook.
+        """
+        if jobs < 1:
+            raise HoldfastError(f"jobs is {jobs}; at least 1 was expected")
+        writable_folder(self.out)
+        with locked(self.out):
+            manifest = Manifest.read_or_new(self.out)
+            cells, left_out = self._plan()
+            manifest.merge([cell.listed for cell in cells])
+            manifest.left_out, manifest.settings = left_out, self._described()
+            manifest.name = manifest.name or self.out.resolve().name
+            missing = [cell for cell in cells if not Outputs.readable(manifest.path(cell.listed))]
+            self._try_out(missing)
+            manifest.write()
+            failures = self._execute(missing, manifest, jobs, cluster, progress)
+            manifest.note_failures([cell.listed for cell in cells], failures)
+            manifest.write()
+        self.last = Ran(len(missing) - len(failures), len(cells) - len(missing), len(failures))
+        return results.measure(self.out)
+
+    def _plan(self) -> tuple[list[Cell], list[str]]:
+        """Every cell, and sentences about combinations that make no sense."""
+        parts = [
+            (stream, part) for seed in self.seeds for stream in self.streams for part in stream.with_seed(seed).parts()
+        ]
+        prints = {id(part): part.fingerprint() for _, part in parts}
+        cells: list[Cell] = []
+        senseless: dict[tuple[str, str], list[str]] = {}
+        for model_name, source in self.models.items():
+            model = _built(source)
+            model_print = fingerprint(of_model(model), source.code() if isinstance(source, ModelSource) else "")
+            for adapter_name, make in self.adapters.items():
+                try:
+                    make(model)
+                except NotApplicable as reason:
+                    senseless.setdefault((adapter_name, str(reason)), []).append(model_name)
+                    continue
+                for stream, part in parts:
+                    names = (model_name, stream.name, part.label, adapter_name, part.seed)
+                    key = fingerprint(SCHEMA, names, model_print, prints[id(part)], make, self.keep)
+                    listed = Listed(key, *names, model_print=model_print, stream_print=prints[id(part)])
+                    cells.append(Cell(listed, source, part, make))
+        left_out = [
+            f"{adapter} is left out for {shortened(models)}: {why}" for (adapter, why), models in senseless.items()
+        ]
+        if not cells:
+            raise HoldfastError(f"nothing to run: {left_out[0]}")
+        for sentence in left_out:
+            log.info(sentence)
+        return cells, left_out
+
+    def _try_out(self, cells: Sequence[Cell]) -> None:
+        """Two samples of each stream through each model, so that what cannot work is said before anything runs."""
+        inputs: dict[str, torch.Tensor] = {}
+        tried: set[tuple[str, str]] = set()
+        for cell in cells:
+            model, stream = cell.listed.model, cell.listed.stream
+            if (model, stream) in tried:
+                continue
+            tried.add((model, stream))
+            if stream not in inputs:
+                inputs[stream] = cell.stream[0].inputs[:2]
+            try:
+                logits = check_outputs(NoAdaptation(_built(cell.model))(inputs[stream]), len(inputs[stream]))
+                targets = getattr(getattr(cell.stream, "data", None), "targets", None)
+                if targets is not None:
+                    check_targets(targets, logits.shape[1], cell.stream.classes)
+            except HoldfastError as error:
+                raise HoldfastError(f"model {model} on stream {stream}: {error}") from error
+            except Exception as error:
+                shape = tuple(inputs[stream].shape[1:])
+                raise HoldfastError(f"model {model} fails on images of shape {shape}: {first_line(error)}") from error
+
+    def _execute(
+        self, cells: Sequence[Cell], manifest: Manifest, jobs: int, cluster: str | None, progress: bool | None
+    ) -> dict[str, str]:
+        """Run cells; the failures by key."""
+        work = functools.partial(run_cell, list(cells), self.out.resolve(), self.keep, self.device)
+        indices = range(len(cells))
+        ended: Ended
+        if cluster:
+            ended = on_cluster(work, indices, cluster)
+        elif jobs > 1 and len(cells) > 1:
+            ended = in_processes(work, indices, min(jobs, len(cells)))
+        else:
+            ended = in_this_process(work, indices)
+        failures: dict[str, str] = {}
+        with Progress(manifest.name, len(cells), progress) as bar:
+            try:
+                for index, failure in ended:
+                    listed = cells[index].listed
+                    if failure:
+                        failures[listed.key] = failure
+                        log.error("%s failed: %s", listed.title, failure)
+                    bar.advance(listed.title)
+            except WriteError as error:
+                done = sum(manifest.finished(cell) for cell in manifest.cells)
+                raise Unfinished(f"{error}; {done} finished cells are intact, the same command goes on") from error
+        return failures
+
+    def _described(self) -> dict[str, Any]:
+        return self.settings | {
+            "models": list(self.models),
+            "streams": [stream.name for stream in self.streams],
+            "adapters": list(self.adapters),
+            "seeds": self.seeds,
+            "keep": self.keep,
+            "device": self.device,
+        }
+
+    def table(self) -> pd.DataFrame:
+        """Measure what is finished."""
+        return results.measure(self.out)
+
+    def report(self) -> Path:
+        """Write `report.html` from what is finished."""
+        return results.report(self.out)[0]
+
+
+def run_cell(cells: Sequence[Cell], out: Path, keep: str, device: str, index: int) -> str:
+    """Run one cell into its file, unless the file is there; why not, if it failed."""
+    listed = cells[index].listed
+    path = Manifest(out).path(listed)
+    if Outputs.readable(path):
+        return ""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(listed.seed)
+            adapter = cells[index].adapter(_on(device, _built(cells[index].model)))
+            outputs = evaluate(adapter, cells[index].stream, keep)
+    except HoldfastError as error:
+        return str(error)
+    except Exception as error:
+        log.debug("%s failed", listed.title, exc_info=True)
+        return first_line(error)
+    outputs.provenance |= asdict(listed) | {"schema": SCHEMA}
+    outputs.save(path)
+    return ""
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+_last_built: tuple[Model, nn.Module] | None = None
+
+
+def _built(source: Model) -> nn.Module:
+    """The model; the last one built is kept, since cells come model by model."""
+    global _last_built
+    if isinstance(source, nn.Module):
+        return source
+    if _last_built is None or _last_built[0] is not source:
+        _last_built = source, source()
+    return _last_built[1]
+
+
+def _checked_device(device: str) -> str:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise HoldfastError(f"device {device!r} cannot be used: {str(error).splitlines()[0]}") from error
+    return device
+
+
+def _on(device: str, model: nn.Module) -> nn.Module:
+    """The model on a device; the caller's stays where it is."""
+    return model if device == "cpu" else copy.deepcopy(model).to(device)
+
+
+def _named(adapters: Mapping[str, MakeAdapter] | Iterable[MakeAdapter]) -> dict[str, MakeAdapter]:
+    if isinstance(adapters, Mapping):
+        return dict(adapters)
+    named: dict[str, MakeAdapter] = {}
+    for make in adapters:
+        inner, settings = (make.func, make.keywords) if isinstance(make, functools.partial) else (make, {})
+        plain = catalog.name_of("adapters", inner) or getattr(inner, "__name__", type(inner).__name__)
+        name = catalog.label(str(plain), settings)
+        if name in named:
+            raise HoldfastError(f"two adapters are called {name!r}; give them names: {{'a': ..., 'b': ...}}")
+        named[name] = make
+    return named

@@ -1,0 +1,47 @@
+"""The laws, as public checks: whoever adds a shift, stream, adapter or measure can run them on it.
+
+from holdfast.testing import check_adapter
+assert not any(check_adapter(MyAdapter).values())
+"""
+
+from functools import partial
+from typing import Any
+
+from holdfast import catalog
+from holdfast.adapters import Adapter
+from holdfast.batch import Stream
+from holdfast.errors import HoldfastError, unknown
+from holdfast.models.source import find_object
+from holdfast.shifts import Shift
+from holdfast.testing.adapters import check_adapter
+from holdfast.testing.measures import check_measure
+from holdfast.testing.shifts import check_shift
+from holdfast.testing.streams import check_stream
+
+__all__ = ["check_adapter", "check_measure", "check_named", "check_object", "check_shift", "check_stream"]
+
+CHECKED = ("shifts", "streams", "adapters", "measures")
+
+
+def check_object(thing: Any) -> tuple[str, dict[str, str]]:
+    """What kind of thing an object is, and law -> why it is broken, or an empty text."""
+    kind = thing.func if isinstance(thing, partial) else thing
+    if isinstance(kind, type) and issubclass(kind, Shift):
+        return "shift", check_shift(thing)
+    if isinstance(kind, type) and issubclass(kind, Stream):
+        return "stream", check_stream(thing)
+    if isinstance(kind, type) and issubclass(kind, Adapter):
+        return "adapter", check_adapter(thing)
+    if callable(thing) and not isinstance(thing, type):
+        return "measure", check_measure(thing)
+    raise HoldfastError(f"{thing!r} is no class of shifts, streams or adapters and no measure; there is no law for it")
+
+
+def check_named(name: str) -> tuple[str, dict[str, str]]:
+    """The same for `module:object`, `file.py:object` or a name of the catalog."""
+    if ":" in name:
+        return check_object(find_object(name, "object"))
+    for kind in CHECKED:
+        if name in catalog.entries(kind):
+            return check_object(catalog.find(kind, name))
+    raise unknown("name", name, [entry for kind in CHECKED for entry in catalog.entries(kind)])

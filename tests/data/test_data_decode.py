@@ -1,0 +1,120 @@
+"""One image file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from holdfast.data.decode import check_size, decode, header_size
+from holdfast.errors import HoldfastError
+
+Put = Callable[..., np.ndarray]
+
+
+def test_a_png_comes_back_as_it_was_written(tmp_path: Path, put_image: Put) -> None:
+    pixels = put_image(tmp_path / "x.png", (6, 9, 3))
+    assert np.array_equal(decode(tmp_path / "x.png", 3, None), pixels)
+    assert header_size(tmp_path / "x.png") == (6, 9)
+
+
+def test_grey_and_colour_turn_into_each_other(tmp_path: Path, put_image: Put) -> None:
+    colour = put_image(tmp_path / "colour.png", (6, 9, 3))
+    grey = put_image(tmp_path / "grey.png", (6, 9))
+    assert np.array_equal(decode(tmp_path / "grey.png", 3, None), np.repeat(grey[:, :, None], 3, 2))
+    expected = np.asarray(Image.fromarray(colour).convert("L"))[:, :, None]
+    assert np.array_equal(decode(tmp_path / "colour.png", 1, None), expected)
+
+
+def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path) -> None:
+    wide = np.linspace(0, 65535, 64).round().astype(np.uint16).reshape(8, 8)
+    Image.fromarray(wide).save(tmp_path / "x.png")
+    assert np.array_equal(decode(tmp_path / "x.png", 1, None)[:, :, 0], (wide / 257).round())
+
+
+def test_transparency_is_dropped(tmp_path: Path, put_image: Put) -> None:
+    pixels = put_image(tmp_path / "x.png", (8, 8, 4))
+    assert np.array_equal(decode(tmp_path / "x.png", 3, None), pixels[:, :, :3])
+    Image.fromarray(pixels[:, :, :2]).save(tmp_path / "grey.png")
+    assert np.array_equal(decode(tmp_path / "grey.png", 1, None), pixels[:, :, :1])
+
+
+@pytest.mark.parametrize("transparency", [None, 0, bytes([0, 128, 255])])
+def test_palettes_are_looked_up(tmp_path: Path, transparency: int | bytes | None) -> None:
+    image = Image.new("P", (4, 4), 1)
+    image.putpalette([10, 20, 30, 200, 100, 50, 1, 2, 3])
+    image.save(tmp_path / "x.png", **({} if transparency is None else {"transparency": transparency}))
+    assert (decode(tmp_path / "x.png", 3, None) == [200, 100, 50]).all()
+
+
+def test_one_bit_is_black_and_white(tmp_path: Path) -> None:
+    Image.fromarray(np.eye(4, dtype=bool)).save(tmp_path / "x.png")
+    assert np.array_equal(decode(tmp_path / "x.png", 1, None)[:, :, 0], np.eye(4) * 255)
+
+
+def test_the_orientation_in_exif_is_not_applied(tmp_path: Path, put_image: Put) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    put_image(tmp_path / "x.jpg", (8, 16, 3), exif=exif)
+    assert decode(tmp_path / "x.jpg", 3, None).shape == (8, 16, 3)
+
+
+def test_an_image_of_the_right_size_is_left_alone(tmp_path: Path, put_image: Put) -> None:
+    pixels = put_image(tmp_path / "x.png", (14, 14, 3))
+    assert np.array_equal(decode(tmp_path / "x.png", 3, 14), pixels)
+
+
+@pytest.mark.parametrize("shape", [(40, 30, 3), (30, 40, 3), (28, 28, 3), (5, 9, 3), (14, 15, 3), (1, 50, 3)])
+def test_any_other_is_resized_and_cut_in_the_centre(tmp_path: Path, put_image: Put, shape: tuple[int, ...]) -> None:
+    pixels = put_image(tmp_path / "x.png", shape)
+    height, width = (int(16 * side / min(shape[:2])) for side in shape[:2])
+    resized = Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR)
+    top, left = round((height - 14) / 2), round((width - 14) / 2)
+    expected = np.asarray(resized)[top : top + 14, left : left + 14]
+    assert np.array_equal(decode(tmp_path / "x.png", 3, 14), expected)
+
+
+def test_a_truncated_file_is_named(tmp_path: Path, put_image: Put) -> None:
+    for name in ("x.png", "x.jpg"):
+        path = tmp_path / name
+        put_image(path, (64, 64, 3))
+        path.write_bytes(path.read_bytes()[:800])
+        with pytest.raises(HoldfastError, match=rf"cannot read the image .*{name}: "):
+            decode(path, 3, None)
+
+
+def test_what_is_no_image_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.jpg"
+    for content in (b"", b"hello", b"\x89PNG\r\n\x1a\n" + b"\0" * 30):
+        path.write_bytes(content)
+        for read in (header_size, lambda path: decode(path, 3, None)):
+            with pytest.raises(HoldfastError, match=r"cannot read (the image )?.*x\.jpg"):
+                read(path)
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HoldfastError, match=r"cannot read the image .*gone\.png: No such file"):
+        decode(tmp_path / "gone.png", 3, None)
+
+
+@pytest.mark.parametrize("limit", [1000, 3000])
+def test_a_decompression_bomb_is_named(
+    tmp_path: Path, put_image: Put, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    put_image(tmp_path / "x.png", (64, 64, 3))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    with pytest.raises(HoldfastError, match=r"x\.png: Image size \(4096 pixels\) exceeds limit"):
+        decode(tmp_path / "x.png", 3, None)
+
+
+def test_pixels_of_32_bits_are_refused(tmp_path: Path) -> None:
+    Image.fromarray(np.ones((4, 4), np.float32)).save(tmp_path / "x.png", format="TIFF")
+    with pytest.raises(HoldfastError, match=r"x\.png: its pixels are of Pillow's mode 'F'; 8 or 16 bits"):
+        decode(tmp_path / "x.png", 3, None)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, True, "32"])
+def test_other_sizes_are_refused(size: int) -> None:
+    with pytest.raises(HoldfastError, match=r"size is .*a whole number of at least 1"):
+        check_size(size)
