@@ -4,7 +4,8 @@ Anything raised from here ends a command with its exit code and its message, nev
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from holdfast.nearest import hint
 
 
 class HoldfastError(ValueError):
@@ -34,9 +35,7 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> HoldfastError:
     unknown adapter 'batchnrom'; did you mean 'batchnorm'? valid: batchnorm, none
     """
     names = sorted(valid)
-    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    hint = f" did you mean {near[0]!r}?" if near else ""
-    return HoldfastError(f"unknown {kind} {name!r};{hint} valid: {', '.join(names) or 'none'}")
+    return HoldfastError(f"unknown {kind} {name!r};{hint(name, names)} valid: {', '.join(names) or 'none'}")
 
 
 def check_keys(kind: str, found: Iterable[str], valid: Iterable[str]) -> None:

@@ -72,6 +72,15 @@ def check_outputs(outputs: Any, size: int) -> torch.Tensor:
     return outputs.detach()
 
 
+def check_classes(classes: Classes | None, outputs: int) -> None:
+    """Refuse a mapping that names classes which the model does not have."""
+    largest = -1 if classes is None else max(max(group) for group in classes.accepted)
+    if largest >= outputs:
+        raise HoldfastError(
+            f"the mapping names the model's class {largest}; the model has {outputs} (0 to {outputs - 1})"
+        )
+
+
 def check_targets(targets: np.ndarray, outputs: int, classes: Classes | None) -> None:
     """Refuse labels that no class of the model answers to."""
     valid = outputs if classes is None else len(classes.accepted)
@@ -137,10 +146,7 @@ class _Collector:
 
     def _begin(self, batch: Batch, width: int) -> None:
         self.width, classes, size = width, self.stream.classes, len(self.ids)
-        if classes is not None and (largest := max(max(group) for group in classes.accepted)) >= width:
-            raise HoldfastError(
-                f"the mapping names the model's class {largest}; the model has {width} (0 to {width - 1})"
-            )
+        check_classes(classes, width)
         self.columns = np.arange(width) if classes is None else classes.columns(width)
         if batch.targets is not None:
             self.targets = np.empty(size, np.int64)

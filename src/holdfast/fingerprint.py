@@ -6,6 +6,7 @@ dataclasses, partials, classes and functions by name, and whatever has a `finger
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -81,8 +82,7 @@ def _feed(hasher: _Hash, thing: object) -> None:
 
 
 def _feed_tensor(hasher: _Hash, tensor: Any) -> None:
-    import torch
-
+    torch = sys.modules["torch"]  # there is a tensor, so it is there; importing it would break the import contract
     _put(hasher, "tensor", f"{tensor.dtype}{tuple(tensor.shape)}")
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     if flat.numel():

@@ -10,6 +10,7 @@ from holdfast.errors import HoldfastError, check_keys
 from holdfast.files import writable_folder
 from holdfast.fingerprint import SCHEMA, fingerprint
 from holdfast.manifest import Listed, Manifest, locked
+from holdfast.npz import read_npz
 from holdfast.outputs import Outputs
 
 KEYS = ("logits", "labels", "predictions", "ids", "targets")
@@ -54,13 +55,7 @@ def read_predictions(path: Path) -> Outputs:
     """Read and check an `.npz` of predictions."""
     if not path.is_file():
         raise HoldfastError(f"there is no file {path}")
-    try:
-        with np.load(path) as file:
-            content = {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise HoldfastError(f"cannot read {path} as .npz: {error}") from error
-    except Exception as error:  # zipfile has its own family of errors
-        raise HoldfastError(f"cannot read {path} as .npz: {error}") from error
+    content = read_npz(path)
     check_keys(f"array in {path.name}", content, KEYS)
     if "predictions" in content:
         content["labels"] = content.pop("predictions")

@@ -6,7 +6,6 @@ Cost: the logits take 4 bytes (float32) or 2 (float16) per sample and class, top
 """
 
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 
 from holdfast.errors import HoldfastError
 from holdfast.files import whole
+from holdfast.npz import member, open_npz, read_npz
 
 NAMES = ("model", "stream", "part", "adapter", "seed")
 ROWS_AT_ONCE = 8192
@@ -154,19 +154,15 @@ class Outputs:
     def readable(path: Path) -> bool:
         """Whether a file is there and whole, as far as its directory and its provenance tell."""
         try:
-            with np.load(path) as file:
-                return bool(json.loads(file["provenance"].tobytes()))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            with open_npz(path) as file:
+                return bool(json.loads(member(file, "provenance", path).tobytes()))
+        except ValueError:  # ours among them
             return False
 
     @classmethod
     def load(cls, path: Path) -> "Outputs":
         """Read what `save` wrote; an error that names the file if it is anything else."""
-        try:
-            with np.load(path) as file:
-                content = {key: file[key] for key in file.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise HoldfastError(f"cannot read outputs from {path}: {error}; delete it and run again") from error
+        content = read_npz(path)
         if "provenance" not in content or "ids" not in content:
             raise HoldfastError(f"{path} is no file of outputs; `holdfast import` reads predictions made elsewhere")
         context = {

@@ -152,8 +152,7 @@ class _Sources:
         if not isinstance(settings.get("path"), str):
             raise HoldfastError(f"data is {source!r}; a path was expected")
         path = settings.pop("path")
-        if (self.folder / path).exists():
-            path = self.folder / path
+        path = path if path == "digits" else self.folder / path
         if "mapping" in settings:
             settings["mapping"] = self.folder / settings["mapping"]
         key = repr((str(path), sorted(settings.items(), key=str)))

@@ -23,7 +23,7 @@ from holdfast import catalog, results
 from holdfast.adapters import Adapter, NoAdaptation
 from holdfast.batch import Stream
 from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
-from holdfast.evaluate import check_keep, check_outputs, check_targets, evaluate
+from holdfast.evaluate import check_classes, check_keep, check_outputs, check_targets, evaluate
 from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
 from holdfast.files import writable_folder
 from holdfast.fingerprint import SCHEMA, fingerprint, of_model
@@ -177,6 +177,7 @@ class Study:
                 inputs[stream] = cell.stream[0].inputs[:2]
             try:
                 logits = check_outputs(NoAdaptation(_built(cell.model))(inputs[stream]), len(inputs[stream]))
+                check_classes(cell.stream.classes, logits.shape[1])
                 targets = getattr(getattr(cell.stream, "data", None), "targets", None)
                 if targets is not None:
                     check_targets(targets, logits.shape[1], cell.stream.classes)

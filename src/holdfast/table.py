@@ -32,7 +32,7 @@ def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
             frame[column] = "" if column in TEXT else float("nan")
     frame = frame[COLUMNS + [column for column in frame if column not in COLUMNS]]
     kinds = {column: "str" if column in TEXT else "float64" for column in COLUMNS}
-    frame = frame.astype(kinds | {"seed": "Int64", "step": "Int64", "n": "Int64"})
+    frame = frame.astype(kinds | {"seed": "Int64", "step": "Int64", "n": "Int64"}).fillna(dict.fromkeys(TEXT, ""))
     return frame.sort_values(ORDER, kind="stable", ignore_index=True)
 
 

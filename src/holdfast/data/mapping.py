@@ -15,9 +15,9 @@ import torch
 
 from holdfast.data.base import Classes, Data
 from holdfast.data.corrupted import CorruptedImages, CorruptedPart
-from holdfast.data.nearest import hint
 from holdfast.errors import HoldfastError
 from holdfast.fingerprint import fingerprint
+from holdfast.nearest import hint
 
 log = logging.getLogger("holdfast")
 

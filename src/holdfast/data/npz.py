@@ -5,17 +5,16 @@ are read, never a pickle. Pickled itself, the object leaves its pixels behind an
 """
 
 import logging
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holdfast.data.arrays import ArrayData
-from holdfast.data.nearest import hint, nearest
 from holdfast.errors import HoldfastError
 from holdfast.fingerprint import fingerprint, of_file
+from holdfast.nearest import hint, nearest
+from holdfast.npz import member, open_npz
 
 log = logging.getLogger("holdfast")
 
@@ -39,8 +38,8 @@ class NpzData(ArrayData):
 
     def _array(self) -> np.ndarray:
         if self._pixels is None:
-            with _open(self._path) as file:
-                self._pixels = _member(file, self._key, self._path)
+            with open_npz(self._path) as file:
+                self._pixels = member(file, self._key, self._path)
         return self._pixels
 
     def __getstate__(self) -> dict[str, Any]:
@@ -49,7 +48,7 @@ class NpzData(ArrayData):
 
 def _read(path: Path) -> tuple[str, dict[str, Any]]:
     """The key of the images, and the arguments of ArrayData."""
-    with _open(path) as file:
+    with open_npz(path) as file:
         prefix = next((prefix for prefix in ("", "test_") if f"{prefix}images" in file.files), None)
         if prefix is None:
             raise HoldfastError(
@@ -62,37 +61,9 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
             "ids": f"{prefix}ids",
             "classes": "classes",
         }
-        content = {name: _member(file, key, path) for name, key in keys.items() if key in file.files}
+        content = {name: member(file, key, path) for name, key in keys.items() if key in file.files}
         left = set(file.files) - set(keys.values())
         for key in set(keys.values()) - set(file.files):
             if near := nearest(key, left, cutoff=0.8):
                 log.warning("%s: the array %r is not read; did you mean %r?", path, near, key)
     return keys["images"], content
-
-
-def _open(path: Path) -> np.lib.npyio.NpzFile:
-    try:
-        if not zipfile.is_zipfile(path):
-            path.stat()
-            raise HoldfastError(f"{path} is no .npz file (a zip of arrays, as numpy.savez writes it)")
-        file: np.lib.npyio.NpzFile = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise HoldfastError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise HoldfastError(f"cannot read {path}: {error}") from error
-    return file
-
-
-def _member(file: np.lib.npyio.NpzFile, key: str, path: Path) -> np.ndarray:
-    try:
-        array = file[key]
-    except KeyError as error:
-        raise HoldfastError(f"{path} has no array {key!r} any more; it was changed after it was opened") from error
-    except ValueError as error:
-        why = "it holds Python objects, which only a pickle can" if "allow_pickle" in str(error) else str(error)
-        raise HoldfastError(f"{path}: cannot read the array {key!r}: {why}") from error
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
-        raise HoldfastError(f"{path}: cannot read the array {key!r}, the file is damaged: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise HoldfastError(f"{path}: {key!r} is no array")
-    return array

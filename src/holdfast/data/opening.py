@@ -10,10 +10,10 @@ from holdfast.data.decode import check_size
 from holdfast.data.folder import FolderData
 from holdfast.data.imagenet_c import find_corruptions, open_imagenet_c
 from holdfast.data.mapping import read_mapping, with_mapping
-from holdfast.data.nearest import hint
 from holdfast.data.npz import NpzData
 from holdfast.data.pixels import check_channels
 from holdfast.errors import HoldfastError
+from holdfast.nearest import hint
 
 
 def open_data(

@@ -9,7 +9,6 @@ import importlib.util
 import logging
 import sys
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch import nn
 from holdfast.catalog import entries, find
 from holdfast.errors import HoldfastError, unknown
 from holdfast.fingerprint import fingerprint, of_file
+from holdfast.nearest import hint
 
 log = logging.getLogger("holdfast")
 
@@ -86,9 +86,9 @@ def _module(name: str, kind: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(error.name + ".")):
-            near = get_close_matches(name, entries("models"), n=1)
-            hint = f"; the catalog has {near[0]!r}" if near else ""
-            raise HoldfastError(f"{kind}: there is no module {name!r}{hint}") from error
+            raise HoldfastError(
+                f"{kind}: there is no module {name!r};{hint(name, entries('models'))}".rstrip(";")
+            ) from error
         raise HoldfastError(f"{kind}: {name} needs {error.name!r}, which is not installed") from error
     except Exception as error:
         raise HoldfastError(f"{kind}: importing {name} failed: {type(error).__name__}: {error}") from error
@@ -96,13 +96,8 @@ def _module(name: str, kind: str) -> Any:
 
 def _file_module(path: Path, kind: str) -> Any:
     if not path.is_file():
-        near = (
-            get_close_matches(path.name, [p.name for p in path.parent.glob("*.py")], n=1)
-            if path.parent.is_dir()
-            else []
-        )
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise HoldfastError(f"{kind}: there is no file {path}{hint}")
+        beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise HoldfastError(f"{kind}: there is no file {path};{hint(path.name, beside)}".rstrip(";"))
     path = path.resolve()
     name = f"_holdfast_{fingerprint(str(path))[:8]}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

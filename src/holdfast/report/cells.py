@@ -5,6 +5,7 @@ is the interval as wide as if all of it had been measured on the same images, wh
 it does not shrink with the number of shifts or seeds, and so claims no more than one cell could.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
@@ -96,10 +97,18 @@ def streams(frame: pd.DataFrame) -> list[str]:
 
 
 def led_by(first: Iterable[str], values: Iterable[str]) -> list[str]:
-    """Sorted distinct values, after those that come first."""
+    """Distinct values: those that come first, then the others, with numbers in names in their order.
+
+    >>> led_by(["mean"], ["fog 10", "fog 2", "mean"])
+    ['mean', 'fog 2', 'fog 10']
+    """
     values = set(values)
     leading = [value for value in dict.fromkeys(first) if value in values]
-    return [*leading, *sorted(values - set(leading))]
+    return [*leading, *sorted(values - set(leading), key=_natural)]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def in_order(frame: pd.DataFrame, by: list[str], orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:

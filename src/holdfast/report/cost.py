@@ -12,7 +12,7 @@ LABELS = {
     "milliseconds": "ms per image",
     "per_second": "images per second",
     "relative": "times none",
-    "accuracy": "mean accuracy under shift",
+    "accuracy": "accuracy under shift",
 }
 
 
@@ -21,10 +21,10 @@ def section(table: pd.DataFrame) -> Section | None:
     frame = costs(table)
     if frame.empty:
         return None
-    caption = "Time is the mean over all cells and seeds on the machine named in the settings."
-    listing = Listing(
-        "Time per image", caption + " “Times none” compares with the same model unadapted.", frame, LABELS
-    )
+    caption = "Time is the mean over all cells and seeds, on the machine named in the settings."
+    compared = " “Times none” compares with the same model unadapted."
+    read = frame.drop(columns=["low", "high"], errors="ignore")
+    listing = Listing("Time per image", caption + compared, read, LABELS)
     drawn = frame.dropna(subset="accuracy") if "accuracy" in frame else frame[:0]
     if drawn.empty:
         return Section("Cost", "What each adapter costs.", tables=(listing,))
@@ -32,9 +32,17 @@ def section(table: pd.DataFrame) -> Section | None:
     figure = Figure(
         title="Accuracy against time per image",
         caption=f"Accuracy is the mean over shifts in the stream {stream}; bars are its interval. {caption}",
-        frame=drawn.reset_index(drop=True), kind="scatter", x="milliseconds", y="accuracy", low="low", high="high",
-        color=("adapter",), log_x=True, limits=(0.0, 1.0), labels=LABELS,
-    )  # fmt: skip
+        frame=drawn.reset_index(drop=True),
+        kind="scatter",
+        x="milliseconds",
+        y="accuracy",
+        low="low",
+        high="high",
+        color=("adapter",),
+        log_x=True,
+        limits=(0.0, 1.0),
+        labels=LABELS,
+    )
     return Section("Cost", "What each adapter costs, and what it buys.", (figure,), (listing,))
 
 
@@ -45,7 +53,7 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     frame = seconds[["model", "adapter"]].assign(
         milliseconds=1000 * seconds["value"],
         per_second=1 / seconds["value"].where(seconds["value"] > 0),
-        relative=seconds["value"] / seconds["model"].map(without),
+        relative=seconds["value"] / seconds["model"].map(without).astype(float),
     )
     pooled = cells(table)
     rows = shifted(pooled)
@@ -53,4 +61,4 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         return frame
     mean = average(rows, ["model", "adapter"]).rename(columns={"value": "accuracy"})
-    return frame.merge(mean[["model", "adapter", "accuracy", "low", "high"]], on=["model", "adapter"], how="left")
+    return frame.merge(mean.drop(columns=["n", "shifts"]), on=["model", "adapter"], how="left")

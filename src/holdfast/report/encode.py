@@ -23,17 +23,14 @@ def rounded(values: np.ndarray) -> np.ndarray:
     """
     values = np.asarray(values, dtype=float)
     usable = np.isfinite(values) & (values != 0)
-    magnitude = np.floor(np.log10(np.abs(np.where(usable, values, 1.0))))
-    places = np.clip(DIGITS - 1 - magnitude, -300, 300)
-    # A power of ten is exact, its reciprocal is not: multiply or divide by it so that the result prints short.
-    power = 10.0 ** np.abs(places)
-    large = np.round(np.where(usable, values, 0.0) / power) * power
-    small = np.round(np.where(places >= 0, np.where(usable, values, 0.0) * power, 0.0)) / power
-    return np.where(usable, np.where(places >= 0, small, large), values)
+    places = DIGITS - 1 - np.floor(np.log10(np.abs(np.where(usable, values, 1.0))))
+    # A power of ten is exact, its reciprocal is not: dividing by the power gives the number that prints short.
+    up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
+    return np.where(usable, np.round(np.where(usable, values, 0.0) / down * up) / up * down, values)
 
 
 def columns(frame: pd.DataFrame) -> dict[str, Any]:
-    """The frame as `{"rows": …, "columns": [{"name", "numbers"} | {"name", "values", "codes" or "runs"}]}`."""
+    """The frame as `{"rows", "columns": [{"name", "numbers"} or {"name", "values", "codes" or "runs"}]}`."""
     return {"rows": len(frame), "columns": [_column(str(name), frame[name]) for name in frame.columns]}
 
 

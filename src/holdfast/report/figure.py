@@ -1,11 +1,11 @@
 """Figure: a frame and how its columns are drawn, so that a picture and its CSV cannot disagree.
 
-Nothing is drawn in Python. The page's script reads the columns and the encoding; a dropdown is a filter on a column,
-and a line, a cell or a point is a row that the reader can open as a table or save.
+Nothing is drawn in Python. The page's script reads the columns and the encoding; a dropdown is a filter on a
+column, and a line, a cell or a point stands for rows that the reader can open as a table or save.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import pandas as pd
@@ -78,9 +78,6 @@ class Figure:
 
     def encoding(self) -> dict[str, Any]:
         """All but the frame and the prose, for the page's script."""
-        return {
-            "kind": self.kind, "x": self.x, "y": self.y, "value": self.value, "low": self.low, "high": self.high,
-            "color": self.color, "dash": self.dash, "select": self.select, "choose": self.choose,
-            "bands": self.bands, "start": dict(self.start), "labels": dict(self.labels), "limits": self.limits,
-            "diverging": self.diverging, "logX": self.log_x, "height": self.height,
-        }  # fmt: skip
+        prose = ("title", "caption", "frame")
+        shown = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in prose}
+        return shown | {"height": self.height}

@@ -61,7 +61,7 @@ def render(
 
 
 def plotly_script() -> str:
-    """plotly.js from the installed plotly, which is found but not imported: its import would cost more than a report."""
+    """plotly.js out of the installed plotly, which is found but not imported, for that costs a second."""
     found = find_spec("plotly")
     folders = found.submodule_search_locations if found else None
     path = Path(folders[0], "package_data", "plotly.min.js") if folders else None

@@ -19,14 +19,14 @@ def bounded(frame: pd.DataFrame, by: str, most: int) -> tuple[pd.DataFrame, str]
     kept = sizes.index[(sizes.cumsum() <= most) | (np.arange(len(sizes)) == 0)]
     if len(kept) == len(sizes):
         return frame, ""
-    sentence = f" Only {len(kept):,} of {len(sizes):,} values of {by} are in this page; the table file has all."
+    sentence = f" This page has {len(kept):,} of {len(sizes):,} {by}s; the table file has all."
     return frame[frame[by].isin(kept)].reset_index(drop=True), sentence
 
 
 def over_steps(rows: pd.DataFrame, lines: list[str], most: int) -> tuple[pd.DataFrame, int]:
     """Average neighbouring windows, and seeds, until at most `most` points are left in all.
 
-    Every line (one combination of `lines`) keeps the same number of points, at least `FEWEST` and at most
+    Every line (one combination of `lines`) may have the same number of points, at least `FEWEST` and at most
     `MOST_PER_LINE`; a point is the mean, weighted by n, of windows that follow each other, so the weighted mean of a
     line stays what it was. `low` and `high` are averaged alike, `n` is the sum, `step` the last step, `severity` the
     mean, and `shift` is "several" where windows under different shifts met.
@@ -77,10 +77,9 @@ def _weighted(rows: pd.DataFrame, lines: list[str], group: np.ndarray) -> pd.Dat
     for column in ("severity", "value", "low", "high"):
         values = rows[column].to_numpy(dtype=float, na_value=np.nan)
         present = np.where(np.isnan(values), 0.0, weight)
-        total = _reduce(np.add, present, starts)
-        with np.errstate(invalid="ignore"):
-            points[column] = _reduce(np.add, np.nan_to_num(values) * present, starts) / total
-    points["n"] = _reduce(np.add, weight, starts).astype(int) if known else pd.array([pd.NA] * len(points), "Int64")
+        with np.errstate(invalid="ignore"):  # 0 / 0 where nothing is known is NaN, as it should be
+            points[column] = _reduce(np.add, np.nan_to_num(values) * present, starts) / _reduce(np.add, present, starts)
+    points["n"] = pd.array(_reduce(np.add, weight, starts).astype(int), "Int64") if known else pd.NA
     return points
 
 

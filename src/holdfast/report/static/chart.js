@@ -49,15 +49,16 @@ function hoverText(frame, encoding, row, value) {
 
 function baseLayout(encoding, width) {
   const ink = Theme.color('ink');
+  const font = { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: ink };
   const axis = {
     gridcolor: Theme.color('grid'), linecolor: Theme.color('rule'), zeroline: false, automargin: true, ticks: '',
     title: { font: { size: 13, color: Theme.color('soft') }, standoff: 12 }, tickfont: { color: Theme.color('soft') },
   };
   return {
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', showlegend: false, hovermode: 'closest',
-    font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: ink },
+    font,
     margin: { l: 54, r: 12, t: 12, b: 48 }, height: encoding.height, dragmode: width < 600 ? false : 'zoom',
-    hoverlabel: { bgcolor: Theme.color('raised'), bordercolor: Theme.color('rule'), font: { color: ink, size: 12.5 }, align: 'left' },
+    hoverlabel: { bgcolor: Theme.color('raised'), bordercolor: Theme.color('rule'), font, align: 'left' },
     xaxis: structuredClone(axis), yaxis: structuredClone(axis),
   };
 }
@@ -82,15 +83,15 @@ function groups(frame, encoding, rows) {
 
 function styles(lines, slots) {
   const palette = Theme.palette();
-  const colors = slots.assign([...new Set(lines.map((line) => line.color))]);
+  const names = [...new Set(lines.map((line) => line.color))];
+  const colors = slots.assign(names);
   const dashes = [...new Set(lines.map((line) => line.dash).filter((name) => name !== null))];
   return {
     color: (line) => palette[colors.get(line.color) % palette.length],
     symbol: (line) => Math.floor(colors.get(line.color) / palette.length),
     dash: (line) => Math.max(dashes.indexOf(line.dash), 0),
-    // With one entry a legend says nothing that the dropdowns do not.
     legend: [
-      [...colors].map(([name, slot]) => ({ name, color: palette[slot % palette.length], symbol: Math.floor(slot / palette.length) })),
+      names.map((name) => ({ name, color: palette[colors.get(name) % palette.length], symbol: Math.floor(colors.get(name) / palette.length) })),
       dashes.length > 1 ? dashes.map((name, place) => ({ name, dash: place })) : [],
     ],
   };
@@ -167,7 +168,7 @@ function axes(frame, encoding, rows, width) {
   layout.yaxis.title.text = label(encoding.y);
   if (encoding.limits) layout.yaxis.range = [encoding.limits[0], encoding.limits[1] + 0.02 * (encoding.limits[1] - encoding.limits[0])];
   const levels = frame.present(rows, encoding.x).map(Number).sort((a, b) => a - b);
-  if (encoding.logX) Object.assign(layout.xaxis, { type: 'log' }, logTicks(levels));
+  if (encoding.log_x) Object.assign(layout.xaxis, { type: 'log' }, logTicks(levels));
   else if (levels.length <= 12) Object.assign(layout.xaxis, { tickmode: 'array', tickvals: levels });
   return layout;
 }
@@ -228,7 +229,7 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
   }
   const layout = baseLayout(encoding, width);
   const ticks = (names, most) => ({ tickmode: 'array', tickvals: names.map((_, at) => at), ticktext: names.map((name) => plain(shortened(name, most))), showgrid: false });
-  Object.assign(layout.xaxis, ticks(across, width < 600 ? 16 : 22), { side: 'top', tickangle: across.length > 7 || width < 600 ? -45 : 0, range: [-0.5, across.length - 0.5] });
+  Object.assign(layout.xaxis, ticks(across, width < 600 ? 16 : 22), { side: 'top', tickangle: width < 600 ? -90 : across.length > 7 ? -45 : 0, range: [-0.5, across.length - 0.5] });
   Object.assign(layout.yaxis, ticks(down, width < 600 ? 16 : LABEL_LENGTH), { range: [down.length - 0.5, -0.5] });
   layout.dragmode = false;
   layout.height = 96 + 24 * down.length + (layout.xaxis.tickangle ? 40 : 0);

@@ -5,7 +5,7 @@ const CHECKS = 200;
 // A labelled dropdown; a column with a single value is only named.
 function dropdown(label, onChange) {
   const select = element('select');
-  const fixed = element('output');
+  const fixed = element('strong');
   const box = element('label', { className: 'dropdown' }, element('span', {}, label), select, fixed);
   select.addEventListener('change', () => onChange(select.value));
   return {
@@ -54,7 +54,7 @@ function chooser(label, names, start, onChange) {
   const title = () => { summary.textContent = `${label}: ${chosen.size} of ${names.length}`; };
   const refresh = () => { title(); fill(); onChange(chosen); };
   filter.addEventListener('input', fill);
-  const buttons = element('div', { className: 'presets' }, preset('At first', () => start), preset('All listed', matching), preset('None', () => []));
+  const buttons = element('div', { className: 'presets' }, preset('Default', () => start), preset('All listed', matching), preset('None', () => []));
   box.append(element('div', { className: 'panel' }, filter, list, buttons));
   box.addEventListener('toggle', () => { if (box.open) fill(); });
   box.addEventListener('keydown', (event) => {

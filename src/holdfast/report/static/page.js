@@ -1,6 +1,8 @@
 // page.js: figures and tables come alive when the reader comes near.
 
 const NEAR = '400px';
+const PAPER_WIDTH = 680;
+let onPaper = false;
 
 class FigureView {
   constructor(box) {
@@ -93,11 +95,11 @@ class FigureView {
 
   draw() {
     this.rows = this.select();
-    const scroll = this.plot.parentElement;
-    const chart = CHARTS[this.encoding.kind](this.frame, this.encoding, this.rows, this.slots, scroll.clientWidth, this.value);
+    const width = onPaper ? PAPER_WIDTH : this.plot.parentElement.clientWidth;
+    const chart = CHARTS[this.encoding.kind](this.frame, this.encoding, this.rows, this.slots, width, this.value);
     this.plot.style.minWidth = chart.least ? `${chart.least}px` : '';
     this.plot.style.height = `${chart.layout.height}px`;
-    chart.layout.width = Math.max(scroll.clientWidth, chart.least ?? 0);
+    chart.layout.width = Math.max(width, chart.least ?? 0);
     if (!this.rows.length) {
       chart.layout.annotations = [{ text: 'nothing is selected', showarrow: false, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5 }];
     }
@@ -144,21 +146,30 @@ function whenNear(views) {
 }
 
 // Paper is light and shows everything.
-function printing(figures, views) {
+function printing(views) {
   let before = null;
+  const definitions = document.querySelector('.definitions');
   addEventListener('beforeprint', () => {
-    before = Theme.current;
+    before = { theme: Theme.current, open: definitions?.open };
+    onPaper = true;
+    if (definitions) definitions.open = true;
     for (const view of views) view.start();
     Theme.set('light', false);
   });
-  addEventListener('afterprint', () => { if (before) Theme.set(before, false); });
+  addEventListener('afterprint', () => {
+    if (!before) return;
+    onPaper = false;
+    if (definitions) definitions.open = before.open;
+    Theme.set(before.theme, false);
+    before = null;
+  });
 }
 
 Theme.start();
 const figureViews = Array.from(document.querySelectorAll('.figure'), (box) => new FigureView(box));
 const views = [...figureViews, ...Array.from(document.querySelectorAll('.listing'), (box) => new ListingView(box))];
 Theme.listeners.push(() => { for (const view of figureViews) if (view.drawn) view.draw(); });
-printing(figureViews, views);
+printing(views);
 if (figureViews.length) figureViews[0].start();
 whenNear(views);
 document.documentElement.dataset.ready = 'yes';

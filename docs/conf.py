@@ -1,0 +1,29 @@
+"""Sphinx settings: `make docs`, or `sphinx-build -q -W --keep-going docs docs/_build`. Nothing is downloaded."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+from holdfast import __version__
+
+project = "holdfast"
+author = "the holdfast authors"
+copyright = author
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live"]
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+default_role = "code"  # docstrings write `code` with single backticks
+suppress_warnings = ["config.cache"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+autodoc_typehints_description_target = "documented_params"
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = f"holdfast {__version__}"
+html_show_sphinx = False

@@ -1,0 +1,58 @@
+"""An adapter of one's own: it keeps a running mean of the logits and takes it away. Check the laws, then compare.
+
+Run it as `python examples/my_own_adapter.py [FOLDER]`, or `holdfast check examples/my_own_adapter.py:CentredLogits`.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from holdfast import Study
+from holdfast.adapters import Adapter, NoAdaptation
+from holdfast.data import digits
+from holdfast.models import ResNet
+from holdfast.models.training import fit
+from holdfast.streams import Clean, Corruptions
+from holdfast.testing import check_adapter
+
+
+class CentredLogits(Adapter):
+    """A shifted model often favours a few classes; centred logits favour none. Assumes that classes are balanced."""
+
+    def __init__(self, model: nn.Module, momentum: float = 0.2, classes: int = 10, *, frozen: bool = False) -> None:
+        super().__init__(model, frozen=frozen)
+        self.momentum = momentum
+        self.register_buffer("centre", torch.zeros(classes))  # a buffer: reset and state_dict know it
+
+    def step(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Move the centre towards the mean of this batch, then predict."""
+        with torch.no_grad():
+            logits = self.model(inputs)
+            self.centre.lerp_(logits.mean(0), self.momentum)
+        self.record["offset"] = float(self.centre.std())
+        return logits - self.centre
+
+    def predict(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Predict with the centre as it is."""
+        return super().predict(inputs) - self.centre
+
+
+def main(folder: Path) -> None:
+    """Check the laws, then compare with the unadapted model."""
+    broken = {law: why for law, why in check_adapter(CentredLogits).items() if why}
+    print(f"laws broken: {broken or 'none'}")
+    torch.manual_seed(0)
+    net = ResNet(width=8, stem=2)
+    fit(net, digits("train", size=16), epochs=8)
+    data = digits("test", size=16)
+    streams = [Clean(data), Corruptions(data, severities=(2, 4))]
+    table = Study({"net": net}, streams, {"none": NoAdaptation, "centred": CentredLogits}, out=folder).run()
+    accuracy = table[table["measure"] == "accuracy"]
+    print(accuracy.pivot_table("value", ["shift", "severity"], "adapter").round(3).to_string())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))

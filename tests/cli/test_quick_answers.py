@@ -1,0 +1,58 @@
+"""`--help` and `list` answer without the heavy libraries, and exit codes are as promised."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["torch", "pandas", "plotly", "numpy", "scipy", "sklearn"]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list"], ["list", "adapters"], ["--version"]])
+def test_no_heavy_library_is_imported(arguments):
+    script = f"""
+import sys
+from holdfast.cli import main
+try:
+    main({arguments!r})
+except SystemExit as end:
+    assert not end.code, end.code
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_list_shows_every_kind_and_one(holdfast):
+    everything = holdfast("list").stdout
+    assert all(word in everything for word in ("gaussian_noise", "corruptions", "batchnorm", "accuracy", "resnet"))
+    assert set(json.loads(holdfast("list", "shifts", "--json").stdout)) == {"shifts"}
+    wrong = holdfast("list", "shift")
+    assert wrong.returncode == 2
+    assert "did you mean 'shifts'" in wrong.stderr
+
+
+def test_check_tells_kept_from_broken_and_ends_with_1(holdfast, folder):
+    assert holdfast("check", "contrast").returncode == 0
+    (folder / "mine.py").write_text(
+        "from holdfast.adapters import Adapter\n"
+        "class Mine(Adapter):\n"
+        "    count = 0\n"
+        "    def step(self, inputs):\n"
+        "        self.count += 1\n"
+        "        return self.predict(inputs) * self.count\n"
+    )
+    done = holdfast("check", "mine.py:Mine")
+    assert done.returncode == 1
+    assert (
+        "broken  reset is exact: reset does not" in done.stdout or "broken  reset is exact: after reset" in done.stdout
+    )
+    assert json.loads(holdfast("check", "mine:Mine", "--json").stdout)["broken"]
+
+
+@pytest.mark.parametrize("typo", [["rnu"], ["run", "--modle", "x"], ["report"]])
+def test_wrong_usage_ends_with_2(holdfast, typo):
+    done = holdfast(*typo)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,127 @@
+"""A study from the command line: what is printed, what is written, and the same again."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+RUN = ["run", "--model", "net.py:build", "--data", "data.npz", "--out", "out"]
+
+
+def test_run_measure_report_and_the_same_again(folder, holdfast):
+    done = holdfast(*RUN, "--adapter", "none", "--adapter", "batchnorm:prior=4", "--json")
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    assert (counts["cells"], counts["ran"], counts["kept"], counts["failed"]) == (32, 32, 0, 0)
+    table = pd.read_parquet(folder / "out" / "table.parquet")
+    again = holdfast(*RUN, "--adapter", "none", "--adapter", "batchnorm:prior=4")
+    assert "0 cells run, 32 found finished, 0 failed" in again.stdout
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / "out" / "table.parquet"), table)
+    measured = json.loads(holdfast("measure", "out", "--json").stdout)
+    assert len(measured["rows"]) == len(table)
+    reported = json.loads(holdfast("report", "out", "--json").stdout)
+    assert (folder / reported["report"]).is_file()
+    assert reported["summary"]
+
+
+def test_one_measure_alone(folder, holdfast):
+    holdfast(*RUN, "--stream", "clean")
+    rows = json.loads(holdfast("measure", "out", "--measure", "error", "--json").stdout)["rows"]
+    assert {row["measure"] for row in rows} == {"error"}
+
+
+def test_import_stands_beside_a_run(folder, holdfast):
+    holdfast(*RUN, "--stream", "clean")
+    labels = np.load(folder / "data.npz")["labels"]
+    np.savez(folder / "preds.npz", labels=labels, targets=labels)
+    done = holdfast("import", "preds.npz", "--model", "oracle", "--stream", "clean", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    table = pd.read_parquet(folder / "out" / "table.parquet")
+    accuracy = table[table["measure"] == "accuracy"].set_index("model")["value"]
+    assert accuracy["oracle"] == 1.0
+    assert set(accuracy.index) == {"build", "oracle"}
+
+
+def test_two_processes_and_two_seeds(folder, holdfast):
+    done = holdfast(*RUN, "--stream", "clean", "--seed", 0, "--seed", 5, "--jobs", 2, "--json")
+    assert json.loads(done.stdout)["ran"] == 2
+
+
+@pytest.mark.parametrize("layout", ["class folders", "imagenet-c", "cifar-10-c"])
+def test_data_on_disk_in_every_layout(folder, holdfast, layout):
+    generator = np.random.default_rng(0)
+    root = folder / "images"
+    if layout == "cifar-10-c":
+        root.mkdir()
+        np.save(root / "labels.npy", np.tile(np.arange(6) % 3, 5))
+        for name in ("fog", "snow"):
+            np.save(root / f"{name}.npy", generator.integers(0, 256, (30, 8, 8, 3), dtype=np.uint8))
+    else:
+        below = [""] if layout == "class folders" else ["fog/1", "fog/3", "snow/1", "snow/3"]
+        for place in below:
+            for name in ("ant", "bee", "cow"):
+                (root / place / name).mkdir(parents=True)
+                for i in range(2):
+                    Image.fromarray(generator.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(
+                        root / place / name / f"{i}.png"
+                    )
+    streams = ["--stream", "clean"] if layout == "class folders" else []
+    done = holdfast("run", "--model", "net.py:build:channels=3", "--data", "images", "--out", "out", *streams)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_parquet(folder / "out" / "table.parquet")
+    rows = table[table["measure"] == "accuracy"]
+    expected = {
+        "class folders": {("clean", 0.0)},
+        "imagenet-c": {("fog", 1.0), ("fog", 3.0), ("snow", 1.0), ("snow", 3.0)},
+        "cifar-10-c": {(name, severity) for name in ("fog", "snow") for severity in (1.0, 2.0, 3.0, 4.0, 5.0)},
+    }[layout]
+    assert set(zip(rows["shift"], rows["severity"], strict=True)) == expected
+    assert set(rows["n"]) == {6}
+
+
+def test_classes_are_mapped_restricted_and_dropped(folder, holdfast):
+    (folder / "map.csv").write_text("class,accepted\n0,1 4\n2,7\n")
+    run = [
+        "run",
+        "--model",
+        "net.py:build:classes=9",
+        "--data",
+        "data.npz",
+        "--stream",
+        "clean",
+        "--mapping",
+        "map.csv",
+    ]
+    assert holdfast(*run, "--restrict", "--out", "out").returncode == 0
+    table = pd.read_parquet(folder / "out" / "table.parquet")
+    kept = np.isin(np.load(folder / "data.npz")["labels"], [0, 2]).sum()
+    assert table[table["measure"] == "accuracy"]["n"].tolist() == [kept]
+    cell = np.load(next((folder / "out" / "cells").glob("*.npz")))
+    assert cell["logits"].shape == (kept, 3)
+    assert cell["columns"].tolist() == [1, 4, 7]
+    assert json.loads(cell["provenance"].tobytes())["dropped"] == 40 - kept
+
+
+def test_quiet_says_nothing_but_the_result_and_json_is_one_object(folder, holdfast):
+    done = holdfast(*RUN, "--stream", "clean", "--quiet", "--json")
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+    json.loads(done.stdout)
+
+
+def test_interrupted_it_says_how_to_go_on(folder, holdfast):
+    import signal
+    import time
+
+    process = holdfast.start(*RUN, "--model", "lenet:size=12,classes=3", "--batch-size", 1)
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("out/cells/*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in error
+    assert "Traceback" not in error
+    assert holdfast(*RUN, "--model", "lenet:size=12,classes=3", "--batch-size", 1).returncode == 0

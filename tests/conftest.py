@@ -1,0 +1,94 @@
+"""What several tests share: a small model in a file, small data on disk, and the command line as a user runs it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+torch.set_num_threads(1)  # the networks here are too small to share among cores
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, classes=3, channels=1):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(channels, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU())
+        self.head = nn.Linear(4, classes)
+
+    def forward(self, images):
+        return self.head(self.body(images).mean((2, 3)))
+
+
+def build(classes=3, channels=1):
+    return Net(classes, channels)
+
+
+def pair():
+    class Pair(Net):
+        def forward(self, images):
+            logits = super().forward(images)
+            return logits, logits
+    return Pair()
+
+
+def broken():
+    raise RuntimeError("no such checkpoint")
+
+
+def number():
+    return 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with `net.py` and `data.npz` (40 grey 12 x 12 images of 3 classes)."""
+    (tmp_path / "net.py").write_text(NET)
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (40, 12, 12), dtype=np.uint8)
+    np.savez(tmp_path / "data.npz", images=images, labels=generator.integers(0, 3, 40))
+    return tmp_path
+
+
+class CommandLine:
+    """Runs `holdfast` in a folder, as a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.command = [sys.executable, "-m", "holdfast"]
+        self.environment = os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
+
+    def __call__(self, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.command, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            **options,
+        )
+
+    def start(self, *arguments: object, **options) -> subprocess.Popen:
+        return subprocess.Popen(
+            [*self.command, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+
+@pytest.fixture
+def holdfast(folder: Path) -> CommandLine:
+    return CommandLine(folder)

@@ -1,0 +1,84 @@
+"""Thinning bounds the points and moves no mean."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.report.thin import MOST_PER_LINE, bounded, over_steps
+
+LINE = ["stream", "model", "adapter"]
+
+
+def windows(lengths: list[int], seeds: int = 1) -> pd.DataFrame:
+    random = np.random.default_rng(3)
+    rows = [
+        {"stream": f"stream {line}", "model": "m", "adapter": "none", "step": 10 * place + 9, "severity": 1.0}
+        | {
+            "shift": "fog" if place < length / 3 else "noise",
+            "value": random.random(),
+            "n": int(random.integers(1, 99)),
+        }
+        for line, length in enumerate(lengths)
+        for place in range(length)
+        for _ in range(seeds)
+    ]
+    frame = pd.DataFrame(rows).sample(frac=1, random_state=0)
+    return frame.assign(low=frame["value"] - 0.1, high=frame["value"] + 0.1)
+
+
+def weighted(frame: pd.DataFrame, column: str) -> pd.Series:
+    total = (frame[column] * frame["n"]).groupby(frame["stream"]).sum()
+    return total / frame.groupby("stream")["n"].sum()
+
+
+@given(st.lists(st.integers(1, 120), min_size=1, max_size=4), st.integers(1, 3), st.integers(20, 300))
+@settings(max_examples=25, deadline=None)
+def test_weighted_means_and_images_are_kept(lengths: list[int], seeds: int, most: int) -> None:
+    rows = windows(lengths, seeds)
+    points, _ = over_steps(rows, LINE, most)
+    for column in ("value", "low", "high"):
+        np.testing.assert_allclose(weighted(points, column).astype(float), weighted(rows, column))
+    assert points["n"].sum() == rows["n"].sum()
+    assert len(points) <= max(most, 10 * len(lengths))
+    assert points.groupby("stream")["step"].max().equals(rows.groupby("stream")["step"].max())
+
+
+def test_few_windows_stay_as_they_are() -> None:
+    rows = windows([30])
+    points, most = over_steps(rows, LINE, 1000)
+    rows = rows.sort_values("step")
+    assert most == 1
+    assert points["value"].tolist() == pytest.approx(rows["value"].tolist())
+    assert points["shift"].tolist() == rows["shift"].tolist()
+
+
+def test_neighbours_are_averaged_and_mixed_shifts_named() -> None:
+    rows = windows([31])
+    points, most = over_steps(rows, LINE, 10)
+    assert len(points) == 10
+    assert most == 4
+    assert points["step"].is_monotonic_increasing
+    assert points["shift"].tolist() == ["fog"] * 3 + ["several"] + ["noise"] * 6
+
+
+def test_a_single_long_line_is_bounded_too() -> None:
+    points, _ = over_steps(windows([3 * MOST_PER_LINE]), LINE, 200_000)
+    assert len(points) == MOST_PER_LINE
+
+
+def test_without_n_every_window_counts_the_same() -> None:
+    rows = windows([20]).assign(n=pd.array([pd.NA] * 20, "Int64"))
+    points, _ = over_steps(rows, LINE, 10)
+    assert points["n"].isna().all()
+    assert points["value"].mean() == pytest.approx(rows["value"].mean())
+
+
+def test_bounded_keeps_the_first_whole_values() -> None:
+    frame = pd.DataFrame({"stream": list("bbbaac"), "value": range(6)})
+    assert bounded(frame, "stream", 6)[1] == ""
+    kept, sentence = bounded(frame, "stream", 5)
+    assert kept["stream"].tolist() == list("bbbaa")
+    assert sentence == " This page has 2 of 3 streams; the table file has all."
+    assert bounded(frame, "stream", 1)[0]["stream"].tolist() == list("bbb")

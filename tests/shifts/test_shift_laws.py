@@ -1,0 +1,71 @@
+"""Every shift keeps every law; a new shift is in the list because it is in the catalog."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.catalog import entries, find
+from holdfast.errors import HoldfastError
+from holdfast.testing.shifts import SHIFT_LAWS, check_shift
+
+SHIFTS = [find("shifts", name) for name in entries("shifts")]
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
+@pytest.mark.parametrize("law", SHIFT_LAWS, ids=lambda law: law.__name__)
+@settings(max_examples=15, deadline=None)
+@given(
+    severity=st.floats(0, 5, allow_subnormal=False),
+    channels=st.sampled_from([1, 3]),
+    height=st.integers(8, 40),
+    width=st.integers(8, 40),
+    seed=st.integers(-(2**63), 2**63),
+    first=st.integers(0, 2**40),
+)
+def test_law_holds(law, shift, severity, channels, height, width, seed, first):
+    images = torch.rand(5, channels, height, width, generator=torch.Generator().manual_seed(0))
+    law(shift(severity), images, torch.arange(first, first + 5), seed)
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
+def test_public_check_passes(shift):
+    assert not any(check_shift(shift).values())
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
+def test_catalog_name_is_the_class_name(shift):
+    assert find("shifts", shift.name) is shift
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
+@pytest.mark.parametrize("severity", [-0.1, 5.01, float("nan"), "3", True])
+def test_wrong_severity_is_refused(shift, severity):
+    with pytest.raises(HoldfastError, match=f"severity of {shift.name}"):
+        shift(severity)
+
+
+@pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
+def test_change_grows_with_severity(shift):
+    images = torch.rand(8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    changes = [float((shift(severity)(images) - images).square().mean()) for severity in (0, 1, 2, 3, 4, 5)]
+    assert changes == sorted(changes)
+    assert changes[0] == 0 < changes[1]
+
+
+def test_wrong_shapes_and_ids_are_refused():
+    shift = SHIFTS[0](3)
+    with pytest.raises(HoldfastError, match=r"found \(3, 8, 8\)"):
+        shift(torch.rand(3, 8, 8))
+    with pytest.raises(HoldfastError, match=r"ids of shape \(2,\) for 3 images"):
+        shift(torch.rand(3, 1, 8, 8), ids=[1, 2])
+    with pytest.raises(HoldfastError, match="divide by 255"):
+        shift(torch.zeros(3, 1, 8, 8, dtype=torch.uint8))
+    with pytest.raises(HoldfastError, match="found NaN"):
+        shift(torch.full((1, 1, 8, 8), float("nan")))
+
+
+def test_double_precision_and_empty_batches_pass_through():
+    for shift in SHIFTS:
+        assert shift(2)(torch.rand(2, 1, 8, 8, dtype=torch.float64)).dtype == torch.float64
+        assert shift(2)(torch.rand(0, 1, 8, 8)).shape == (0, 1, 8, 8)

@@ -1,0 +1,154 @@
+"""Study files and flags: what they mean, and what every typo says."""
+
+import pytest
+
+from holdfast.adapters import BatchNorm, NoAdaptation
+from holdfast.errors import HoldfastError
+from holdfast.settings import Spec, from_flags, make_study, read_study
+from holdfast.shifts import Contrast
+
+STUDY = """
+batch_size = 8
+seeds = [0, 3]
+keep = "top2"
+data = "data.npz"
+
+[[models]]
+name = "mine"
+build = "net.py:build"
+arguments = {classes = 4}
+
+[[streams]]
+use = "clean"
+[[streams]]
+use = "corruptions"
+name = "hard"
+shifts = ["contrast"]
+severities = [4, 5]
+
+[[adapters]]
+use = "none"
+[[adapters]]
+use = "batchnorm"
+prior = 2
+"""
+
+
+def make(folder, text):
+    (folder / "study.toml").write_text(text)
+    return make_study(read_study(folder / "study.toml"), folder / "out", folder)
+
+
+def test_a_study_file_becomes_a_study(folder):
+    study = make(folder, STUDY)
+    assert list(study.models) == ["mine"]
+    assert study.models["mine"]().head.out_features == 4
+    assert [stream.name for stream in study.streams] == ["clean", "hard"]
+    assert study.streams[1].shifts == (Contrast,)
+    assert study.streams[1].severities == [4, 5]
+    assert study.streams[0].batch_size == 8
+    assert study.adapters["none"] is NoAdaptation
+    assert study.adapters["batchnorm:prior=2"].func is BatchNorm
+    assert (study.seeds, study.keep) == ([0, 3], "top2")
+    assert study.streams[0].data is study.streams[1].data
+
+
+def test_flags_say_the_same(folder):
+    flags = from_flags(
+        [f"{folder}/net.py:build:classes=4"],
+        [],
+        ["clean", "corruptions:name=hard,shifts=contrast,severities=4,5"],
+        ["none", "batchnorm:prior=2"],
+        False,
+    )
+    study = make_study(flags | {"data": str(folder / "data.npz"), "seeds": [0, 3], "keep": "top2"}, folder / "out")
+    assert study.models["build"]().head.out_features == 4
+    assert study.streams[1].shifts == (Contrast,)
+    assert study.streams[1].severities == [4, 5]
+    assert list(study.adapters) == ["none", "batchnorm:prior=2"]
+
+
+def test_without_streams_and_adapters_there_are_defaults(folder):
+    study = make(folder, 'data = "data.npz"\nmodels = ["lenet"]')
+    assert [stream.name for stream in study.streams] == ["clean", "corruptions"]
+    assert list(study.adapters) == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("batch_size = 8", "batchsize = 8", "unknown key in the study file 'batchsize'; did you mean 'batch_size'"),
+        ("batch_size = 8", "batch_size = 'x'", "batch_size is 'x'; a int was expected"),
+        ("batch_size = 8", "batch_size = -1", "batch_size is -1"),
+        ("seeds = [0, 3]", "seeds = 3", "seeds is 3; a list of whole numbers"),
+        ('keep = "top2"', 'keep = "all"', "keep is 'all'"),
+        ('data = "data.npz"', 'data = "dta.npz"', r"dta\.npz.*did you mean 'data\.npz'"),
+        ('data = "data.npz"', 'data = {pth = "data.npz"}', "unknown key of data 'pth'; did you mean 'path'"),
+        ('data = "data.npz"', "", "no data"),
+        ("build =", "bild =", "unknown key of models 'bild'; did you mean 'build'"),
+        ('"net.py:build"', "3", "a model has build 3"),
+        ('"net.py:build"', '"ent.py:build"', r"no file .*ent\.py; did you mean 'net\.py'"),
+        ("{classes = 4}", "{clases = 4}", "TypeError.*clases"),
+        ('use = "corruptions"', 'use = "corruption"', "unknown stream 'corruption'; did you mean 'corruptions'"),
+        ('use = "corruptions"', "", "does not say which to use"),
+        ('["contrast"]', '["contrasts"]', "unknown shift 'contrasts'; did you mean 'contrast'"),
+        ("severities", "severity", "unknown setting of stream corruptions 'severity'; did you mean 'severities'"),
+        ("[4, 5]", "[4, 6]", "severity of contrast is 6"),
+        ('use = "batchnorm"', 'use = "batchnrom"', "unknown adapter 'batchnrom'; did you mean 'batchnorm'"),
+        ("prior = 2", "prio = 2", "unknown setting of adapter batchnorm 'prio'; did you mean 'prior'"),
+        ("prior = 2", "prior = -2", "prior is -2"),
+        ('name = "hard"', 'name = "clean"', "two streams have the name 'clean'"),
+        ('use = "batchnorm"\nprior = 2', 'use = "none"', "two adapters are called 'none'"),
+        ("[[adapters]]", "[adapters]", r"study\.toml"),
+    ],
+)
+def test_every_mistake_is_named_with_the_nearest_valid_name(folder, old, new, message):
+    assert old in STUDY
+    with pytest.raises(HoldfastError, match=message):
+        make(folder, STUDY.replace(old, new)).run()
+
+
+def test_a_list_where_a_table_is_given_is_refused(folder):
+    with pytest.raises(HoldfastError, match=r"a list of tables, \[\[models\]\], was expected"):
+        make(folder, 'data = "data.npz"\nmodels = 3')
+    with pytest.raises(HoldfastError, match="no models"):
+        make(folder, 'data = "data.npz"')
+
+
+def test_two_models_of_one_name_are_refused(folder):
+    with pytest.raises(HoldfastError, match="two models are called 'lenet'"):
+        make(folder, 'data = "data.npz"\nmodels = ["lenet", "lenet"]')
+
+
+def test_weights_must_be_as_many_as_models():
+    with pytest.raises(HoldfastError, match="--weights is given 1 times for 2 models"):
+        from_flags(["lenet", "mlp"], ["w.safetensors"], [], [], False)
+
+
+def test_a_missing_study_file_is_named(tmp_path):
+    with pytest.raises(HoldfastError, match=r"no study file .*none\.toml"):
+        read_study(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("tent", "tent", {}),
+        ("tent:lr=1e-3", "tent", {"lr": 1e-3}),
+        ("a:b=1,c=x y,d=[1, 2]", "a", {"b": 1, "c": "x y", "d": [1, 2]}),
+        ("a:b=1,2,c=true", "a", {"b": [1, 2], "c": True}),
+        ("net.py:build:width=8", "net.py:build", {"width": 8}),
+        ("pkg.mod:build", "pkg.mod:build", {}),
+    ],
+)
+def test_specs_are_read(text, name, arguments):
+    spec = Spec.parse(text)
+    assert spec.name == name
+    assert spec.arguments.keys() == arguments.keys()
+    if "d" not in arguments:
+        assert spec.arguments == arguments
+
+
+def test_a_setting_given_twice_is_refused():
+    with pytest.raises(HoldfastError, match="gives 'lr' twice"):
+        Spec.parse("tent:lr=1,lr=2")

@@ -1,0 +1,54 @@
+"""The table: standard columns, sorted, and the same after a file."""
+
+import pandas as pd
+import pytest
+
+from holdfast import table as tables
+from holdfast.errors import HoldfastError
+from holdfast.outputs import Outputs
+
+ROWS = [
+    {"model": "b", "measure": "accuracy", "value": 0.5, "n": 4, "seed": 0, "severity": 2, "world": "wet"},
+    {"model": "a", "measure": "accuracy", "value": 1.0, "n": 4, "seed": 0, "step": 3},
+]
+
+
+def test_standard_columns_come_first_and_others_follow():
+    table = tables.tidy(ROWS)
+    assert list(table) == [*tables.COLUMNS, "world"]
+    assert table["model"].tolist() == ["a", "b"]
+    assert table["step"].isna().tolist() == [False, True]
+    assert tables.tidy([]).empty
+
+
+def test_order_of_rows_does_not_matter():
+    pd.testing.assert_frame_equal(tables.tidy(ROWS), tables.tidy(ROWS[::-1])[list(tables.tidy(ROWS))])
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_file_gives_back_the_table(tmp_path, suffix):
+    table, path = tables.tidy(ROWS), tmp_path / f"table.{suffix}"
+    if suffix == "parquet":
+        tables.write(table, path)
+    else:
+        table.to_csv(path, index=False)
+    pd.testing.assert_frame_equal(tables.read(path)[tables.COLUMNS], table[tables.COLUMNS], check_exact=True)
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    with pytest.raises(HoldfastError, match="no table at"):
+        tables.read(tmp_path / "table.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"no")
+    with pytest.raises(HoldfastError, match="cannot read the table"):
+        tables.read(tmp_path / "bad.parquet")
+    (tmp_path / "other.csv").write_text("x,y\n1,2\n")
+    with pytest.raises(HoldfastError, match="no column 'model'"):
+        tables.read(tmp_path / "other.csv")
+
+
+def test_rows_of_a_cell_carry_its_names():
+    import numpy as np
+
+    outputs = Outputs({"labels": np.arange(2)}, np.arange(2), provenance={"model": "net", "stream": "s", "seed": 4})
+    rows = tables.measured(outputs, [lambda _: [{"measure": "m", "value": 1.0}]])
+    assert rows == [{"model": "net", "stream": "s", "adapter": "", "seed": 4, "measure": "m", "value": 1.0}]

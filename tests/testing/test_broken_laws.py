@@ -1,0 +1,188 @@
+"""The public checks catch what they are there to catch: one broken class for each law."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+
+from holdfast.adapters import Adapter
+from holdfast.errors import HoldfastError
+from holdfast.measures import accuracy, measure
+from holdfast.shifts import Shift
+from holdfast.streams import Clean
+from holdfast.testing import check_adapter, check_measure, check_named, check_object, check_shift, check_stream
+
+
+def broken(verdicts):
+    return {law for law, why in verdicts.items() if why}
+
+
+@dataclass(frozen=True)
+class GlobalNoise(Shift):
+    name = "global_noise"
+
+    def apply(self, images, random):
+        return images + 0.1 * torch.randn_like(images)
+
+
+@dataclass(frozen=True)
+class BatchMean(Shift):
+    name = "batch_mean"
+
+    def apply(self, images, random):
+        return images * 0.5 + images.mean() * 0.5
+
+
+@dataclass(frozen=True)
+class InPlace(Shift):
+    name = "in_place"
+
+    def apply(self, images, random):
+        return images.mul_(0.5)
+
+
+@dataclass(frozen=True)
+class Restless(Shift):
+    name = "restless"
+    calls: list = field(default_factory=list, compare=False)
+
+    def apply(self, images, random):
+        self.calls.append(1)
+        return images * (0.5 ** len(self.calls))
+
+
+@pytest.mark.parametrize(
+    ("shift", "laws"),
+    [
+        (GlobalNoise, {"leaves_global_generators_alone", "same_seed_same_images", "does_not_depend_on_batches"}),
+        (BatchMean, {"does_not_depend_on_batches"}),
+        (InPlace, {"keeps_shape_dtype_and_range"}),
+        (Restless, {"same_seed_same_images"}),
+    ],
+)
+def test_broken_shifts_are_caught(shift, laws):
+    assert laws <= broken(check_shift(shift))
+
+
+class WritesToTheModel(Adapter):
+    def __init__(self, model, *, frozen=False):
+        super().__init__(model, frozen=frozen)
+        self.original = [model]
+
+    def step(self, inputs):
+        with torch.no_grad():
+            next(self.original[0].parameters()).mul_(1.01)
+        return self.predict(inputs)
+
+
+class ForgetsToReset(Adapter):
+    count = 0
+
+    def step(self, inputs):
+        self.count += 1
+        return self.predict(inputs) * self.count
+
+
+class LearnsFrozen(Adapter):
+    def __init__(self, model, *, frozen=False):
+        super().__init__(model, frozen=frozen)
+        self.register_buffer("count", torch.zeros(()))
+
+    def predict(self, inputs):
+        self.count += 1
+        return super().predict(inputs) + self.count
+
+
+class MindsEval(Adapter):
+    def step(self, inputs):
+        return self.predict(inputs) * (2 if self.training else 1)
+
+
+class NanForOne(Adapter):
+    def step(self, inputs):
+        return self.predict(inputs) / (len(inputs) - 1)
+
+
+class MovesAtZero(Adapter):
+    def __init__(self, model, lr=1.0, *, frozen=False):
+        super().__init__(model, frozen=frozen)
+        self.lr = lr
+
+    def step(self, inputs):
+        return self.predict(inputs) + 1
+
+
+@pytest.mark.parametrize(
+    ("adapter", "laws"),
+    [
+        (WritesToTheModel, {"callers_model_is_unchanged"}),
+        (ForgetsToReset, {"reset_is_exact", "state_survives_a_round_trip"}),
+        (LearnsFrozen, {"frozen_does_not_learn"}),
+        (MindsEval, {"evaluation_mode_does_not_matter"}),
+        (NanForOne, {"a_batch_of_one_works_or_says_why"}),
+        (MovesAtZero, {"learning_rate_zero_is_the_parent"}),
+    ],
+)
+def test_broken_adapters_are_caught(adapter, laws):
+    assert laws <= broken(check_adapter(adapter))
+
+
+@dataclass(frozen=True)
+class Unseeded(Clean):
+    def __getitem__(self, index):
+        batch = super().__getitem__(index)
+        return type(batch)(batch.inputs + torch.rand(()), batch.targets, batch.ids, batch.context)
+
+
+@dataclass(frozen=True)
+class TurnsTargets(Clean):
+    def __getitem__(self, index):
+        batch = super().__getitem__(index)
+        return type(batch)(batch.inputs, batch.targets.flip(0), batch.ids, batch.context)
+
+
+@dataclass(frozen=True)
+class DropsTheLast(Clean):
+    @property
+    def samples(self):
+        return super().samples + 1
+
+
+@pytest.mark.parametrize(
+    ("stream", "laws"),
+    [
+        (Unseeded, {"two_passes_are_equal", "any_position_can_be_read"}),
+        (TurnsTargets, {"targets_are_untouched"}),
+        (DropsTheLast, {"length_is_known_beforehand"}),
+    ],
+)
+def test_broken_streams_are_caught(stream, laws):
+    assert laws <= broken(check_stream(stream))
+
+
+@measure(bounds=(0, 1))
+def first_sample(outputs):
+    return [{"measure": "first_sample", "value": float(outputs.logits[0, 0]), "n": 1}]
+
+
+def nameless(outputs):
+    outputs.logits[:] = 0
+    return [{"value": 1.0}]
+
+
+def test_broken_measures_are_caught():
+    assert {"order_of_rows_does_not_matter"} <= broken(check_measure(first_sample))
+    assert {"rows_are_named_and_counted", "outputs_are_not_written_to"} <= broken(check_measure(nameless))
+    assert not broken(check_measure(accuracy))
+
+
+def test_objects_are_told_apart():
+    assert check_object(BatchMean)[0] == "shift"
+    assert check_object(MindsEval)[0] == "adapter"
+    assert check_object(Unseeded)[0] == "stream"
+    assert check_object(accuracy)[0] == "measure"
+    with pytest.raises(HoldfastError, match="there is no law for it"):
+        check_object(np.ndarray)
+    with pytest.raises(HoldfastError, match="unknown name 'contrst'; did you mean 'contrast'"):
+        check_named("contrst")
