@@ -18,6 +18,7 @@ myst_heading_anchors = 3
 default_role = "code"  # docstrings write `code` with single backticks
 suppress_warnings = ["config.cache"]
 
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"

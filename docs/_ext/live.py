@@ -1,45 +1,46 @@
 """Two directives that cannot go stale: what commands print, and which laws there are.
 
-`prints` runs each line of its content in one temporary folder, which also holds `examples/`, and shows the commands
-with what they printed. `laws` lists the laws of one kind with the first line of their docstrings.
+`prints` runs the commands of its content, one after the other, in a temporary folder that also holds `examples/`, and
+shows them with what they printed; a command goes on after a backslash. `laws` lists the laws of one kind with the first
+line of their docstrings.
 """
 
 import contextlib
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from typer.testing import CliRunner
 
+WIDTH = 92
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Prints(SphinxDirective):
-    """Commands and their output; `:exit:` is the exit code that the last one must have, 0 by default."""
+    """Commands and their output; one that fails is an error of the page."""
 
     has_content = True
-    option_spec: ClassVar[dict[str, Any]] = {"exit": directives.nonnegative_int}
 
     def run(self) -> list[nodes.Node]:
         """Run every line and show it."""
         lines: list[str] = []
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             Path("examples").symlink_to(EXAMPLES)
-            for place, command in enumerate(self.content, 1):
-                code, text = _run(shlex.split(command))
-                expected = self.options.get("exit", 0) if place == len(self.content) else 0
-                if code != expected:
-                    raise self.error(f"{command!r} ended with {code}, {expected} was expected: {text}")
-                lines += [f"$ {command}", *(line.rstrip() for line in text.strip("\n").splitlines()), ""]
+            for command in re.split(r"(?<!\\)\n", "\n".join(self.content)):
+                code, text = _run(shlex.split(command.replace("\\\n", " ")))
+                if code:
+                    raise self.error(f"{command!r} ended with {code}: {text}")
+                lines += [f"$ {command}", *_folded(text), ""]
         text = "\n".join(lines).rstrip()
         return [nodes.literal_block(text, text, language="text")]
 
@@ -57,10 +58,14 @@ class Laws(SphinxDirective):
         for law in laws:
             sentence, _ = self.parse_inline((law.__doc__ or "").strip().splitlines()[0])
             term = nodes.term("", law.__name__.replace("_", " "))
-            entries += nodes.definition_list_item(
-                "", term, nodes.definition("", nodes.paragraph("", "", *sentence))
-            )
+            entries += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", "", *sentence)))
         return [entries]
+
+
+def _folded(text: str) -> list[str]:
+    """The lines of an output, no longer than the page is wide."""
+    lines = (line.rstrip() for line in text.strip("\n").splitlines())
+    return [part for line in lines for part in (textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line])]
 
 
 def _run(words: list[str]) -> tuple[int, str]:
@@ -68,7 +73,7 @@ def _run(words: list[str]) -> tuple[int, str]:
     if words[0] == "holdfast":
         from holdfast.cli import app
 
-        done = CliRunner().invoke(app, words[1:], prog_name="holdfast", env={"COLUMNS": "96"})
+        done = CliRunner().invoke(app, words[1:], prog_name="holdfast", env={"COLUMNS": str(WIDTH)})
         return done.exit_code, done.output + (f"error: {done.exception}" if done.exit_code and done.exception else "")
     assert words[0] == "python", words
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -60,7 +60,13 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "resnet": Entry("holdfast.models:ResNet", "residual blocks with BatchNorm, GroupNorm or no normalisation"),
         "vit": Entry("holdfast.models:ViT", "a small vision transformer with LayerNorm"),
     },
-    "sections": {},
+    "sections": {
+        "severity": Entry("holdfast.report.severity:section", "accuracy against severity"),
+        "heatmap": Entry("holdfast.report.heatmap:section", "model x shift"),
+        "time": Entry("holdfast.report.time:section", "accuracy over time"),
+        "cost": Entry("holdfast.report.cost:section", "accuracy against time per image"),
+        "results": Entry("holdfast.report.results:section", "every value"),
+    },
 }  # fmt: skip
 KINDS = tuple(_BUILT_IN)
 
@@ -70,11 +76,13 @@ def entries(kind: str) -> Mapping[str, Entry]:
     """Everything of one kind: our own, then plugins, which cannot replace our own."""
     if kind not in _BUILT_IN:
         raise unknown("kind", kind, KINDS)
+    ours = _BUILT_IN[kind]
     plugins = {
         point.name: Entry(point.value, f"from {point.dist.name if point.dist else 'a plugin'}")
         for point in entry_points(group=f"holdfast.{kind}")
+        if point.name not in ours
     }
-    return plugins | _BUILT_IN[kind]
+    return ours | plugins
 
 
 def find(kind: str, name: str) -> Any:

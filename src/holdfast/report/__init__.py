@@ -1,6 +1,6 @@
 """The report: from the table to one HTML file that works offline, with the table behind every figure.
 
-A section is one file with a function from the table to a `Section` or None, and one line in `page.SECTIONS`.
+A section is one file with a function from the table to a `Section` or None, and one line in the catalog.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,19 +15,12 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 import holdfast
+from holdfast import catalog
 from holdfast.errors import HoldfastError
-from holdfast.report import cost, heatmap, results, severity, time
 from holdfast.report.encode import columns, script
 from holdfast.report.section import MakeSection, Section
 from holdfast.report.summary import DEFINITIONS, Answer
 
-SECTIONS: tuple[MakeSection, ...] = (
-    severity.section,
-    heatmap.section,
-    time.section,
-    cost.section,
-    results.section,
-)
 SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "page.js")
 
 
@@ -96,6 +89,7 @@ def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
     return parts
 
 
-def made(table: pd.DataFrame, makers: Sequence[MakeSection] = SECTIONS) -> list[Section]:
-    """The sections for which the table has data, in order."""
+def made(table: pd.DataFrame, makers: Sequence[MakeSection] | None = None) -> list[Section]:
+    """The sections for which the table has data, in order; those of the catalog by default."""
+    makers = [catalog.find("sections", name) for name in catalog.entries("sections")] if makers is None else makers
     return [section for make in makers if (section := make(table)) is not None]

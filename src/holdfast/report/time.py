@@ -25,8 +25,8 @@ def section(table: pd.DataFrame) -> Section | None:
         caption += f" Up to {windows} neighbouring windows are averaged, weighted by n, into one point."
     if rows["seed"].nunique() > 1:
         caption += " Seeds are averaged, weighted by n."
-    present = set(points["model"])
-    best = [model for model in model_order(cells(table)) if model in present]
+    adapters = points.groupby("model")["adapter"].nunique()
+    best = sorted(filter(adapters.__contains__, model_order(cells(table))), key=lambda model: -adapters[model])
     figure = Figure(
         title="Accuracy over time",
         caption=caption + left_out,
@@ -49,8 +49,8 @@ def section(table: pd.DataFrame) -> Section | None:
 def over_time(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, int, str]:
     """The points to draw, how many windows are in one of them at most, and what was left out."""
     rows, parts = _streams_in_parts(rows)
-    whole = [stream for stream in rows["stream"].unique() if stream not in parts]
-    order = led_by(led_by([], whole), rows["stream"].unique())
+    shifts = rows.groupby("stream", observed=True)["shift"].nunique().sort_values(ascending=False, kind="stable")
+    order = led_by([stream for stream in shifts.index if stream not in parts], shifts.index)  # the liveliest first
     lines = in_order(rows[LINE].drop_duplicates().astype("str"), LINE, {"stream": order})
     kept, left_out = bounded(lines, "stream", most // FEWEST)
     if left_out:
