@@ -87,7 +87,7 @@ def on_cluster(work: Work, cells: Sequence[int], address: str) -> Ended:
     with client:
         payload = client.scatter(_pickled(work), broadcast=True, hash=False)
         futures = {client.submit(_work_on_cluster, payload, index, pure=False): index for index in cells}
-        for future, result in as_completed(futures, with_results=True, raise_errors=False):
+        for future, result in as_completed(futures, loop=client.loop, with_results=True, raise_errors=False):
             failed = future.status == "error"
             yield futures[future], f"its worker failed: {result[1]}" if failed else result
             future.release()

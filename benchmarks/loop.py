@@ -1,0 +1,105 @@
+"""A study's loop against the bare PyTorch loop, on the same model and data: time, and memory as samples grow.
+
+    python benchmarks/loop.py
+
+The bare loop slices a tensor, calls the model under no_grad and keeps the logits. Ours reads a stream, wraps the model
+in an adapter, checks, keeps logits with ids, targets, context and a record per step, and writes one file per cell.
+Both run alternately in one process; the ratio is that of the medians.
+"""
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from holdfast.adapters import NoAdaptation
+from holdfast.data import ArrayData
+from holdfast.evaluate import evaluate
+from holdfast.models import LeNet, ResNet
+from holdfast.streams import Clean
+
+REPEATS = 9
+BATCH = 64
+
+
+def images(samples: int, side: int = 32) -> ArrayData:
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (samples, side, side), dtype=np.uint8)
+    return ArrayData(pixels, generator.integers(0, 10, samples))
+
+
+def bare(model: torch.nn.Module, inputs: torch.Tensor) -> np.ndarray:
+    with torch.no_grad():
+        return torch.cat([model(inputs[start : start + BATCH]) for start in range(0, len(inputs), BATCH)]).numpy()
+
+
+def ours(model: torch.nn.Module, data: ArrayData, folder: Path) -> None:
+    evaluate(NoAdaptation(model), Clean(data, batch_size=BATCH)).save(folder / "cell.npz")
+
+
+def times(model: torch.nn.Module, samples: int) -> tuple[float, float]:
+    data = images(samples)
+    inputs = data.images(np.arange(samples))
+    one, two = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            bare(model, inputs)
+            one.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            ours(model, data, Path(folder))
+            two.append(time.perf_counter() - start)
+    return statistics.median(one), statistics.median(two)
+
+
+def peak(samples: int) -> float:
+    """Peak memory in MB of a process that evaluates so many samples, its images generated as they are read."""
+    code = f"import benchmarks.loop as b; b.stream_of({samples})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    return float(done.stdout)
+
+
+class Generated(ArrayData):
+    """A data set that holds no pixels: every batch is made when it is read."""
+
+    def __init__(self, samples: int) -> None:
+        super().__init__(np.zeros((1, 32, 32), np.uint8), np.zeros(1, np.int64))
+        self.rows, self.targets = np.arange(samples), np.zeros(samples, np.int64)
+
+    def images(self, positions: np.ndarray) -> torch.Tensor:
+        return torch.full((len(positions), 1, 32, 32), 0.5)
+
+
+def stream_of(samples: int) -> None:
+    model = LeNet(width=2).eval()
+    evaluate(NoAdaptation(model), Clean(Generated(samples), batch_size=256))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def main() -> None:
+    print(f"threads {torch.get_num_threads()}, batch {BATCH}, 32 x 32 grey, median of {REPEATS}")
+    print(f"{'model':<28}{'samples':>8}{'bare s':>9}{'ours s':>9}{'ratio':>8}")
+    cases = {
+        "ResNet, width 16, 9 blocks": (ResNet(width=16, blocks=3), 1024),
+        "ResNet, width 8": (ResNet(width=8), 2048),
+        "LeNet, width 8": (LeNet(width=8), 8192),
+    }
+    for name, (model, samples) in cases.items():
+        one, two = times(model.eval(), samples)
+        print(f"{name:<28}{samples:>8}{one:>9.3f}{two:>9.3f}{two / one:>8.3f}")
+    small, large = 20_000, 420_000
+    first, last = peak(small), peak(large)
+    per_sample = (last - first) * 1024**2 / (large - small)
+    outputs = 10 * 4 + 8 + 8 + 4  # logits, id, target, step
+    print(f"\npeak memory: {first:.0f} MB at {small:,} samples, {last:.0f} MB at {large:,}")
+    print(f"growth {per_sample:.0f} bytes per sample; ids, targets, steps and logits alone are {outputs}")
+
+
+if __name__ == "__main__":
+    main()

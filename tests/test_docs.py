@@ -1,0 +1,103 @@
+"""The documentation builds without a warning, its examples run, and what it names exists."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from holdfast.cli import app
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts]
+TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def doctests(page: Path) -> str:
+    """The page with every line blanked that is no example, so that line numbers stay as they are."""
+    text = page.read_text(encoding="utf-8")
+    kept = [""] * (text.count("\n") + 1)
+    for block in FENCE.finditer(text):
+        if ">>>" in block[2]:
+            first = text.count("\n", 0, block.start(2))
+            kept[first : first + block[2].count("\n")] = block[2].splitlines()
+    return "\n".join(kept)
+
+
+def commands(page: Path) -> list[str]:
+    """What follows `$ ` in the page's console blocks, lines that end in a backslash joined."""
+    blocks = [
+        block[2].replace("\\\n", " ") for block in FENCE.finditer(page.read_text("utf-8")) if block[1] == "console"
+    ]
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built pages; a warning of any kind, a dead link among them, is an error."""
+    out = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", out / "doctrees", DOCS, out / "html"],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return out / "html"
+
+
+def test_every_page_is_built(site):
+    missing = [name(page) for page in PAGES if not (site / page.relative_to(DOCS)).with_suffix(".html").is_file()]
+    assert not missing
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    loads = re.compile(r'<(?:script|img|iframe)[^>]*src="https?:|<link[^>]*rel="stylesheet"[^>]*href="https?:')
+    assert not [page.name for page in site.rglob("*.html") if loads.search(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in page.read_text("utf-8")], ids=name)
+def test_examples_on_the_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest(doctests(page), {}, name(page), str(page), 0)
+    assert test.examples
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
+    assert result.failed == 0, "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [(page, command) for page in TEXTS for command in commands(page)],
+    ids=lambda value: name(value) if isinstance(value, Path) else value[:60],
+)
+def test_command_on_the_page_exists(page, command):
+    program, *words = shlex.split(command)
+    if program == "holdfast":
+        group = typer.main.get_command(app)
+        group.commands[words[0]].make_context(words[0], words[1:])  # parses, runs nothing
+    elif program == "python":
+        assert (ROOT / words[0]).is_file()
+    elif program == "make":
+        assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    else:
+        assert program in ("pip", ".", "cd", "git")
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name)
+def test_files_on_the_page_exist(page):
+    named = re.findall(r"(?<![\w/.-])((?:examples|tests|src|benchmarks)/[\w./-]*\w)", page.read_text("utf-8"))
+    assert not [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
