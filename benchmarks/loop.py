@@ -20,7 +20,7 @@ import torch
 
 from holdfast.adapters import NoAdaptation
 from holdfast.data import ArrayData
-from holdfast.evaluate import evaluate
+from holdfast.loop import evaluate
 from holdfast.models import LeNet, ResNet
 from holdfast.streams import Clean
 
@@ -60,8 +60,10 @@ def times(model: torch.nn.Module, samples: int) -> tuple[float, float]:
 
 def peak(samples: int) -> float:
     """Peak memory in MB of a process that evaluates so many samples, its images generated as they are read."""
-    code = f"import benchmarks.loop as b; b.stream_of({samples})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    code = f"import loop; loop.stream_of({samples})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    )
     return float(done.stdout)
 
 
@@ -77,7 +79,7 @@ class Generated(ArrayData):
 
 
 def stream_of(samples: int) -> None:
-    model = LeNet(width=2).eval()
+    model = torch.nn.Sequential(torch.nn.AvgPool2d(32), torch.nn.Flatten(), torch.nn.Linear(1, 10))
     evaluate(NoAdaptation(model), Clean(Generated(samples), batch_size=256))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
@@ -93,12 +95,13 @@ def main() -> None:
     for name, (model, samples) in cases.items():
         one, two = times(model.eval(), samples)
         print(f"{name:<28}{samples:>8}{one:>9.3f}{two:>9.3f}{two / one:>8.3f}")
-    small, large = 20_000, 420_000
+    small, large = 1_000_000, 3_000_000
     first, last = peak(small), peak(large)
     per_sample = (last - first) * 1024**2 / (large - small)
-    outputs = 10 * 4 + 8 + 8 + 4  # logits, id, target, step
+    outputs = 10 * 4 + 8 + 8 + 4 + 5 * 4 + 8  # logits, id, target, step, shift ("clean"), severity
+    data = 8 + 8 + 8  # the data set's own row numbers and targets, and the order
     print(f"\npeak memory: {first:.0f} MB at {small:,} samples, {last:.0f} MB at {large:,}")
-    print(f"growth {per_sample:.0f} bytes per sample; ids, targets, steps and logits alone are {outputs}")
+    print(f"growth {per_sample:.0f} bytes per sample: outputs {outputs}, the data set's rows, targets and order {data}")
 
 
 if __name__ == "__main__":

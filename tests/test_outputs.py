@@ -117,10 +117,13 @@ def test_lengths_must_agree():
 
 
 def test_context_is_one_value_or_one_for_each():
-    columns = context_columns({"shift": "fog", "severity": [1, 2, 3]}, 3)
-    assert columns["shift"].tolist() == ["fog"] * 3
+    columns = context_columns([({"shift": "fog", "severity": [1, 2, 3]}, 3), ({"shift": "mist", "severity": 4}, 2)])
+    assert columns["shift"].tolist() == ["fog"] * 3 + ["mist"] * 2
+    assert columns["severity"].tolist() == [1, 2, 3, 4, 4]
     with pytest.raises(HoldfastError, match="context 'severity' has shape"):
-        context_columns({"severity": [1, 2]}, 3)
+        context_columns([({"severity": [1, 2]}, 3)])
+    with pytest.raises(HoldfastError, match="context 'severity' is None"):
+        context_columns([({"severity": 1}, 3), ({}, 3)])
 
 
 def test_groups_are_the_distinct_contexts():

@@ -50,6 +50,7 @@ def test_a_study_file_becomes_a_study(folder):
     assert study.adapters["none"] is NoAdaptation
     assert study.adapters["batchnorm:prior=2"].func is BatchNorm
     assert (study.seeds, study.keep) == ([0, 3], "top2")
+    assert make(folder, STUDY.replace("seeds = [0, 3]", "")).seeds is None
     assert study.streams[0].data is study.streams[1].data
 
 
@@ -59,7 +60,6 @@ def test_flags_say_the_same(folder):
         [],
         ["clean", "corruptions:name=hard,shifts=contrast,severities=4,5"],
         ["none", "batchnorm:prior=2"],
-        False,
     )
     study = make_study(flags | {"data": str(folder / "data.npz"), "seeds": [0, 3], "keep": "top2"}, folder / "out")
     assert study.models["build"]().head.out_features == 4
@@ -122,7 +122,7 @@ def test_two_models_of_one_name_are_refused(folder):
 
 def test_weights_must_be_as_many_as_models():
     with pytest.raises(HoldfastError, match="--weights is given 1 times for 2 models"):
-        from_flags(["lenet", "mlp"], ["w.safetensors"], [], [], False)
+        from_flags(["lenet", "mlp"], ["w.safetensors"])
 
 
 def test_a_missing_study_file_is_named(tmp_path):

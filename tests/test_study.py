@@ -11,7 +11,7 @@ from torch import nn
 from holdfast.adapters import Adapter, BatchNorm, NoAdaptation
 from holdfast.data import ArrayData
 from holdfast.errors import HoldfastError, Unfinished
-from holdfast.evaluate import evaluate
+from holdfast.loop import evaluate
 from holdfast.manifest import Manifest
 from holdfast.models import LeNet, ResNet
 from holdfast.outputs import Outputs
@@ -96,6 +96,18 @@ def test_two_processes_give_the_table_of_one(make, tmp_path):
     assert study.last == Ran(18, 0, 0)
     one, two = values(alone), values(together)
     pd.testing.assert_frame_equal(one, two)
+
+
+def test_without_seeds_streams_keep_their_own(make, data):
+    table = make(streams=[Clean(data, seed=5)]).run()
+    assert set(table["seed"]) == {5}
+
+
+def test_a_refused_study_leaves_no_folder(make):
+    study = make(models={"bad": LeNet(channels=3, size=16)})
+    with pytest.raises(HoldfastError):
+        study.run()
+    assert not study.out.exists()
 
 
 def test_seeds_are_cells_of_their_own(make):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.data import open_data as open_data
     from holdfast.errors import HoldfastError as HoldfastError
     from holdfast.errors import NotApplicable as NotApplicable
-    from holdfast.evaluate import evaluate as evaluate
+    from holdfast.loop import evaluate as evaluate
     from holdfast.outputs import Outputs as Outputs
     from holdfast.study import Study as Study
 

@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from holdfast.errors import HoldfastError, unknown
+from holdfast.objects import find_object
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ def entries(kind: str) -> Mapping[str, Entry]:
 
 
 def find(kind: str, name: str) -> Any:
-    """The object behind a name; for an unknown one, an error with the nearest."""
+    """The object behind a name, `module:object` or `file.py:object`; for an unknown name, an error with the nearest."""
+    if ":" in name:
+        return find_object(name, kind.removesuffix("s"))
     known = entries(kind)
     if name not in known:
         raise unknown(kind.removesuffix("s"), name, known)

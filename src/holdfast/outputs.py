@@ -6,7 +6,7 @@ Cost: the logits take 4 bytes (float32) or 2 (float16) per sample and class, top
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -184,16 +184,29 @@ class Outputs:
         )
 
 
-def context_columns(context: Mapping[str, Any], size: int) -> dict[str, np.ndarray]:
-    """One value for the batch, or one for each sample, as one for each sample."""
+def context_columns(batches: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, np.ndarray]:
+    """The contexts of batches, with their sizes, as one column per key; a value for a whole batch is repeated.
+
+    >>> context_columns([({"shift": "fog"}, 2), ({"shift": "snow"}, 1)])["shift"].tolist()
+    ['fog', 'fog', 'snow']
+    """
     columns = {}
-    for key, value in context.items():
-        column = np.asarray(value)
-        if column.ndim == 0:
-            column = np.full(size, column)
-        if column.shape != (size,):
-            raise HoldfastError(f"context {key!r} has shape {column.shape} in a batch of {size}")
-        columns[key] = column
+    sizes = [size for _, size in batches]
+    for key in dict.fromkeys(key for context, _ in batches for key in context):
+        values = []
+        for context, size in batches:
+            value = np.asarray(context.get(key))
+            if value.dtype == object:
+                raise HoldfastError(
+                    f"context {key!r} is {context.get(key)!r} in a batch; a number or text was expected"
+                )
+            if value.ndim and value.shape != (size,):
+                raise HoldfastError(f"context {key!r} has shape {value.shape} in a batch of {size}")
+            values.append(value)
+        if all(value.ndim == 0 for value in values):
+            columns[key] = np.repeat(np.array(values), sizes)
+        else:
+            columns[key] = np.concatenate([np.broadcast_to(v, n) for v, n in zip(values, sizes, strict=True)])
     return columns
 
 

@@ -14,18 +14,28 @@ from holdfast.table import Measure
 
 
 def measure(folder: Path, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Measure every finished cell of a study and write `table.parquet`.
+    """Measure every finished cell of a study.
 
     Args:
         folder: of a study.
-        names: of measures; all of the catalog by default.
+        names: of measures; by default all of the catalog, and `table.parquet` is written.
     """
     manifest = Manifest.read(folder)
     measures: list[Measure] = [catalog.find("measures", name) for name in names or catalog.entries("measures")]
     rows = [row for outputs in manifest.outputs() for row in tables.measured(outputs, measures)]
     table = tables.tidy(rows)
-    tables.write(table, folder / "table.parquet")
+    if not names:
+        tables.write(table, folder / "table.parquet")
     return table
+
+
+def table_of(folder: Path) -> pd.DataFrame:
+    """The table of a study; measured anew where a cell or the list of cells is newer."""
+    manifest, path = Manifest.read(folder), folder / "table.parquet"
+    sources = [folder / "study.json", *filter(Path.is_file, map(manifest.path, manifest.cells))]
+    if path.is_file() and path.stat().st_mtime_ns >= max(source.stat().st_mtime_ns for source in sources):
+        return tables.read(path)
+    return measure(folder)
 
 
 def report(folder: Path) -> tuple[Path, str]:
@@ -33,8 +43,7 @@ def report(folder: Path) -> tuple[Path, str]:
     from holdfast.report import write
 
     manifest = Manifest.read(folder)
-    path = folder / "table.parquet"
-    table = tables.read(path) if path.is_file() else measure(folder)
+    table = table_of(folder)
     if table.empty and not manifest.cells:
         raise HoldfastError(f"{folder} has no cells yet; run a study or import predictions first")
     settings: dict[str, Any] = {"holdfast": __version__} | manifest.settings

@@ -82,9 +82,13 @@ def read_study(path: Path) -> dict[str, Any]:
 
 
 def from_flags(
-    models: Sequence[str], weights: Sequence[Path], streams: Sequence[str], adapters: Sequence[str], allow_pickle: bool
+    models: Sequence[str],
+    weights: Sequence[Path] = (),
+    streams: Sequence[str] = (),
+    adapters: Sequence[str] = (),
+    base: Path = Path(),
 ) -> dict[str, Any]:
-    """Flags as the study file would say them."""
+    """Flags as the study file would say them; their paths are relative to `base`."""
     if weights and len(weights) != len(models):
         raise HoldfastError(
             f"--weights is given {len(weights)} times for {len(models)} models; give one for each, in order"
@@ -92,33 +96,35 @@ def from_flags(
     content: dict[str, Any] = {"models": [], "streams": [], "adapters": []}
     for place, text in enumerate(models):
         spec = Spec.parse(text)
-        model = {"build": spec.name, "arguments": dict(spec.arguments), "allow_pickle": allow_pickle}
-        content["models"].append(model | ({"weights": str(weights[place])} if weights else {}))
+        model = {"build": _located(spec.name, base), "arguments": dict(spec.arguments)}
+        content["models"].append(model | ({"weights": str(base / weights[place])} if weights else {}))
     for kind, texts in (("streams", streams), ("adapters", adapters)):
-        content[kind] = [{"use": spec.name, **spec.arguments} for spec in map(Spec.parse, texts)]
+        content[kind] = [{"use": _located(spec.name, base), **spec.arguments} for spec in map(Spec.parse, texts)]
     return {key: value for key, value in content.items() if value}
 
 
-def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path()) -> Any:
+def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path(), allow_pickle: bool = False) -> Any:
     """The Study that a study file describes.
 
     Args:
         content: what the file holds.
         out: the folder of the study.
         folder: paths in the content are relative to it.
+        allow_pickle: what holds for models that do not say it.
     """
     from holdfast.study import Study
 
     check_keys("key in the study file", content, STUDY)
     batch_size = _typed(content, "batch_size", int, 64)
-    seeds = content.get("seeds", [0])
-    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+    seeds = content.get("seeds")
+    if (seeds is not None and not isinstance(seeds, list)) or not all(isinstance(seed, int) for seed in seeds or []):
         raise HoldfastError(f"seeds is {seeds!r}; a list of whole numbers was expected")
     data = _Sources(folder, content.get("data"))
-    models = _models(_tables(content, "models"), folder)
+    models = _models(_tables(content, "models"), folder, allow_pickle)
     streams = [_stream(table, data, batch_size) for table in _tables(content, "streams") or data.default_streams()]
     adapters: dict[str, Any] = {}
-    for name, make in map(_adapter, _tables(content, "adapters") or [{"use": "none"}]):
+    for table in _tables(content, "adapters") or [{"use": "none"}]:
+        name, make = _adapter(table, folder)
         if name in adapters:
             raise HoldfastError(f"two adapters are called {name!r}; give one another name")
         adapters[name] = make
@@ -186,7 +192,7 @@ def _typed(content: Mapping[str, Any], key: str, kind: type, default: Any) -> An
     return value
 
 
-def _models(tables: Sequence[dict[str, Any]], folder: Path) -> dict[str, Any]:
+def _models(tables: Sequence[dict[str, Any]], folder: Path, allow_pickle: bool) -> dict[str, Any]:
     from holdfast.models import ModelSource
 
     models: dict[str, Any] = {}
@@ -200,23 +206,19 @@ def _models(tables: Sequence[dict[str, Any]], folder: Path) -> dict[str, Any]:
             raise HoldfastError(
                 f"a model has build {build!r}; a name, module:function or file.py:function was expected"
             )
-        place, _, attribute = build.rpartition(":")
-        if place.endswith(".py"):
-            build = f"{folder / place}:{attribute}"
         weights = folder / table["weights"] if "weights" in table else None
-        name = str(table.get("name") or (weights.stem if weights else attribute))
+        name = str(table.get("name") or (weights.stem if weights else build.rpartition(":")[2]))
         if name in models:
             raise HoldfastError(f"two models are called {name!r}; give each a name")
-        models[name] = ModelSource(
-            build, weights, dict(table.get("arguments", {})), bool(table.get("allow_pickle", False))
-        )
+        pickles = bool(table.get("allow_pickle", allow_pickle))
+        models[name] = ModelSource(_located(build, folder), weights, dict(table.get("arguments", {})), pickles)
     return models
 
 
 def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
     kind = _use(table, "streams")
     settings = {key: value for key, value in table.items() if key != "data"}
-    make = _checked("streams", kind, settings, taken={"data", "seed"})
+    make = _checked("streams", kind, settings, taken={"data", "seed"}, folder=data.folder)
     if "shifts" in settings:
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
         settings["shifts"] = tuple(catalog.find("shifts", str(name)) for name in names)
@@ -228,11 +230,17 @@ def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
         raise HoldfastError(f"stream {kind}: {error}") from error
 
 
-def _adapter(table: dict[str, Any]) -> tuple[str, Any]:
+def _adapter(table: dict[str, Any], folder: Path) -> tuple[str, Any]:
     kind = _use(table, "adapters")
     settings = {key: value for key, value in table.items() if key != "name"}
-    make = _checked("adapters", kind, settings, taken={"model"})
+    make = _checked("adapters", kind, settings, taken={"model"}, folder=folder)
     return str(table.get("name") or catalog.label(kind, settings)), partial(make, **settings) if settings else make
+
+
+def _located(name: str, folder: Path) -> str:
+    """`file.py:object` relative to the study file; any other name as it is."""
+    place, _, attribute = name.rpartition(":")
+    return f"{folder / place}:{attribute}" if place.endswith(".py") else name
 
 
 def _use(table: dict[str, Any], kind: str) -> str:
@@ -244,12 +252,9 @@ def _use(table: dict[str, Any], kind: str) -> str:
     return use
 
 
-def _checked(kind: str, name: str, settings: Mapping[str, Any], taken: set[str]) -> Any:
+def _checked(kind: str, name: str, settings: Mapping[str, Any], taken: set[str], folder: Path) -> Any:
     """The class behind a name, after checking that it takes these settings."""
-    make = catalog.find(kind, name)
-    check_keys(
-        f"setting of {kind.removesuffix('s')} {name}",
-        settings,
-        set(inspect.signature(make.__init__).parameters) - taken - {"self"},
-    )
+    make = catalog.find(kind, _located(name, folder))
+    valid = set(inspect.signature(make).parameters) - taken
+    check_keys(f"setting of {kind.removesuffix('s')} {name}", settings, valid)
     return make

@@ -23,10 +23,10 @@ from holdfast import catalog, results
 from holdfast.adapters import Adapter, NoAdaptation
 from holdfast.batch import Stream
 from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
-from holdfast.evaluate import check_classes, check_keep, check_outputs, check_targets, evaluate
 from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
 from holdfast.files import writable_folder
 from holdfast.fingerprint import SCHEMA, fingerprint, of_model
+from holdfast.loop import check_classes, check_keep, check_outputs, check_targets, evaluate
 from holdfast.manifest import Listed, Manifest, locked, shortened
 from holdfast.models.source import ModelSource
 from holdfast.outputs import Outputs
@@ -65,7 +65,7 @@ class Study:
         streams: streams; each of their parts is run with a fresh adapter.
         adapters: classes of adapters, partials of them, or name -> either; the unadapted model by default.
         out: the folder of the study; what is finished there is not run again.
-        seeds: every cell once per seed.
+        seeds: every stream once per seed; None keeps the streams' own.
         keep: `float32`, `float16`, or `top5` and the like.
         device: where models run; a GPU if there is one, by default.
         settings: what else to write down about the study, JSON-like.
@@ -78,7 +78,7 @@ class Study:
         adapters: Mapping[str, MakeAdapter] | Iterable[MakeAdapter] = (NoAdaptation,),
         *,
         out: str | Path,
-        seeds: Sequence[int] = (0,),
+        seeds: Sequence[int] | None = None,
         keep: str = "float32",
         device: str | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -88,7 +88,7 @@ class Study:
         self.streams = list(streams)
         self.adapters = _named(adapters)
         self.out = Path(out)
-        self.seeds = list(dict.fromkeys(seeds))
+        self.seeds = None if seeds is None else list(dict.fromkeys(seeds))
         self.keep = keep
         self.device = _checked_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.settings = dict(settings or {})
@@ -99,7 +99,7 @@ class Study:
             ("adapters", self.adapters),
             ("seeds", self.seeds),
         ):
-            if not things:
+            if things is not None and not things:
                 raise HoldfastError(f"a study needs {kind}, found none")
         names = [stream.name for stream in self.streams]
         if len(set(names)) < len(names):
@@ -117,15 +117,13 @@ class Study:
         """
         if jobs < 1:
             raise HoldfastError(f"jobs is {jobs}; at least 1 was expected")
+        cells, missing, left_out = self._plan()
         writable_folder(self.out)
         with locked(self.out):
             manifest = Manifest.read_or_new(self.out)
-            cells, left_out = self._plan()
             manifest.merge([cell.listed for cell in cells])
             manifest.left_out, manifest.settings = left_out, self._described()
             manifest.name = manifest.name or self.out.resolve().name
-            missing = [cell for cell in cells if not Outputs.readable(manifest.path(cell.listed))]
-            self._try_out(missing)
             manifest.write()
             failures = self._execute(missing, manifest, jobs, cluster, progress)
             manifest.note_failures([cell.listed for cell in cells], failures)
@@ -133,28 +131,33 @@ class Study:
         self.last = Ran(len(missing) - len(failures), len(cells) - len(missing), len(failures))
         return results.measure(self.out)
 
-    def _plan(self) -> tuple[list[Cell], list[str]]:
-        """Every cell, and sentences about combinations that make no sense."""
-        parts = [
-            (stream, part) for seed in self.seeds for stream in self.streams for part in stream.with_seed(seed).parts()
-        ]
+    def _plan(self) -> tuple[list[Cell], list[Cell], list[str]]:
+        """Every cell, those of them that are missing, and sentences about combinations that make no sense."""
+        parts = [(stream.name, part) for stream in self._seeded() for part in stream.parts()]
         prints = {id(part): part.fingerprint() for _, part in parts}
         cells: list[Cell] = []
+        missing: list[Cell] = []
         senseless: dict[tuple[str, str], list[str]] = {}
+        inputs: dict[str, torch.Tensor] = {}
         for model_name, source in self.models.items():
             model = _built(source)
             model_print = fingerprint(of_model(model), source.code() if isinstance(source, ModelSource) else "")
+            own: list[Cell] = []
             for adapter_name, make in self.adapters.items():
                 try:
                     make(model)
                 except NotApplicable as reason:
                     senseless.setdefault((adapter_name, str(reason)), []).append(model_name)
                     continue
-                for stream, part in parts:
-                    names = (model_name, stream.name, part.label, adapter_name, part.seed)
+                for stream_name, part in parts:
+                    names = (model_name, stream_name, part.label, adapter_name, part.seed)
                     key = fingerprint(SCHEMA, names, model_print, prints[id(part)], make, self.keep)
                     listed = Listed(key, *names, model_print=model_print, stream_print=prints[id(part)])
-                    cells.append(Cell(listed, source, part, make))
+                    own.append(Cell(listed, source, part, make))
+            to_run = [cell for cell in own if not Outputs.readable(Manifest(self.out).path(cell.listed))]
+            _try_out(model, to_run, inputs)
+            cells += own
+            missing += to_run
         left_out = [
             f"{adapter} is left out for {shortened(models)}: {why}" for (adapter, why), models in senseless.items()
         ]
@@ -162,30 +165,13 @@ class Study:
             raise HoldfastError(f"nothing to run: {left_out[0]}")
         for sentence in left_out:
             log.info(sentence)
-        return cells, left_out
+        return cells, missing, left_out
 
-    def _try_out(self, cells: Sequence[Cell]) -> None:
-        """Two samples of each stream through each model, so that what cannot work is said before anything runs."""
-        inputs: dict[str, torch.Tensor] = {}
-        tried: set[tuple[str, str]] = set()
-        for cell in cells:
-            model, stream = cell.listed.model, cell.listed.stream
-            if (model, stream) in tried:
-                continue
-            tried.add((model, stream))
-            if stream not in inputs:
-                inputs[stream] = cell.stream[0].inputs[:2]
-            try:
-                logits = check_outputs(NoAdaptation(_built(cell.model))(inputs[stream]), len(inputs[stream]))
-                check_classes(cell.stream.classes, logits.shape[1])
-                targets = getattr(getattr(cell.stream, "data", None), "targets", None)
-                if targets is not None:
-                    check_targets(targets, logits.shape[1], cell.stream.classes)
-            except HoldfastError as error:
-                raise HoldfastError(f"model {model} on stream {stream}: {error}") from error
-            except Exception as error:
-                shape = tuple(inputs[stream].shape[1:])
-                raise HoldfastError(f"model {model} fails on images of shape {shape}: {first_line(error)}") from error
+    def _seeded(self) -> list[Stream]:
+        """The streams, once for each seed of the study."""
+        if self.seeds is None:
+            return self.streams
+        return [stream.with_seed(seed) for seed in self.seeds for stream in self.streams]
 
     def _execute(
         self, cells: Sequence[Cell], manifest: Manifest, jobs: int, cluster: str | None, progress: bool | None
@@ -219,7 +205,7 @@ class Study:
             "models": list(self.models),
             "streams": [stream.name for stream in self.streams],
             "adapters": list(self.adapters),
-            "seeds": self.seeds,
+            "seeds": self.seeds if self.seeds is not None else sorted({stream.seed for stream in self.streams}),
             "keep": self.keep,
             "device": self.device,
         }
@@ -231,6 +217,35 @@ class Study:
     def report(self) -> Path:
         """Write `report.html` from what is finished."""
         return results.report(self.out)[0]
+
+
+def _try_out(model: nn.Module, cells: Sequence[Cell], inputs: dict[str, torch.Tensor]) -> None:
+    """Two samples of each stream through a model, so that what cannot work is said before anything runs.
+
+    Args:
+        model: the model of all these cells.
+        cells: that are missing.
+        inputs: stream -> two samples; those that are not there yet are read.
+    """
+    tried: set[str] = set()
+    for cell in cells:
+        name, stream = cell.listed.model, cell.listed.stream
+        if stream in tried:
+            continue
+        tried.add(stream)
+        if stream not in inputs:
+            inputs[stream] = cell.stream[0].inputs[:2]
+        try:
+            logits = check_outputs(NoAdaptation(model)(inputs[stream]), len(inputs[stream]))
+            check_classes(cell.stream.classes, logits.shape[1])
+            targets = getattr(getattr(cell.stream, "data", None), "targets", None)
+            if targets is not None:
+                check_targets(targets, logits.shape[1], cell.stream.classes)
+        except HoldfastError as error:
+            raise HoldfastError(f"model {name} on stream {stream}: {error}") from error
+        except Exception as error:
+            shape = tuple(inputs[stream].shape[1:])
+            raise HoldfastError(f"model {name} fails on images of shape {shape}: {first_line(error)}") from error
 
 
 def run_cell(cells: Sequence[Cell], out: Path, keep: str, device: str, index: int) -> str:

@@ -115,8 +115,8 @@ BAD = {
     "typo in the study file": (text("s.toml", "sedes = [1]"), ["run", "s.toml"], 2, "did you mean 'seeds'"),
     "study file that is no TOML": (text("s.toml", "a = = 1"), ["run", "s.toml"], 2, "s.toml"),
     "missing study file": (None, ["run", "s.toml"], 2, "no study file s.toml"),
-    "file and flags": (text("s.toml", ""), ["run", "s.toml", *DATA], 2, "both give data"),
-    "output folder is a file": (None, ["run", "--model", "lenet", *DATA, "--out", "net.py"], 2, "it is a file"),
+    "file and flags": (text("s.toml", 'data = "data.npz"'), ["run", "s.toml", *DATA], 2, "both give data"),
+    "output folder is a file": (None, ["run", "--model", "net.py:build", *DATA, "--out", "net.py"], 2, "it is a file"),
     "mapping with a typo": (text("m.csv", "clas,accepted\n0,1\n"), [*RUN, *DATA, "--mapping", "m.csv"], 2, "class"),
     "mapping beyond the model": (
         text("m.csv", "class,accepted\n0,1\n1,7\n2,2\n"),

@@ -1,6 +1,7 @@
 """A study from the command line: what is printed, what is written, and the same again."""
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,41 @@ def test_run_measure_report_and_the_same_again(folder, holdfast):
     assert reported["summary"]
 
 
-def test_one_measure_alone(folder, holdfast):
+def test_one_measure_alone_is_printed_and_the_table_stays(folder, holdfast):
     holdfast(*RUN, "--stream", "clean")
+    table = (folder / "out" / "table.parquet").read_bytes()
     rows = json.loads(holdfast("measure", "out", "--measure", "error", "--json").stdout)["rows"]
     assert {row["measure"] for row in rows} == {"error"}
+    assert "mean error" in holdfast("measure", "out", "--measure", "error").stdout
+    assert (folder / "out" / "table.parquet").read_bytes() == table
+
+
+def test_a_table_that_is_older_than_the_cells_is_not_reported(folder, holdfast):
+    holdfast(*RUN, "--stream", "clean", "--quiet")
+    table = (folder / "out" / "table.parquet").read_bytes()
+    holdfast(*RUN, "--stream", "clean", "--stream", "continual", "--quiet")
+    (folder / "out" / "table.parquet").write_bytes(table)  # as if the second run had been stopped before measuring
+    os.utime(folder / "out" / "table.parquet", (0, 0))
+    assert holdfast("report", "out").returncode == 0
+    assert "continual" in set(pd.read_parquet(folder / "out" / "table.parquet")["stream"])
+
+
+def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, holdfast):
+    (folder / "mine.py").write_text(
+        "from holdfast.adapters import Adapter\n"
+        "class Mine(Adapter):\n"
+        "    def __init__(self, model, shift=0.0, *, frozen=False):\n"
+        "        super().__init__(model, frozen=frozen)\n"
+        "        self.shift = shift\n"
+        "    def step(self, inputs):\n"
+        "        return self.predict(inputs) + self.shift\n"
+    )
+    run = [*RUN, "--stream", "clean", "--seed", 0, "--seed", 1, "--adapter", "mine.py:Mine:shift=1.5", "--json"]
+    done = holdfast(*run, "--jobs", 2)
+    assert json.loads(done.stdout)["ran"] == 2, done.stderr
+    assert json.loads(holdfast(*run).stdout)["kept"] == 2
+    wrong = holdfast(*RUN, "--adapter", "mine.py:Mine:shfit=1.5")
+    assert "did you mean 'shift'" in wrong.stderr
 
 
 def test_import_stands_beside_a_run(folder, holdfast):

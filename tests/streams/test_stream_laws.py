@@ -7,8 +7,8 @@ from torch.utils.data import DataLoader
 
 from holdfast.errors import HoldfastError
 from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Continual, Corruptions, Shifted
-from holdfast.testing.streams import STREAM_LAWS, check_stream, example_data
+from holdfast.streams import Clean, Continual, Corruptions, Directory, Shifted
+from holdfast.testing.streams import STREAM_LAWS, check_stream, example_corrupted, example_data
 
 DATA = example_data()
 STREAMS = {
@@ -18,6 +18,7 @@ STREAMS = {
     "corruptions": Corruptions(DATA, (GaussianNoise, Contrast), (1, 4.5), batch_size=10),
     "continual": Continual(DATA, (GaussianNoise, Contrast), 3.0, batch_size=10),
     "one at a time": Continual(DATA, (GaussianNoise,), batch_size=1),
+    "directory": Directory(example_corrupted(), batch_size=9),
 }
 
 
@@ -27,7 +28,7 @@ def test_law_holds(law, stream):
     law(stream, DATA)
 
 
-@pytest.mark.parametrize("kind", [Clean, Corruptions, Continual])
+@pytest.mark.parametrize("kind", [Clean, Corruptions, Continual, Directory])
 def test_public_check_passes(kind):
     assert not any(check_stream(kind).values())
 

@@ -6,6 +6,7 @@ of the modules that shares every tensor but those the method names in `changes`.
 """
 
 import copy
+import inspect
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self, final
 
@@ -18,6 +19,12 @@ from holdfast.errors import HoldfastError
 
 class _Ready(type):
     """Calls `_remember` once an object is wholly built, so that no method has to think of it."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of `__init__`, which `__call__` below would hide from help and from the command line."""
+        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(parameters=[p for name, p in whole.parameters.items() if name != "self"])
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         adapter = super().__call__(*args, **kwargs)
@@ -74,13 +81,18 @@ class Adapter(nn.Module, metaclass=_Ready):
         """Learn from a stream without keeping predictions."""
         for _ in range(epochs):
             for batch in stream:
-                self.step(batch.inputs)
+                self.step(batch.inputs.to(self.device))
 
     @final
     def reset(self) -> None:
         """Return to the state before the first batch, bit for bit."""
         self.load_state_dict(copy.deepcopy(self._first), strict=False)
         self.record = {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next((tensor.device for tensor in (*self.parameters(), *self.buffers())), torch.device("cpu"))
 
     def train(self, mode: bool = True) -> Self:
         """Store the flag and nothing more: what an adapter does depends on `frozen`, not on `.eval()`."""

@@ -51,7 +51,7 @@ class BatchNorm(Adapter):
             for layer in self.layers:
                 layer.seen.zero_()
             for batch in stream:
-                self._run(batch.inputs, "pool")
+                self._run(batch.inputs.to(self.device), "pool")
             for layer in self.layers:
                 layer.settle()
 

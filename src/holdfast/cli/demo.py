@@ -19,7 +19,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
-    from holdfast.cli.study import finish
+    from holdfast.cli.study import finish, said
     from holdfast.demo import demo_study
     from holdfast.results import report
 
@@ -31,7 +31,7 @@ def demo(
     if as_json:
         say_json({"report": str(path), "summary": summary, **asdict(study.last)})
     else:
-        say(f"{study.last.ran} cells run, {study.last.kept} found finished, {study.last.failed} failed")
+        say(said(study.last))
         say(summary)
         say(str(path))
     if study.last.failed:

@@ -8,17 +8,15 @@ from holdfast import catalog
 from holdfast.cli.say import say, say_json
 from holdfast.errors import unknown
 
-SHOWN = ("shifts", "streams", "adapters", "measures", "models")
-
 
 def list_(
-    kind: Annotated[str | None, typer.Argument(help="shifts, streams, adapters, measures or models.")] = None,
+    kind: Annotated[str | None, typer.Argument(help="shifts, streams, adapters, measures, models or sections.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show what the catalog holds, plugins included."""
-    if kind is not None and kind not in SHOWN:
-        raise unknown("kind", kind, SHOWN)
-    kinds = SHOWN if kind is None else (kind,)
+    if kind is not None and kind not in catalog.KINDS:
+        raise unknown("kind", kind, catalog.KINDS)
+    kinds = catalog.KINDS if kind is None else (kind,)
     if as_json:
         say_json({each: {name: entry.summary for name, entry in catalog.entries(each).items()} for each in kinds})
         return
@@ -42,7 +40,7 @@ def check(
     if as_json:
         say_json({"object": name, "kind": kind, "laws": verdicts, "broken": broken})
     else:
-        say(f"{name} is a {kind}")
+        say(f"{name} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
         for law, why in verdicts.items():
             say(f"  {'broken' if why else 'kept  '}  {law.replace('_', ' ')}{': ' + why if why else ''}")
     if broken:

@@ -49,17 +49,26 @@ class _Plain(logging.Formatter):
         return prefix + record.getMessage()
 
 
-def overview(table: "pd.DataFrame") -> str:
-    """Mean accuracy per model, stream and adapter, as text."""
-    rows = table[table["measure"] == "accuracy"]
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "cell"), count(0, "cell")
+    ('1 cell', '0 cells')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def overview(table: "pd.DataFrame", measure: str = "accuracy") -> str:
+    """The mean of a measure per model, stream and adapter, as text."""
+    rows = table[table["measure"] == measure]
     if rows.empty:
-        return "no accuracy: the data has no labels"
+        return f"no {measure}: " + ("no cell is finished" if table.empty else "the data has no labels")
     means = rows.groupby(["model", "stream", "adapter"])["value"].mean().unstack(["stream", "adapter"])
     headers = [" · ".join(column) for column in means.columns]
     width = max(len("model"), *(len(name) for name in means.index))
-    lines = ["mean accuracy", f"{'model':<{width}}  " + "  ".join(headers)]
+    lines = [f"mean {measure}", f"{'model':<{width}}  " + "  ".join(headers)]
     for name, values in means.iterrows():
-        cells = ["" if value != value else f"{value:.3f}" for value in values]
+        cells = ["" if value != value else f"{value:.3g}" for value in values]
         row = "  ".join(f"{cell:>{len(header)}}" for cell, header in zip(cells, headers, strict=True))
         lines.append(f"{name!s:<{width}}  {row}")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.say import complain, logging_to_stderr, overview, say, say_json
+from holdfast.cli.say import complain, count, logging_to_stderr, overview, say, say_json
 from holdfast.errors import HoldfastError
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
@@ -51,18 +51,21 @@ def run(
     from holdfast.settings import from_flags, make_study, read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
-    flags = from_flags(model or [], weights or [], stream or [], adapter or [], allow_pickle)
-    source: dict[str, Any] = {"path": data, "size": size, "channels": channels, "mapping": mapping and str(mapping)}
+    base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
+    flags = from_flags(model or [], weights or [], stream or [], adapter or [], base)
+    source: dict[str, Any] = {"path": data, "size": size, "channels": channels, "mapping": mapping}
+    source |= {"path": str(base / data)} if data and data != "digits" else {}
+    source |= {"mapping": str(base / mapping)} if mapping else {}
     source = {key: value for key, value in source.items() if value is not None} | (
         {"restrict": True} if restrict else {}
     )
     flags |= {"data": source} if source else {}
     others = {"seeds": seed, "batch_size": batch_size, "keep": keep, "device": device}
     flags |= {key: value for key, value in others.items() if value is not None}
-    if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and file]:
+    if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HoldfastError(f"the study file and a flag both give {both[0]}; use one of them")
     with logging_to_stderr(quiet):
-        study = make_study(content | flags, out, folder)
+        study = make_study(content | flags, out, folder, allow_pickle)
         table = finish(study, jobs, cluster, quiet)
     ran = study.last
     if as_json:
@@ -70,11 +73,14 @@ def run(
         say_json({"out": str(out), **counts, "rows": len(table), "notes": Manifest.read(out).notes()})
     else:
         say(overview(table))
-        say(
-            f"{ran.ran} cells run, {ran.kept} found finished, {ran.failed} failed; see them with: holdfast report {out}"
-        )
+        say(f"{said(ran)}; see them with: holdfast report {out}")
     if ran.failed:
         raise typer.Exit(1)
+
+
+def said(ran: Any) -> str:
+    """What a run did."""
+    return f"{count(ran.ran, 'cell')} run, {ran.kept} found finished, {ran.failed} failed"
 
 
 def finish(study: Any, jobs: int, cluster: str | None, quiet: bool) -> Any:
@@ -121,7 +127,7 @@ def measure(
     name: Annotated[list[str] | None, typer.Option("--measure", help="Only this measure; repeatable.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure the finished cells of a study again and write table.parquet."""
+    """Measure the finished cells of a study again and write table.parquet, or print one measure."""
     from holdfast.results import measure as measure_folder
 
     table = measure_folder(folder, name)
@@ -129,8 +135,9 @@ def measure(
         rows = table.astype(object).where(table.notna(), None).to_dict("records")
         say_json({"table": str(folder / "table.parquet"), "rows": rows})
     else:
-        say(overview(table))
-        say(f"{folder / 'table.parquet'}   {len(table)} rows")
+        for each in name or ["accuracy"]:
+            say(overview(table, each))
+        say(count(len(table), "row") + ("" if name else f" in {folder / 'table.parquet'}"))
 
 
 def report(folder: Folder, as_json: Json = False) -> None:

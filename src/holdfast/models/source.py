@@ -4,10 +4,7 @@ Names are those of the catalog (`resnet`), `module:function`, or `file.py:functi
 is read only where the user says so, and then without running code from it (torch's `weights_only`).
 """
 
-import importlib
-import importlib.util
 import logging
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +14,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from holdfast.catalog import entries, find
-from holdfast.errors import HoldfastError, unknown
-from holdfast.fingerprint import fingerprint, of_file
-from holdfast.nearest import hint
+from holdfast.catalog import find
+from holdfast.errors import HoldfastError
+from holdfast.fingerprint import of_file
+from holdfast.objects import find_module
 
 log = logging.getLogger("holdfast")
 
@@ -43,7 +40,7 @@ class ModelSource:
 
     def __call__(self) -> nn.Module:
         """Build the model and load its weights."""
-        maker = find_object(self.build, "model") if ":" in self.build else find("models", self.build)
+        maker = find("models", self.build)
         try:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)  # a model without weights is the same in every process
@@ -64,56 +61,8 @@ class ModelSource:
         if ":" not in self.build:
             return self.build
         place = self.build.rpartition(":")[0]
-        path = Path(place) if place.endswith(".py") else Path(_module(place, "model").__file__ or "")
+        path = Path(place) if place.endswith(".py") else Path(find_module(place, "model").__file__ or "")
         return of_file(path) if path.is_file() else place
-
-
-def find_object(name: str, kind: str) -> Any:
-    """The object behind `module:name` or `file.py:name`."""
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
-        raise HoldfastError(f"{kind} {name!r}: module:name or file.py:name was expected")
-    module = _file_module(Path(place), kind) if place.endswith(".py") else _module(place, kind)
-    if not hasattr(module, attribute):
-        raise unknown(f"name in {place}", attribute, [key for key in vars(module) if key[0] != "_"])
-    return getattr(module, attribute)
-
-
-def _module(name: str, kind: str) -> Any:
-    if (here := str(Path.cwd())) not in sys.path:  # a console script does not look there by itself
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(error.name + ".")):
-            raise HoldfastError(
-                f"{kind}: there is no module {name!r};{hint(name, entries('models'))}".rstrip(";")
-            ) from error
-        raise HoldfastError(f"{kind}: {name} needs {error.name!r}, which is not installed") from error
-    except Exception as error:
-        raise HoldfastError(f"{kind}: importing {name} failed: {type(error).__name__}: {error}") from error
-
-
-def _file_module(path: Path, kind: str) -> Any:
-    if not path.is_file():
-        beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise HoldfastError(f"{kind}: there is no file {path};{hint(path.name, beside)}".rstrip(";"))
-    path = path.resolve()
-    name = f"_holdfast_{fingerprint(str(path))[:8]}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # so that its classes can be pickled and inspected
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise HoldfastError(f"{kind}: importing {path} failed: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
 
 
 def load_weights(model: nn.Module, path: Path, allow_pickle: bool = False) -> None:

@@ -11,7 +11,7 @@ from holdfast import catalog
 from holdfast.adapters import Adapter
 from holdfast.batch import Stream
 from holdfast.errors import HoldfastError, unknown
-from holdfast.models.source import find_object
+from holdfast.objects import find_object
 from holdfast.shifts import Shift
 from holdfast.testing.adapters import check_adapter
 from holdfast.testing.measures import check_measure

@@ -53,7 +53,7 @@ def state_survives_a_round_trip(make: Make, model: nn.Module, batches: list[torc
 def learning_rate_zero_is_the_parent(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
     """With a learning rate of 0 it predicts what its parent, which does not learn, predicts."""
     kind: Any = make.func if isinstance(make, partial) else make
-    if "lr" not in inspect.signature(kind.__init__).parameters:
+    if "lr" not in inspect.signature(kind).parameters:
         raise NotApplicable("there is no learning rate")
     still = _run(make(model, lr=0.0), batches)
     demand(_equal(still, _run(kind.parent(model), batches)), "lr=0 differs from the parent")

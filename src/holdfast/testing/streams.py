@@ -1,10 +1,13 @@
 """The laws of streams."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
 from holdfast.batch import Batch, Stream
-from holdfast.data import ArrayData, Data
+from holdfast.data import ArrayData, CorruptedImages, CorruptedPart, Data
+from holdfast.errors import HoldfastError
 from holdfast.testing.law import demand, run_laws
 
 
@@ -83,10 +86,20 @@ def example_data(samples: int = 23) -> ArrayData:
     return ArrayData(images, generator.integers(0, 3, samples), name="example")
 
 
-def check_stream(kind: type[Stream]) -> dict[str, str]:
-    """Every law on a class of streams that is built from data alone."""
+def example_corrupted() -> CorruptedImages:
+    """The same images as if they had been corrupted on disk."""
+    parts = [CorruptedPart(shift, severity, example_data()) for shift in ("fog", "snow") for severity in (1.0, 5.0)]
+    return CorruptedImages("example", parts)
+
+
+def check_stream(kind: Callable[..., Stream]) -> dict[str, str]:
+    """Every law on a class of streams that is built from data alone, or from data corrupted on disk."""
     data = example_data()
-    return run_laws(STREAM_LAWS, [(kind(data), data), (kind(data, batch_size=7), data)])  # type: ignore[call-arg]
+    try:
+        cases = [(kind(data), data), (kind(data, batch_size=7), data)]
+    except HoldfastError:
+        cases = [(kind(example_corrupted(), batch_size=7), data)]
+    return run_laws(STREAM_LAWS, cases)
 
 
 def _equal(one: Batch, two: Batch) -> bool:

@@ -10,7 +10,7 @@ from torch import nn
 from holdfast.adapters import Adapter, BatchNorm, NoAdaptation
 from holdfast.data import ArrayData, Classes
 from holdfast.errors import HoldfastError
-from holdfast.evaluate import evaluate
+from holdfast.loop import ahead, evaluate
 from holdfast.models import ResNet
 from holdfast.shifts import Contrast, GaussianNoise
 from holdfast.streams import Clean, Continual, Shifted
@@ -151,7 +151,17 @@ def test_a_stream_that_breaks_its_promise_is_refused(data, model):
         evaluate(NoAdaptation(model), Liar(data, 31))
 
 
-def test_an_error_while_reading_reaches_the_caller(data, model):
+def test_reading_ahead_keeps_the_order(data):
+    stream = Continual(data, (GaussianNoise, Contrast), batch_size=8)
+    assert all(torch.equal(one.inputs, two.inputs) for one, two in zip(ahead(stream), stream, strict=True))
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_an_error_while_reading_reaches_the_caller(data, model, early, monkeypatch):
+    if early:
+        monkeypatch.setattr("holdfast.adapters.Adapter.device", torch.device("meta"))
+        monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_: tensor)
+
     @dataclass(frozen=True)
     class Failing(Clean):
         def __getitem__(self, index):

@@ -1,14 +1,14 @@
 """The loop: an adapter goes through a stream once, and everything it says is kept.
 
-The next batch is read and shifted in a thread while the model works on the present one. Memory: the outputs, and
-three batches.
+While the model works on a batch elsewhere than on the CPU, the next ones are read and shifted in a thread; on the CPU
+such a thread takes from the model what it gives (`benchmarks/loop.py`). Memory: the outputs, and three batches.
 """
 
 import logging
 import platform
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,10 +34,10 @@ def evaluate(adapter: Adapter, stream: Stream, keep: str = "float32") -> Outputs
         stream: read once.
         keep: `float32` or `float16` logits, or `top5` (any number) for the largest and their indices.
     """
-    device = next((tensor.device for tensor in (*adapter.parameters(), *adapter.buffers())), torch.device("cpu"))
+    device = adapter.device
     with torch.inference_mode(False):
         collected = _Collector(stream, keep)
-        for batch in ahead(stream):
+        for batch in ahead(stream) if device.type != "cpu" else stream:
             inputs = batch.inputs.to(device)
             start = time.perf_counter()
             logits = check_outputs(adapter(inputs), len(batch))
@@ -112,7 +112,7 @@ class _Collector:
         self.step = np.empty(stream.samples, np.int32)
         self.targets: np.ndarray | None = None
         self.arrays: dict[str, np.ndarray] = {}
-        self.context: list[dict[str, np.ndarray]] = []
+        self.context: list[tuple[Mapping[str, Any], int]] = []
         self.records: list[dict[str, float]] = []
         self.columns = np.empty(0, np.int64)
         self.width = self.invalid = 0
@@ -140,7 +140,7 @@ class _Collector:
         else:
             values, indices = logits.float().topk(self.arrays["top_values"].shape[1], dim=1)
             self.arrays["top_values"][rows], self.arrays["top_indices"][rows] = values.cpu(), indices.cpu()
-        self.context.append(context_columns(batch.context, len(batch)))
+        self.context.append((batch.context, len(batch)))
         self.records.append(record)
         self.at = rows.stop
 
@@ -168,13 +168,12 @@ class _Collector:
                 "%d of %d predictions on %s are NaN; they count as wrong", self.invalid, self.at, self.stream.label
             )
         classes, names = self.stream.classes, dict.fromkeys(key for record in self.records for key in record)
-        keys = dict.fromkeys(key for columns in self.context for key in columns)
         return Outputs(
             arrays=self.arrays,
             ids=self.ids,
             targets=self.targets,
             step=self.step,
-            context={key: np.concatenate([columns[key] for columns in self.context]) for key in keys},
+            context=context_columns(self.context),
             steps={key: np.array([record.get(key, np.nan) for record in self.records]) for key in names},
             accepted=None if classes is None else classes.matrix(self.width),
             columns=self.columns if len(self.columns) < self.width else None,

@@ -1,0 +1,69 @@
+"""The demo, as a newcomer runs it: a report, and the same table again without running a cell."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from holdfast.manifest import Manifest
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo run once: its folder, and what it printed."""
+    from tests.conftest import CommandLine
+
+    run = CommandLine(tmp_path_factory.mktemp("demo"))
+    done = run("demo", "--json")
+    assert done.returncode == 0, done.stderr
+    return run, json.loads(done.stdout)
+
+
+def accuracies(run):
+    table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    return table[table["measure"] == "accuracy"]
+
+
+def test_it_writes_a_report_and_a_table_of_about_a_dozen_networks(demo):
+    run, printed = demo
+    assert (run.folder / printed["report"]).is_file()
+    assert printed["failed"] == 0
+    assert 12 <= accuracies(run)["model"].nunique() <= 15
+
+
+def test_networks_have_learnt_and_shifts_cost_them(demo):
+    rows = accuracies(demo[0])
+    plain = rows[rows["adapter"] == "none"]
+    clean = plain[plain["stream"] == "clean"].set_index("model")["value"]
+    hard = plain[(plain["stream"] == "corruptions") & (plain["severity"] == 5)].groupby("model")["value"].mean()
+    assert clean.median() > 0.95
+    assert clean.drop("resnet-bn-8-brief").min() > 0.85
+    assert (hard < clean - 0.1).all()
+
+
+def test_batchnorm_statistics_help_where_contrast_is_low(demo):
+    rows = accuracies(demo[0])
+    rows = rows[(rows["shift"] == "contrast") & (rows["stream"] == "corruptions")]
+    both = rows.pivot_table("value", "model", "adapter", aggfunc="mean").dropna()
+    assert len(both) >= 3
+    assert (both["batchnorm"] > both["none"] + 0.1).all()
+
+
+def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
+    run, first = demo
+    before = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    again = json.loads(run("demo", "--json").stdout)
+    assert (again["ran"], again["kept"]) == (0, first["ran"])
+    pd.testing.assert_frame_equal(pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet"), before)
+
+
+def test_a_lost_network_is_trained_again_to_the_same_weights(demo):
+    run, _ = demo
+    folder = run.folder / "holdfast-demo" / "networks"
+    lost = next(folder.glob("linear-*.safetensors"))
+    shutil.move(lost, run.folder / "kept.safetensors")
+    again = json.loads(run("demo", "--json", "--jobs", 1).stdout)
+    assert again["ran"] == 0
+    assert lost.read_bytes() == (run.folder / "kept.safetensors").read_bytes()
+    assert len(Manifest.read(run.folder / "holdfast-demo").cells) == again["kept"]
