@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint test-slow test-real docs benchmarks clean
+.PHONY: setup demo test lint test-slow test-real docs benchmarks picture clean
 
 setup: $(READY)
 
@@ -37,6 +37,10 @@ docs: $(READY)
 benchmarks: $(READY)
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/demo.py
+
+picture: demo
+	$(BIN)/python docs/picture.py holdfast-demo/report.html docs/report.png
 
 clean:
 	rm -rf .venv docs/_build holdfast-demo

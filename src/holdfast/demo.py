@@ -53,8 +53,8 @@ NETWORKS = (
     Network("resnet-bn-16", "resnet", ResNet, 15, {"width": 16, "stem": 2}),
     Network("resnet-gn-8", "resnet", ResNet, 20, {"width": 8, "stem": 2, "norm": "group"}),
     Network("resnet-gn-16", "resnet", ResNet, 20, {"width": 16, "stem": 2, "norm": "group"}),
-    Network("vit-32", "vit", ViT, 30, {"width": 32}),
-    Network("vit-64", "vit", ViT, 20, {"width": 64}),
+    Network("vit-32", "vit", ViT, 40, {"width": 32, "patch": 8}),
+    Network("vit-64", "vit", ViT, 30, {"width": 64, "patch": 8}),
 )
 
 
