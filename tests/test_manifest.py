@@ -63,6 +63,15 @@ def test_notes_tell_of_failed_and_missing_cells(tmp_path):
     assert not any(cell.failure for cell in manifest.cells)
 
 
+def test_half_written_files_of_a_killed_run_are_removed(tmp_path):
+    cells = tmp_path / "cells"
+    cells.mkdir()
+    (cells / ".abc.part").touch()
+    (cells / "k1.npz").touch()
+    Manifest(tmp_path).tidy_up()
+    assert [path.name for path in cells.iterdir()] == ["k1.npz"]
+
+
 def test_cells_of_another_schema_are_not_listed(tmp_path):
     Manifest(tmp_path, "study", cells=[CELL]).write()
     file = tmp_path / "study.json"

@@ -47,6 +47,16 @@ def evaluate(adapter: Adapter, stream: Stream, keep: str = "float32") -> Outputs
     return collected.finish(str(device))
 
 
+def versions() -> dict[str, str]:
+    """Of what decides numbers."""
+    return {
+        "holdfast": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
 def ahead(stream: Stream) -> Iterator[Batch]:
     """The batches of a stream in order, read a little before they are needed."""
     with ThreadPoolExecutor(1, "holdfast-read") as reader:
@@ -178,12 +188,7 @@ class _Collector:
             accepted=None if classes is None else classes.matrix(self.width),
             columns=self.columns if len(self.columns) < self.width else None,
             provenance={
-                "versions": {
-                    "holdfast": __version__,
-                    "python": platform.python_version(),
-                    "torch": torch.__version__,
-                    "numpy": np.__version__,
-                },
+                "versions": versions(),
                 "threads": torch.get_num_threads(),
                 "device": device,
                 "keep": self.keep,

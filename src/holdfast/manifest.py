@@ -94,6 +94,11 @@ class Manifest:
         }
         write_text(self.folder / "study.json", json.dumps(content, indent=1, default=str))
 
+    def tidy_up(self) -> None:
+        """Remove what a killed run left half-written; only for who holds the lock."""
+        for part in (self.folder / "cells").glob(".*.part"):
+            part.unlink()
+
     def path(self, cell: Listed) -> Path:
         """Where the outputs of a cell are, or will be."""
         return self.folder / "cells" / f"{cell.key}.npz"

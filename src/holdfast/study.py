@@ -26,7 +26,7 @@ from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
 from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
 from holdfast.files import writable_folder
 from holdfast.fingerprint import SCHEMA, fingerprint, of_model
-from holdfast.loop import check_classes, check_keep, check_outputs, check_targets, evaluate
+from holdfast.loop import check_classes, check_keep, check_outputs, check_targets, evaluate, versions
 from holdfast.manifest import Listed, Manifest, locked, shortened
 from holdfast.models.source import ModelSource
 from holdfast.outputs import Outputs
@@ -122,7 +122,8 @@ class Study:
         with locked(self.out):
             manifest = Manifest.read_or_new(self.out)
             manifest.merge([cell.listed for cell in cells])
-            manifest.left_out, manifest.settings = left_out, self._described()
+            manifest.left_out, manifest.settings = left_out, self._described(cells)
+            manifest.tidy_up()
             manifest.name = manifest.name or self.out.resolve().name
             manifest.write()
             failures = self._execute(missing, manifest, jobs, cluster, progress)
@@ -200,7 +201,8 @@ class Study:
                 raise Unfinished(f"{error}; {done} finished cells are intact, the same command goes on") from error
         return failures
 
-    def _described(self) -> dict[str, Any]:
+    def _described(self, cells: Sequence[Cell]) -> dict[str, Any]:
+        """What the report says about how the results came about."""
         return self.settings | {
             "models": list(self.models),
             "streams": [stream.name for stream in self.streams],
@@ -208,6 +210,13 @@ class Study:
             "seeds": self.seeds if self.seeds is not None else sorted({stream.seed for stream in self.streams}),
             "keep": self.keep,
             "device": self.device,
+            "threads": torch.get_num_threads(),
+            "versions": versions(),
+            "fingerprints of models": {cell.listed.model: cell.listed.model_print for cell in cells},
+            "fingerprints of streams": {
+                f"{cell.listed.stream}, {cell.listed.part}, seed {cell.listed.seed}": cell.listed.stream_print
+                for cell in cells
+            },
         }
 
     def table(self) -> pd.DataFrame:
