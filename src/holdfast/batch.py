@@ -91,12 +91,10 @@ class Stream(ABC):
         return fingerprint(type(self), {key: value for key, value in vars(self).items() if key[0] != "_"})
 
 
-def positions(index: int, batch_size: int, samples: int) -> range:
-    """The samples of batch `index`, as positions in the stream."""
-    start = index * batch_size
-    if not 0 <= start < samples:
-        raise IndexError(f"batch {index} of a stream with {-(-samples // batch_size)} batches")
-    return range(start, min(start + batch_size, samples))
+def check_index(index: int, stream: Stream) -> None:
+    """Raise IndexError for a batch that the stream does not have."""
+    if not 0 <= index < len(stream):
+        raise IndexError(f"batch {index} of a stream with {len(stream)} batches")
 
 
 def check_batch_size(batch_size: int) -> None:
