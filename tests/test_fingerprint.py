@@ -70,6 +70,23 @@ def test_an_edited_class_of_the_users_has_another_fingerprint(tmp_path):
     assert prints[0] != prints[1]
 
 
+SCALE = 1.0
+
+
+def scaled(inputs, factor=2):
+    return inputs * SCALE * factor
+
+
+def test_a_function_differs_by_all_it_reads(monkeypatch):
+    def maker(rate):
+        return lambda model: (model, rate)
+
+    assert fingerprint(maker(1)) == fingerprint(maker(1)) != fingerprint(maker(2))
+    before = fingerprint(scaled)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert fingerprint(scaled) != before
+
+
 def test_what_cannot_be_told_apart_is_refused():
     with pytest.raises(HoldfastError, match="cannot tell one object from another"):
         fingerprint(object())

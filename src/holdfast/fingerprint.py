@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,6 +71,8 @@ def _feed(hasher: _Hash, thing: object) -> None:
         _feed(hasher, [thing.func, thing.args, thing.keywords])
     elif isinstance(thing, type) or hasattr(thing, "__qualname__"):
         _put(hasher, "name", f"{thing.__qualname__}:{_source(thing)}")
+        if isinstance(thing, FunctionType):
+            _feed(hasher, _surroundings(thing))
     elif is_dataclass(thing):
         _feed(hasher, [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing)}])
     elif hasattr(thing, "untyped_storage"):  # a tensor; torch is not imported for the sake of arrays
@@ -109,6 +112,12 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in attributes.items()
         if key[0] != "_" and key != "training" and isinstance(value, plain)
     }
+
+
+def _surroundings(function: FunctionType) -> list[Any]:
+    """What a function reads besides its arguments: defaults, enclosed variables, and plain global ones."""
+    variables = inspect.getclosurevars(function)
+    return [function.__defaults__, function.__kwdefaults__, dict(variables.nonlocals), _plain(variables.globals)]
 
 
 def _source(thing: Any) -> str:

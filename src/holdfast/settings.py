@@ -234,7 +234,8 @@ def _adapter(table: dict[str, Any], folder: Path) -> tuple[str, Any]:
     kind = _use(table, "adapters")
     settings = {key: value for key, value in table.items() if key != "name"}
     make = _checked("adapters", kind, settings, taken={"model"}, folder=folder)
-    return str(table.get("name") or catalog.label(kind, settings)), partial(make, **settings) if settings else make
+    name = table.get("name") or catalog.label(kind.rpartition(":")[2], settings)
+    return str(name), partial(make, **settings) if settings else make
 
 
 def _located(name: str, folder: Path) -> str:

@@ -150,6 +150,10 @@ class Study:
                 except NotApplicable as reason:
                     senseless.setdefault((adapter_name, str(reason)), []).append(model_name)
                     continue
+                except HoldfastError:
+                    raise
+                except Exception as error:
+                    raise HoldfastError(f"adapter {adapter_name} on model {model_name}: {first_line(error)}") from error
                 for stream_name, part in parts:
                     names = (model_name, stream_name, part.label, adapter_name, part.seed)
                     key = fingerprint(SCHEMA, names, model_print, prints[id(part)], make, self.keep)
@@ -243,7 +247,12 @@ def _try_out(model: nn.Module, cells: Sequence[Cell], inputs: dict[str, torch.Te
             continue
         tried.add(stream)
         if stream not in inputs:
-            inputs[stream] = cell.stream[0].inputs[:2]
+            try:
+                inputs[stream] = cell.stream[0].inputs[:2]
+            except HoldfastError:
+                raise
+            except Exception as error:
+                raise HoldfastError(f"stream {stream} cannot be read: {first_line(error)}") from error
         try:
             logits = check_outputs(NoAdaptation(model)(inputs[stream]), len(inputs[stream]))
             check_classes(cell.stream.classes, logits.shape[1])

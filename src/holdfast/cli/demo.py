@@ -19,14 +19,15 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
-    from holdfast.cli.study import finish, said
-    from holdfast.demo import demo_study
-    from holdfast.results import report
+    from holdfast.cli.study import resumable, said
 
     jobs = jobs or os.cpu_count() or 1
-    with logging_to_stderr(quiet):
+    with logging_to_stderr(quiet), resumable(out):
+        from holdfast.demo import demo_study
+        from holdfast.results import report
+
         study = demo_study(out, jobs=jobs, progress=False if quiet else None)
-        finish(study, jobs, None, quiet)
+        study.run(jobs=jobs, progress=False if quiet else None)
     path, summary = report(out)
     if as_json:
         say_json({"report": str(path), "summary": summary, **asdict(study.last)})

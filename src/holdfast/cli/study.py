@@ -1,5 +1,7 @@
 """`run`, `import`, `measure`, `report`: a study from the command line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,9 +66,9 @@ def run(
     flags |= {key: value for key, value in others.items() if value is not None}
     if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HoldfastError(f"the study file and a flag both give {both[0]}; use one of them")
-    with logging_to_stderr(quiet):
+    with logging_to_stderr(quiet), resumable(out):
         study = make_study(content | flags, out, folder, allow_pickle)
-        table = finish(study, jobs, cluster, quiet)
+        table = study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
     ran = study.last
     if as_json:
         counts = {"cells": ran.ran + ran.kept + ran.failed, **asdict(ran)}
@@ -83,16 +85,18 @@ def said(ran: Any) -> str:
     return f"{count(ran.ran, 'cell')} run, {ran.kept} found finished, {ran.failed} failed"
 
 
-def finish(study: Any, jobs: int, cluster: str | None, quiet: bool) -> Any:
-    """Run a study; when interrupted, say how far it came and end with 130."""
-    from holdfast.manifest import Manifest
-
+@contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """When interrupted, say how far the study came and end with 130."""
     try:
-        return study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
+        yield
     except KeyboardInterrupt:
-        manifest = Manifest.read_or_new(study.out)
+        from holdfast.manifest import Manifest
+
+        manifest = Manifest.read_or_new(out)
         done = sum(manifest.finished(cell) for cell in manifest.cells)
-        complain(f"stopped after {done} of {len(manifest.cells)} cells; the same command goes on from there")
+        far = f" after {done} of {count(len(manifest.cells), 'cell')}" if manifest.cells else ""
+        complain(f"stopped{far}; the same command goes on from there")
         raise typer.Exit(130) from None
 
 
