@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter as reference_filter
 
+from holdfast.errors import HoldfastError
 from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
-from holdfast.shifts.base import interpolate
 from holdfast.shifts.blur import gaussian_filter
 
 
@@ -47,7 +47,12 @@ def test_filter_wider_than_the_image_still_keeps_a_constant():
     assert torch.allclose(gaussian_filter(torch.full((1, 1, 8, 8), 0.3), 20.0), torch.tensor(0.3), atol=1e-6)
 
 
-def test_interpolation_meets_its_knots_and_the_middle():
-    knots = (0, 1, 2, 4, 8, 16)
-    assert [interpolate(s, knots) for s in range(6)] == list(knots)
-    assert interpolate(4.5, knots) == 12
+def test_constants_meet_their_knots_and_the_middle():
+    assert [GaussianBlur(s).constants() for s in range(6)] == [(0,), (1,), (2,), (3,), (4,), (6,)]
+    assert GaussianBlur(4.5).constants() == (5,)
+
+
+def test_a_second_table_goes_by_name():
+    assert GaussianNoise(5, table="cifar").constants() == (0.10,)
+    with pytest.raises(HoldfastError, match="unknown table of gaussian_noise 'cifra'; did you mean 'cifar'"):
+        GaussianNoise(5, table="cifra")

@@ -5,33 +5,61 @@ a shift writes only `apply`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 from zlib import crc32
 
 import torch
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, unknown
 from holdfast.shifts.random import SampleRandom
 
 MAX_SEVERITY = 5.0
+SIDES = {"imagenet": 224, "cifar": 32}
+
+Knots = tuple[tuple[float, ...], ...]
+"""The constants of a shift at severities 0, 1, ..., 5."""
 
 
 @dataclass(frozen=True)
 class Shift(ABC):
-    """One way in which images change, at one severity."""
+    """One way in which images change, at one severity.
+
+    Args:
+        severity: from 0, the identity, to 5; any number between.
+        table: which published constants, by name; `imagenet` or `cifar` for the corruptions.
+
+    Attributes:
+        name: as the table of results calls it.
+        tables: name -> the constants at severities 0 to 5.
+    """
 
     severity: float
+    table: str = field(default="imagenet", kw_only=True)
 
     name: ClassVar[str]
+    tables: ClassVar[Mapping[str, Knots]] = {}
 
     def __post_init__(self) -> None:
+        if self.tables and self.table not in self.tables:
+            raise unknown(f"table of {self.name}", self.table, self.tables)
         if isinstance(self.severity, bool) or not isinstance(self.severity, int | float):
             raise HoldfastError(f"severity of {self.name} is {self.severity!r}; a number from 0 to 5 was expected")
         if not 0 <= self.severity <= MAX_SEVERITY:
             raise HoldfastError(f"severity of {self.name} is {self.severity}; it must be from 0 to {MAX_SEVERITY:g}")
         object.__setattr__(self, "severity", float(self.severity))
+
+    def constants(self) -> tuple[float, ...]:
+        """The constants at this severity: linear between the knots at severities 0, 1, ..., 5 of the table."""
+        knots = self.tables[self.table]
+        below = min(int(self.severity), len(knots) - 2)
+        share = self.severity - below
+        return tuple(one * (1 - share) + two * share for one, two in zip(knots[below], knots[below + 1], strict=True))
+
+    def scale(self, images: torch.Tensor) -> float:
+        """Lengths in pixels hold for the side at which a table was published, and scale with the shorter side."""
+        return min(images.shape[-2:]) / SIDES[self.table]
 
     @abstractmethod
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
@@ -76,12 +104,10 @@ def check_images(images: torch.Tensor, name: str) -> None:
         raise HoldfastError(f"{name} takes images in [0, 1], found {values}")
 
 
-def interpolate(severity: float, constants: Sequence[float]) -> float:
-    """The constant at any severity: linear between the six knots at 0, 1, ..., 5.
+def knots(zero: float | tuple[float, ...], *others: float | tuple[float, ...]) -> Knots:
+    """Constants as a table: plain numbers become tuples of one.
 
-    >>> interpolate(1.5, (0, 1, 2, 3, 4, 6))
-    1.5
+    >>> knots(0, 0.5, 1)
+    ((0,), (0.5,), (1,))
     """
-    below = min(int(severity), len(constants) - 2)
-    share = severity - below
-    return constants[below] * (1 - share) + constants[below + 1] * share
+    return tuple(entry if isinstance(entry, tuple) else (entry,) for entry in (zero, *others))

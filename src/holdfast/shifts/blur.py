@@ -5,16 +5,15 @@ The kernel is cut at 4 standard deviations and edges are repeated, as scipy's fi
 Cost: two matrix products per channel.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
 import torch
 
-from holdfast.shifts.base import Shift, interpolate
+from holdfast.shifts.base import Knots, Shift, knots
 from holdfast.shifts.random import SampleRandom
-
-REFERENCE_SIDE = 224
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,15 @@ class GaussianBlur(Shift):
     """Convolves with a normal kernel."""
 
     name: ClassVar[str] = "gaussian_blur"
-    sigma: ClassVar[tuple[float, ...]] = (0, 1, 2, 3, 4, 6)
+    tables: ClassVar[Mapping[str, Knots]] = {
+        "imagenet": knots(0, 1, 2, 3, 4, 6),
+        "cifar": knots(0, 0.4, 0.6, 0.7, 0.8, 1),
+    }
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Blur along the rows, then along the columns."""
-        scale = min(images.shape[-2:]) / REFERENCE_SIDE
-        return gaussian_filter(images, interpolate(self.severity, self.sigma) * scale)
+        (sigma,) = self.constants()
+        return gaussian_filter(images, sigma * self.scale(images))
 
 
 def gaussian_filter(images: torch.Tensor, sigma: float) -> torch.Tensor:
