@@ -15,6 +15,7 @@ from holdfast.adapters import Adapter, NoAdaptation
 from holdfast.data import digits
 from holdfast.models import ResNet
 from holdfast.models.training import fit
+from holdfast.shifts import Contrast, GaussianNoise
 from holdfast.streams import Clean, Corruptions
 from holdfast.testing import check_adapter
 
@@ -48,7 +49,7 @@ def main(folder: Path) -> None:
     net = ResNet(width=8, stem=2)
     fit(net, digits("train", size=16), epochs=8)
     data = digits("test", size=16)
-    streams = [Clean(data), Corruptions(data, severities=(2, 4))]
+    streams = [Clean(data), Corruptions(data, (GaussianNoise, Contrast), (2, 4))]
     table = Study({"net": net}, streams, {"none": NoAdaptation, "centred": CentredLogits}, out=folder).run()
     accuracy = table[table["measure"] == "accuracy"]
     print(accuracy.pivot_table("value", ["shift", "severity"], "adapter").round(3).to_string())

@@ -15,6 +15,7 @@ from holdfast.adapters import BatchNorm, NoAdaptation
 from holdfast.data import digits
 from holdfast.models import ResNet
 from holdfast.models.training import fit
+from holdfast.shifts import Contrast, Fog, GaussianNoise
 from holdfast.streams import Clean, Corruptions
 
 
@@ -27,7 +28,7 @@ def main(folder: Path) -> None:
     data = digits("test", size=16)
     study = Study(
         models={"net": net},
-        streams=[Clean(data), Corruptions(data, severities=(1, 3, 5))],
+        streams=[Clean(data), Corruptions(data, (GaussianNoise, Fog, Contrast), (1, 3, 5))],
         adapters={"none": NoAdaptation, "batchnorm": partial(BatchNorm, prior=16)},
         out=folder,
     )

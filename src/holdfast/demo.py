@@ -20,6 +20,7 @@ from holdfast.fingerprint import fingerprint
 from holdfast.models import MLP, LeNet, Linear, ModelSource, ResNet, ViT
 from holdfast.models.training import fit
 from holdfast.progress import Progress
+from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
 from holdfast.streams import Clean, Continual, Corruptions
 from holdfast.study import Study
 
@@ -58,6 +59,9 @@ NETWORKS = (
 )
 
 
+SHIFTS = (GaussianNoise, GaussianBlur, Contrast)
+
+
 def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
     """The demo's study, its networks trained unless that was done before."""
     folder = writable_folder(out / "networks")
@@ -73,7 +77,7 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
     data = digits("test")
     return Study(
         models={net.name: ModelSource(net.build, net.path(folder), net.arguments) for net in NETWORKS},
-        streams=[Clean(data), Corruptions(data), Continual(data)],
+        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS)],
         adapters={"none": NoAdaptation, "batchnorm": BatchNorm},
         out=out,
         settings={"data": "digits of scikit-learn, 32 x 32, the test half"},

@@ -5,7 +5,8 @@
     [[models]]
     build = "net.py:build"               # or a name of the catalog; name, weights, arguments, allow_pickle are optional
     [[streams]]
-    use = "corruptions"                  # a name of the catalog; name, data and the stream's own settings are optional
+    use = "corruptions"                  # a name of the catalog; name, data and the stream's own settings are optional,
+                                         # as are interleave, repeat, truncate and one_by_one, for any stream
     [[adapters]]
     use = "batchnorm"                    # name and the adapter's own settings are optional
     prior = 16
@@ -27,6 +28,7 @@ from holdfast.errors import HoldfastError, check_keys
 STUDY = {"data", "models", "streams", "adapters", "seeds", "batch_size", "keep", "device"}
 DATA = {"path", "size", "channels", "mapping", "restrict"}
 MODEL = {"name", "build", "weights", "arguments", "allow_pickle"}
+WRAPPERS = ("interleave", "repeat", "truncate", "one_by_one")
 
 
 @dataclass(frozen=True)
@@ -218,16 +220,46 @@ def _models(tables: Sequence[dict[str, Any]], folder: Path, allow_pickle: bool) 
 def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
     kind = _use(table, "streams")
     settings = {key: value for key, value in table.items() if key != "data"}
-    make = _checked("streams", kind, settings, taken={"data", "seed"}, folder=data.folder)
+    make = _checked("streams", kind, settings, taken={"data", "seed"}, folder=data.folder, more=WRAPPERS)
+    wrappers = {key: settings.pop(key) for key in WRAPPERS if key in settings}
+    if "by" in settings:
+        settings["by"] = _shift(settings["by"])
     if "shifts" in settings:
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
         settings["shifts"] = tuple(catalog.find("shifts", str(name)) for name in names)
+    if "calibration" in settings:
+        from holdfast.streams import Calibration
+
+        settings["calibration"] = Calibration.load(data.folder / str(settings["calibration"]))
     if "severities" in settings and not isinstance(settings["severities"], list):
         settings["severities"] = [settings["severities"]]
     try:
-        return make(data.open(table.get("data")), **{"batch_size": batch_size} | settings)
+        stream = make(data.open(table.get("data")), **{"batch_size": batch_size} | settings)
     except TypeError as error:
         raise HoldfastError(f"stream {kind}: {error}") from error
+    return _wrapped(stream, wrappers, str(settings.get("name", ""))) if wrappers else stream
+
+
+def _wrapped(stream: Any, wrappers: Mapping[str, Any], name: str) -> Any:
+    from holdfast.data import Data
+    from holdfast.streams import Clean
+    from holdfast.streams.wrap import wrapped
+
+    data = getattr(stream, "data", None)
+    sizes = {"batch_size": stream.batch_size} if hasattr(stream, "batch_size") else {}
+    clean = Clean(data, seed=stream.seed, **sizes) if isinstance(data, Data) else None
+    return wrapped(stream, clean, **wrappers, name=name)
+
+
+def _shift(text: Any) -> Any:
+    """A shift at a severity, such as `contrast 5`, as the table of results calls it."""
+    name, _, severity = str(text).strip().rpartition(" ")
+    try:
+        return catalog.find("shifts", name)(float(severity)) if name else catalog.find("shifts", severity)(5.0)
+    except ValueError as error:
+        if isinstance(error, HoldfastError):
+            raise
+        raise HoldfastError(f"by is {text!r}; a shift and its severity, such as 'contrast 5', was expected") from error
 
 
 def _adapter(table: dict[str, Any], folder: Path) -> tuple[str, Any]:
@@ -253,9 +285,11 @@ def _use(table: dict[str, Any], kind: str) -> str:
     return use
 
 
-def _checked(kind: str, name: str, settings: Mapping[str, Any], taken: set[str], folder: Path) -> Any:
+def _checked(
+    kind: str, name: str, settings: Mapping[str, Any], taken: set[str], folder: Path, more: Sequence[str] = ()
+) -> Any:
     """The class behind a name, after checking that it takes these settings."""
     make = catalog.find(kind, _located(name, folder))
-    valid = set(inspect.signature(make).parameters) - taken
+    valid = (set(inspect.signature(make).parameters) - taken) | set(more)
     check_keys(f"setting of {kind.removesuffix('s')} {name}", settings, valid)
     return make

@@ -10,7 +10,7 @@ STUDY = """
 data = "data.npz"
 batch_size = 2
 models = [{name = "a", build = "net.py:build"}, {name = "b", build = "resnet", arguments = {width = 4}}]
-streams = ["clean", "corruptions"]
+streams = ["clean", {use = "corruptions", shifts = ["gaussian_noise", "contrast", "gaussian_blur"]}]
 adapters = ["none", "batchnorm"]
 """
 

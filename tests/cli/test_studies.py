@@ -9,15 +9,17 @@ import pytest
 from PIL import Image
 
 RUN = ["run", "--model", "net.py:build", "--data", "data.npz", "--out", "out"]
+STREAMS = ["--stream", "clean", "--stream", "corruptions:shifts=gaussian_noise,contrast,gaussian_blur"]
 
 
 def test_run_measure_report_and_the_same_again(folder, holdfast):
-    done = holdfast(*RUN, "--adapter", "none", "--adapter", "batchnorm:prior=4", "--json")
+    run = [*RUN, *STREAMS, "--adapter", "none", "--adapter", "batchnorm:prior=4"]
+    done = holdfast(*run, "--json")
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert (counts["cells"], counts["ran"], counts["kept"], counts["failed"]) == (32, 32, 0, 0)
     table = pd.read_parquet(folder / "out" / "table.parquet")
-    again = holdfast(*RUN, "--adapter", "none", "--adapter", "batchnorm:prior=4")
+    again = holdfast(*run)
     assert "0 cells run, 32 found finished, 0 failed" in again.stdout
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "out" / "table.parquet"), table)
     measured = json.loads(holdfast("measure", "out", "--json").stdout)
@@ -60,7 +62,7 @@ def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, holdfast
     done = holdfast(*run, "--jobs", 2)
     assert json.loads(done.stdout)["ran"] == 2, done.stderr
     assert json.loads(holdfast(*run).stdout)["kept"] == 2
-    wrong = holdfast(*RUN, "--adapter", "mine.py:Mine:shfit=1.5")
+    wrong = holdfast(*RUN, "--stream", "clean", "--adapter", "mine.py:Mine:shfit=1.5")
     assert "did you mean 'shift'" in wrong.stderr
 
 
@@ -147,7 +149,8 @@ def test_interrupted_it_says_how_to_go_on(folder, holdfast):
     import signal
     import time
 
-    process = holdfast.start(*RUN, "--model", "lenet:size=12,classes=3", "--batch-size", 1)
+    run = [*RUN, *STREAMS, "--model", "lenet:size=12,classes=3", "--batch-size", 1]
+    process = holdfast.start(*run)
     deadline = time.monotonic() + 60
     while not list(folder.glob("out/cells/*.npz")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -156,4 +159,4 @@ def test_interrupted_it_says_how_to_go_on(folder, holdfast):
     assert process.returncode == 130
     assert "the same command goes on from there" in error
     assert "Traceback" not in error
-    assert holdfast(*RUN, "--model", "lenet:size=12,classes=3", "--batch-size", 1).returncode == 0
+    assert holdfast(*run).returncode == 0

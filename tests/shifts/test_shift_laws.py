@@ -10,6 +10,14 @@ from holdfast.errors import HoldfastError
 from holdfast.testing.shifts import SHIFT_LAWS, check_shift
 
 SHIFTS = [find("shifts", name) for name in entries("shifts")]
+NOT_MONOTONE = {
+    "glass_blur": "severity 2 has one iteration instead of two; at 32 pixels the offsets of all severities round to 1",
+    "zoom_blur": "severity 5 takes larger steps, so fewer copies, than severity 4",
+    "fog": "severity 4 is as strong as severity 3, only with more detail",
+    "frost": "severity 4 has as much frost as severity 3 and less of the image, which can be nearer to it",
+    "saturate": "severities 1 and 2 take colour away, 3 and above add it",
+    "elastic_transform": "severities 1 and 2 are mostly an affine map, 3 and above small wrinkles",
+}
 
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
@@ -49,7 +57,8 @@ def test_wrong_severity_is_refused(shift, severity):
 def test_change_grows_with_severity(shift):
     images = torch.rand(8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     changes = [float((shift(severity)(images) - images).square().mean()) for severity in (0, 1, 2, 3, 4, 5)]
-    assert changes == sorted(changes)
+    if shift.name not in NOT_MONOTONE:
+        assert changes == sorted(changes)
     assert changes[0] == 0 < changes[1]
 
 

@@ -32,6 +32,8 @@ class Shift(ABC):
 
     Attributes:
         name: as the table of results calls it.
+        family: `noise`, `blur`, `weather` or `digital`.
+        holdout: kept for choosing settings, not for testing.
         tables: name -> the constants at severities 0 to 5.
     """
 
@@ -39,6 +41,8 @@ class Shift(ABC):
     table: str = field(default="imagenet", kw_only=True)
 
     name: ClassVar[str]
+    family: ClassVar[str] = ""
+    holdout: ClassVar[bool] = False
     tables: ClassVar[Mapping[str, Knots]] = {}
 
     def __post_init__(self) -> None:

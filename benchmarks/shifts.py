@@ -1,0 +1,160 @@
+"""Shifts beside the public implementation of the same corruptions: images per CPU-second, and how alike the images are.
+
+    python benchmarks/shifts.py [speed] [alike]
+
+The peer (`imagecorruptions` 1.1.2) needs older libraries, so it gets an environment of its own, made once, in
+$HOLDFAST_DATA/peer (default ~/.cache/holdfast/peer). Repaired there: an argument of scikit-image that was renamed.
+Speed: one thread, severity 3, colour; ours on batches of 64 (32 px) and 16 (224 px), the peer image by image.
+Alike: photographs that come with scikit-image at 224 px; mean absolute change, and how far the power spectrum of the
+change is from the peer's (total variation over four bands of spatial frequency), per severity.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from holdfast.catalog import entries, find
+
+HOME = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "peer"
+PACKAGES = [
+    "numpy<2", "scikit-image<0.22", "opencv-python-headless<4.11", "numba", "pillow", "scipy", "setuptools<80",
+]  # fmt: skip
+
+PEER = """
+import json, sys, time, warnings
+warnings.simplefilter("ignore")
+import cv2, numpy as np, skimage.filters
+cv2.setNumThreads(1)
+plain = skimage.filters.gaussian
+def repaired(*args, multichannel=None, **options):
+    return plain(*args, **(options if multichannel is None else options | {"channel_axis": -1}))
+skimage.filters.gaussian = repaired
+import imagecorruptions.corruptions as inner
+inner.gaussian = repaired
+from imagecorruptions import corrupt
+task = json.load(open(sys.argv[1]))
+images = np.load(task["images"])
+if task["do"] == "photos":
+    import skimage.data, skimage.transform
+    photos = [getattr(skimage.data, name)() for name in ("astronaut", "coffee", "chelsea", "rocket")]
+    cut = []
+    for photo in photos:
+        side = min(photo.shape[:2])
+        top, left = (photo.shape[0] - side) // 2, (photo.shape[1] - side) // 2
+        square = photo[top:top + side, left:left + side]
+        cut.append((skimage.transform.resize(square, (224, 224), anti_aliasing=True) * 255).round().astype(np.uint8))
+    np.save(task["out"], np.stack(cut))
+elif task["do"] == "speed":
+    rates = {}
+    for name in task["names"]:
+        corrupt(images[0], corruption_name=name, severity=3)
+        done, start = 0, time.process_time()
+        while done < 2 or time.process_time() - start < 0.6:
+            corrupt(images[done % len(images)], corruption_name=name, severity=3)
+            done += 1
+        rates[name] = done / (time.process_time() - start)
+    json.dump(rates, open(task["out"], "w"))
+else:
+    np.random.seed(0)
+    changed = [corrupt(image, corruption_name=task["name"], severity=task["severity"]) for image in images
+               for _ in range(task["repeats"])]
+    np.save(task["out"], np.stack(changed))
+"""
+
+
+def peer(**task: object) -> str:
+    """Run a task in the peer's environment; where its result is."""
+    python = HOME / "bin" / "python"
+    if not python.is_file():
+        print(f"setting up the peer in {HOME}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", HOME], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "imagecorruptions==1.1.2"], check=True)
+    folder = Path(tempfile.mkdtemp())
+    task["out"] = str(folder / ("out.json" if task["do"] == "speed" else "out.npy"))
+    (folder / "task.json").write_text(json.dumps(task))
+    single = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([python, "-c", PEER, folder / "task.json"], check=True, env=single)
+    return str(task["out"])
+
+
+def our_rates(images: torch.Tensor, names: list[str]) -> dict[str, float]:
+    rates = {}
+    for name in names:
+        shift = find("shifts", name)(3)
+        shift(images)
+        done, start = 0, time.process_time()
+        while done < 2 or time.process_time() - start < 0.6:
+            shift(images, seed=done)
+            done += 1
+        rates[name] = done * len(images) / (time.process_time() - start)
+    return rates
+
+
+def speed(names: list[str]) -> None:
+    ratios = []
+    for side, batch in ((32, 64), (224, 16)):
+        pixels = np.random.default_rng(0).integers(0, 256, (batch, side, side, 3), dtype=np.uint8)
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/images.npy", pixels)
+            theirs = json.loads(Path(peer(do="speed", images=f"{folder}/images.npy", names=names)).read_text())
+        ours = our_rates(torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous().float() / 255, names)
+        print(f"\n{side} px{'':<18}{'ours':>10}{'peer':>10}{'ratio':>8}   images per CPU-second")
+        for name in names:
+            ratio = ours[name] / theirs[name]
+            ratios.append(ratio)
+            print(f"{name:<23}{ours[name]:>10.0f}{theirs[name]:>10.0f}{ratio:>8.1f}{'   slower' if ratio < 1 else ''}")
+    print(f"\ngeometric mean of the ratios {np.exp(np.mean(np.log(ratios))):.1f}; lowest {min(ratios):.2f}")
+
+
+def bands(change: np.ndarray) -> np.ndarray:
+    """Share of the power of a change in four bands of spatial frequency."""
+    power = np.abs(np.fft.fft2(change - change.mean((1, 2), keepdims=True), axes=(1, 2))) ** 2
+    frequency = np.hypot(*np.meshgrid(*[np.fft.fftfreq(side) for side in change.shape[1:3]], indexing="ij"))
+    total = power.sum((0, 3))
+    edges = [0, 0.03, 0.1, 0.25, 1]
+    parts = np.array([total[(frequency >= a) & (frequency < b)].sum() for a, b in pairwise(edges)])
+    return parts / parts.sum()
+
+
+def alike(names: list[str], repeats: int = 4) -> None:
+    blank = Path(tempfile.mkdtemp()) / "blank.npy"
+    np.save(blank, np.zeros(1))
+    file = peer(do="photos", images=str(blank))
+    photos = np.load(file)
+    images = torch.from_numpy(photos).permute(0, 3, 1, 2).float() / 255
+    many = images.repeat_interleave(repeats, 0)
+    print(f"\n{'':<20}severity 1 to 5: mean absolute change, ours / peer | distance of spectra")
+    for name in names:
+        ratios, distances = [], []
+        for severity in range(1, 6):
+            theirs = np.load(peer(do="one", images=file, name=name, severity=severity, repeats=repeats)) / 255.0
+            ours = find("shifts", name)(severity)(many, seed=1).permute(0, 2, 3, 1).numpy()
+            before = many.permute(0, 2, 3, 1).numpy()
+            ratios.append(np.abs(ours - before).mean() / np.abs(theirs - before).mean())
+            distances.append(np.abs(bands(ours - before) - bands(theirs - before)).sum() / 2)
+        worst = max(max(abs(r - 1) for r in ratios), max(distances))
+        flag = "" if worst <= 0.10 else "   beyond 10 %"
+        print(f"{name:<20}{' '.join(f'{r:5.2f}' for r in ratios)}  |  {' '.join(f'{d:4.2f}' for d in distances)}{flag}")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    names = list(entries("shifts"))
+    wanted = sys.argv[1:] or ["speed", "alike"]
+    if "speed" in wanted:
+        speed(names)
+    if "alike" in wanted:
+        alike(names)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Paths: each rule is optimal in its own sense, against all paths of small grids."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import HoldfastError
+from holdfast.streams.path import RULES, find_path, mean_along
+
+SAMPLES = 20
+
+
+def all_paths(grid):
+    """Every valid path from every start, by recursion."""
+
+    def onward(path):
+        row, column = path[-1]
+        if row == 0:
+            yield path
+            return
+        yield from onward([*path, (row - 1, column)])
+        if column + 1 < grid:
+            yield from onward([*path, (row, column + 1)])
+
+    for start in range(grid):
+        yield from onward([(start, 0)])
+
+
+MATRICES = st.integers(2, 5).flatmap(
+    lambda grid: st.lists(st.integers(0, SAMPLES), min_size=grid**2, max_size=grid**2).map(
+        lambda values: np.array(values).reshape(grid, grid)
+    )
+)
+
+
+@given(MATRICES, st.floats(0, 1))
+@settings(max_examples=150, deadline=None)
+def test_text_has_the_mean_nearest_the_target_of_all_paths(counts, target):
+    found = abs(mean_along(counts, SAMPLES, find_path(counts, SAMPLES, target, "text")) - target)
+    best = min(abs(mean_along(counts, SAMPLES, path) - target) for path in all_paths(len(counts)))
+    assert found == pytest.approx(best, abs=1e-12)
+
+
+@given(MATRICES, st.floats(0, 1))
+@settings(max_examples=150, deadline=None)
+def test_steady_has_the_least_mean_squared_deviation_of_all_paths(counts, target):
+    def deviation(path):
+        return np.mean([(counts[cell] / SAMPLES - target) ** 2 for cell in path])
+
+    found = deviation(find_path(counts, SAMPLES, target, "steady"))
+    assert found == pytest.approx(min(map(deviation, all_paths(len(counts)))), abs=1e-12)
+
+
+@given(MATRICES, st.floats(0, 1))
+@settings(max_examples=150, deadline=None)
+def test_code_takes_the_greedy_move_at_every_step_and_the_best_start(counts, target):
+    def greedy(start):
+        path = [(start, 0)]
+        while path[-1][0]:
+            row, column = path[-1]
+            onward = [*path, (row, column + 1)] if column + 1 < len(counts) else None
+            down = [*path, (row - 1, column)]
+            options = [option for option in (onward, down) if option]
+            path = min(options, key=lambda option: abs(mean_along(counts, SAMPLES, option) - target))
+        return path
+
+    paths = [greedy(start) for start in range(len(counts))]
+    best = min(abs(mean_along(counts, SAMPLES, path) - target) for path in paths)
+    found = find_path(counts, SAMPLES, target, "code")
+    assert abs(mean_along(counts, SAMPLES, found) - target) == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(counts=MATRICES, target=st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_every_path_starts_moves_and_ends_as_specified(rule, counts, target):
+    path = find_path(counts, SAMPLES, target, rule)
+    assert path[0][1] == 0
+    assert path[-1][0] == 0
+    assert all(row > 0 for row, _ in path[:-1])
+    for (row, column), (next_row, next_column) in pairwise(path):
+        assert (row - next_row, next_column - column) in {(1, 0), (0, 1)}
+
+
+def test_a_full_grid_is_solved_and_lengths_are_those_published_for_a_hard_target():
+    grid = np.add.outer(np.arange(21), np.arange(21)) / 40
+    counts = np.round(5000 * 0.76 * (1 - grid) ** 2).astype(int)
+    hard = find_path(counts, 5000, 0.02, "steady")
+    assert len(hard) == 41  # the only way to stay hard: hold s1 at 5 until s2 is 5 too
+    for rule in RULES:
+        path = find_path(counts, 5000, 0.34, rule)
+        assert abs(mean_along(counts, 5000, path) - 0.34) < 0.02
+
+
+def test_an_unknown_rule_is_named():
+    with pytest.raises(HoldfastError, match="unknown rule 'stedy'; did you mean 'steady'"):
+        find_path(np.zeros((2, 2), int), 1, 0.5, "stedy")
