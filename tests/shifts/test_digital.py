@@ -2,6 +2,7 @@
 
 import colorsys
 from io import BytesIO
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from PIL import Image
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from holdfast.shifts import Brightness, ElasticTransform, JpegCompression, Pixelate, Saturate
+from holdfast.shifts import Brightness, ElasticTransform, JpegCompression, Pixelate, SampleRandom, Saturate
 from holdfast.shifts.elastic import affine_positions, smooth, wrinkled_positions
 
 PUBLISHED = {
@@ -165,10 +166,6 @@ def test_no_move_is_no_change():
 
 @pytest.mark.parametrize("severity", [1, 2, 3, 5])
 def test_elastic_equals_two_steps_by_scipy(severity):
-    from zlib import crc32
-
-    from holdfast.shifts import SampleRandom
-
     height, width = 48, 56
     image = torch.rand(1, 3, height, width, generator=torch.Generator().manual_seed(6))
     alpha, sigma, amplitude = ElasticTransform(severity).constants()
@@ -198,5 +195,6 @@ def test_elastic_moves_all_channels_together():
 
 
 def test_elastic_is_smoothly_near_the_identity_at_small_severities():
-    images = torch.nn.functional.interpolate(torch.rand(2, 3, 4, 4), (64, 64), mode="bicubic").clamp(0, 1)
+    coarse = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(8))
+    images = torch.nn.functional.interpolate(coarse, (64, 64), mode="bicubic").clamp(0, 1)
     assert (ElasticTransform(0.01)(images) - images).abs().max() < 0.05

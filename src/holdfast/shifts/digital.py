@@ -3,8 +3,8 @@
 Source: the corruptions of ImageNet-C and CIFAR-C as in thesis chapter 2.
 Differs: `Pixelate` does not round to 8 bits half way. `JpegCompression` has to round first, and gives on images of
 8 bits the very images of Pillow.
-Cost: a pass over the images for contrast and pixelation. For JPEG an encoder and a decoder, 0.1 ms at 32 pixels and
-0.5 ms at 224 in colour; large images share torch's number of threads.
+Cost: a pass over the images for contrast and pixelation. For JPEG an encoder and a decoder, 0.2 ms at 32 pixels and
+0.7 ms at 224 in colour; large images share torch's number of threads.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from torch.nn.functional import embedding_bag
 from holdfast.shifts.base import Knots, Shift, knots
 from holdfast.shifts.random import SampleRandom
 
-LONG_ROW = 96
+LONG_ROW = 96  # pixels
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
 THREAD_PIXELS = 128 * 128  # below, Pillow spends its time in Python, and threads wait for each other

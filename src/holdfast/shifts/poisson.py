@@ -8,7 +8,7 @@ Exact up to the 24 bits of a uniform deviate: every probability of a table is th
 2^-24. A value within 2.4e-7 of a grey level counts as that level. Above `TABLE_LIMIT` photons at full brightness, where
 tables would grow and the noise is faint, the counts come from numpy's own generator.
 Source: A. J. Walker, An efficient method for generating discrete random variables with general distributions, 1977.
-Cost: about 7 ns per value, 9 ns off the grid, and once per c a table of up to 256 KB in 10 ms or so.
+Cost: about 11 ns per value, twice that off the grid, and once per c a table of up to 256 KB, in 5 to 50 ms.
 """
 
 from functools import lru_cache
