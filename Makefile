@@ -37,6 +37,7 @@ docs: $(READY)
 benchmarks: $(READY)
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/shifts.py
 	$(BIN)/python benchmarks/demo.py
 
 picture: demo

@@ -1,6 +1,6 @@
 """Shifts beside the public implementation of the same corruptions: images per CPU-second, and how alike the images are.
 
-    python benchmarks/shifts.py [speed] [alike]
+    python benchmarks/shifts.py [speed] [alike] [NAME ...]
 
 The peer (`imagecorruptions` 1.1.2) needs older libraries, so it gets an environment of its own, made once, in
 $HOLDFAST_DATA/peer (default ~/.cache/holdfast/peer). Repaired there: an argument of scikit-image that was renamed.
@@ -148,8 +148,9 @@ def alike(names: list[str], repeats: int = 4) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    names = list(entries("shifts"))
-    wanted = sys.argv[1:] or ["speed", "alike"]
+    known = list(entries("shifts"))
+    names = [name for name in sys.argv[1:] if name in known] or known
+    wanted = [word for word in sys.argv[1:] if word not in known] or ["speed", "alike"]
     if "speed" in wanted:
         speed(names)
     if "alike" in wanted:

@@ -12,7 +12,7 @@ from scipy import ndimage
 from holdfast.shifts import DefocusBlur, GlassBlur, MotionBlur, SampleRandom, ZoomBlur
 from holdfast.shifts.blur import gaussian_filter, motion_filter, zoom
 from holdfast.shifts.defocus import disk, disk_filter
-from holdfast.shifts.glass import _schedule, swap
+from holdfast.shifts.glass import _schedule, pull
 
 BLURS = (DefocusBlur, GlassBlur, MotionBlur, ZoomBlur)
 PUBLISHED = {
@@ -106,7 +106,7 @@ def test_many_and_few_taps_agree(monkeypatch):
 
 
 @pytest.mark.parametrize(("delta", "iterations"), [(1, 2), (2, 3), (3, 2), (4, 1)])
-def test_swaps_of_one_time_give_the_sequential_loop(delta, iterations):
+def test_copies_of_one_time_give_the_sequential_loop(delta, iterations):
     height, width = 22, 19
     offsets = np.random.default_rng(0).integers(-delta, delta, (iterations, height, width, 2))
     expected = np.arange(height * width).reshape(height, width)
@@ -115,13 +115,13 @@ def test_swaps_of_one_time_give_the_sequential_loop(delta, iterations):
         for h in range(height - delta, delta, -1):
             for w in range(width - delta, delta, -1):
                 dy, dx = offsets[i, h, w]
-                expected[h, w], expected[h + dy, w + dx] = expected[h + dy, w + dx], expected[h, w]
+                expected[h, w] = expected[h + dy, w + dx]
                 order.append((4 * delta**2 * i + 2 * delta * (height - delta - h) + width - delta - w, i, h, w))
     order.sort(key=lambda entry: entry[0])  # stable, as the schedule is
     places, _ = _schedule(height, width, delta, iterations)
     assert places.tolist() == [h * width + w for _, _, h, w in order]
     partners = np.array([(h + offsets[i, h, w, 0]) * width + w + offsets[i, h, w, 1] for _, i, h, w in order])
-    assert np.array_equal(swap(partners[:, None], height, width, delta, iterations)[0], expected.ravel())
+    assert np.array_equal(pull(partners[:, None], height, width, delta, iterations)[0], expected.ravel())
 
 
 @pytest.mark.parametrize("severity", [1, 3, 5])
@@ -137,11 +137,11 @@ def test_glass_changes_as_much_as_the_loop(severity):
             for w, (dy, dx) in zip(
                 range(side - delta, delta, -1), random.integers(-delta, delta, (side, 2)), strict=False
             ):
-                changed[h, w], changed[h + dy, w + dx] = changed[h + dy, w + dx], changed[h, w]
+                changed[h, w] = changed[h + dy, w + dx]
     changed = ndimage.gaussian_filter(changed, sigma, mode="nearest")
     ours = GlassBlur(severity)(torch.from_numpy(image)[None, None]).numpy()[0, 0]
     assert abs(np.abs(ours - image).mean() / np.abs(changed - image).mean() - 1) < 0.03
-    assert abs(ours.mean() - image.mean()) < 1e-3
+    assert abs(ours.mean() - image.mean()) < 5e-3  # copies repeat some pixels and lose others
 
 
 def motion_reference(image, degrees, radius, sigma):

@@ -1,16 +1,16 @@
-"""Glass: pixels trade places with near ones, as behind frosted glass.
+"""Glass: pixels show what is near them, as behind frosted glass.
 
-Source: glass blur of ImageNet-C. Blur; then visit all pixels from the bottom right to the top left and swap each with
-one at a random offset from −δ to δ − 1 in both directions; repeat; blur again.
+Source: glass blur of ImageNet-C. Blur; then visit all pixels from the bottom right to the top left and give each the
+value of one at a random offset from −δ to δ − 1 in both directions; repeat; blur again. The published code means to
+swap the two, but its line `x[p], x[q] = x[q], x[p]` copies q to p in colour images, since NumPy gives views; published
+images and accuracies come from the copy, so it is the copy here.
 
-The swaps depend on each other, so the peer's loop is sequential. Ours makes the same swaps in the same order of
-dependence, but many at a time: two swaps meet only if they are less than 2δ apart in both directions, so pixel
+The copies depend on each other, so the peer's loop is sequential. Ours makes the same copies in the same order of
+dependence, but many at a time: two of them meet only if they are less than 2δ apart in both directions, so pixel
 (row, column) may run at time 2δ·row + column, counted from the bottom right, and the next iteration 4δ² later; all
-swaps of one time are disjoint. For given offsets the result is the loop's, bit for bit.
-Differs: the peer's line `x[p], x[q] = x[q], x[p]` copies q to p in colour images, since NumPy gives views; here pixels
-are swapped, as the text says, and each keeps its place in the sum. Measured on smooth images, the mean change of the
-two differs by 0 to 12 %. The peer also rounds to 8 bits between the steps.
-Cost: about (2δ + 1) · side steps in NumPy of some 10 µs each for a batch, and 10 ns per swap.
+copies of one time are independent. For given offsets the result is the loop's, bit for bit.
+Differs: the peer rounds to 8 bits between the steps.
+Cost: about (2δ + 1) · side steps in NumPy of some 10 µs each for a batch, and 10 ns per copy.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ from holdfast.shifts.base import Knots, Shift, knots
 from holdfast.shifts.blur import gaussian_filter
 from holdfast.shifts.random import SampleRandom
 
-_SWAPS_AT_ONCE = 2**22
+_COPIES_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
 class GlassBlur(Shift):
-    """Blurs, swaps pixels nearby, blurs again; constants: width of the blur, largest offset, iterations."""
+    """Blurs, copies pixels from nearby, blurs again; constants: width of the blur, largest offset, iterations."""
 
     name: ClassVar[str] = "glass_blur"
     family: ClassVar[str] = "blur"
@@ -50,7 +50,7 @@ class GlassBlur(Shift):
 
 
 def _shuffle(images: torch.Tensor, random: SampleRandom, delta: int, iterations: int) -> torch.Tensor:
-    """Swap every pixel with a random one nearby."""
+    """Give every pixel the value of a random one nearby."""
     if not iterations:
         return images
     height, width = images.shape[-2:]
@@ -59,21 +59,21 @@ def _shuffle(images: torch.Tensor, random: SampleRandom, delta: int, iterations:
     offsets = (across[:, None] * width + across).ravel()
     chosen = random.uniform((len(places),)).mul_(len(offsets)).numpy()
     shuffled = torch.empty_like(images)
-    at_once = max(1, _SWAPS_AT_ONCE // len(places))
+    at_once = max(1, _COPIES_AT_ONCE // len(places))
     for start in range(0, len(images), at_once):
         some = slice(start, start + at_once)
         partners = offsets.take(chosen[some].T.astype(np.intp)) + places[:, None]
-        order = torch.from_numpy(swap(partners, height, width, delta, iterations)).to(images.device)
+        order = torch.from_numpy(pull(partners, height, width, delta, iterations)).to(images.device)
         for image, out, source in zip(images[some], shuffled[some], order, strict=True):
             torch.index_select(image.flatten(1), 1, source, out=out.view(len(out), -1))
     return shuffled
 
 
-def swap(partners: np.ndarray, height: int, width: int, delta: int, iterations: int) -> np.ndarray:
-    """Where each pixel comes from after the swaps of every image.
+def pull(partners: np.ndarray, height: int, width: int, delta: int, iterations: int) -> np.ndarray:
+    """Where each pixel comes from after all copies in every image.
 
     Args:
-        partners: `(swaps, images)`, the pixel (row · width + column) with which each in the schedule is swapped.
+        partners: `(copies, images)`, the pixel (row · width + column) from which each in the schedule is copied.
         height: of the images.
         width: of the images.
         delta: the largest offset.
@@ -89,16 +89,13 @@ def swap(partners: np.ndarray, height: int, width: int, delta: int, iterations: 
     targets = partners * images
     targets += np.arange(images)
     for start, stop in pairwise(starts):
-        here, there = places[start:stop], targets[start:stop]
-        held = sources.take(here, axis=0)
-        sources[here] = flat.take(there)
-        flat[there] = held
+        sources[places[start:stop]] = flat.take(targets[start:stop])
     return np.ascontiguousarray(sources.T)
 
 
 @lru_cache(maxsize=8)
 def _schedule(height: int, width: int, delta: int, iterations: int) -> tuple[np.ndarray, list[int]]:
-    """`(swaps,)` the visited pixels in order of time, and where each time starts."""
+    """`(copies,)` the visited pixels in order of time, and where each time starts."""
     rows, columns = np.arange(height - delta, delta, -1), np.arange(width - delta, delta, -1)
     times = 2 * delta * np.arange(len(rows))[:, None] + np.arange(len(columns))
     times = (4 * delta**2 * np.arange(iterations)[:, None, None] + times).ravel()
