@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -163,7 +162,7 @@ def test_neither_torch_nor_plotly_is_imported() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_rows(tmp_path: Path) -> None:
+def test_a_million_rows_make_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     models, streams, steps = 100, 100, 100
     value = np.random.default_rng(0).random(models * streams * steps)
     table = tidy(pd.DataFrame({
@@ -182,7 +181,5 @@ def test_a_million_rows(tmp_path: Path) -> None:
     }))  # fmt: skip
     accuracy = table.groupby(["model", "stream", "adapter", "shift", "severity"], as_index=False)[["value"]].mean()
     table = tidy(pd.concat([table, accuracy.assign(measure="accuracy", n=1000, seed=0)]))
-    start = time.perf_counter()
-    report.write(table, tmp_path / "report.html", title="large", settings={})
-    assert time.perf_counter() - start < 30  # 6 s on two quiet cores
+    report.write(table, tmp_path / "report.html", title="large", settings={})  # benchmarks/report.py times it
     assert (tmp_path / "report.html").stat().st_size < 25e6
