@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import torch
 
 from holdfast.errors import HoldfastError
@@ -77,6 +78,13 @@ class Stream(ABC):
     def classes(self) -> Classes | None:
         """How targets relate to the model's classes; None if target i is the model's class i."""
         return None
+
+    def sizes(self) -> np.ndarray:
+        """`(batches,)`, how many samples each batch has; a stream that does not know is read once to count."""
+        parts = self.parts()
+        if len(parts) != 1 or parts[0] is not self:
+            return np.concatenate([part.sizes() for part in parts])
+        return np.array([len(batch) for batch in self])
 
     def parts(self) -> list[Stream]:
         """Pieces that each begin with a fresh adapter; a study runs each as a cell of its own."""

@@ -18,7 +18,6 @@ from holdfast.errors import HoldfastError
 from holdfast.files import whole
 from holdfast.npz import member, open_npz, read_npz
 
-NAMES = ("model", "stream", "part", "adapter", "seed")
 ROWS_AT_ONCE = 8192
 
 

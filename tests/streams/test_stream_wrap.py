@@ -27,7 +27,6 @@ from holdfast.streams import (
     Shifted,
     Truncated,
 )
-from holdfast.streams.wrap import batch_sizes
 from holdfast.testing.streams import STREAM_LAWS, example_corrupted, example_data
 
 DATA = example_data()
@@ -75,7 +74,7 @@ def test_it_can_be_pickled_and_its_context_is_a_table(stream):
 def test_sizes_are_known_without_reading(stream, monkeypatch):
     expected = [len(batch) for batch in stream]
     monkeypatch.setattr(DATA, "images", None)
-    assert batch_sizes(stream).tolist() == expected
+    assert stream.sizes().tolist() == expected
 
 
 @dataclass(frozen=True)

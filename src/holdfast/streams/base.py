@@ -45,6 +45,16 @@ class Settings(Stream):
         """How many batches a data set of that size makes."""
         return -(-size // self.batch_size)
 
+    def sizes(self) -> np.ndarray:
+        """`(batches,)`: full batches and a smaller last one, where that is how many batches there are."""
+        if self.batches(self.samples) != len(self):
+            return super().sizes()
+        return self.pass_sizes(self.samples)
+
+    def pass_sizes(self, size: int) -> np.ndarray:
+        """The sizes of the batches of one pass through a data set."""
+        return np.array([len(self.places(batch, size)) for batch in range(self.batches(size))])
+
     def places(self, batch: int, size: int) -> np.ndarray:
         """The positions in one pass through a data set that make up a batch."""
         return np.arange(batch * self.batch_size, min((batch + 1) * self.batch_size, size))
@@ -111,6 +121,10 @@ class Parted(Settings):
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts())
+
+    def sizes(self) -> np.ndarray:
+        """`(batches,)`, those of the parts."""
+        return np.concatenate([part.sizes() for part in self.parts()])
 
     def __getitem__(self, index: int) -> Batch:
         check_index(index, self)

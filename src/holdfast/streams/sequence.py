@@ -6,6 +6,8 @@ Source: thesis chapters 2 (each corruption alone) and 4 (one after the other).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from holdfast.batch import Batch, Stream, check_index
 from holdfast.catalog import entries, find
 from holdfast.data import Classes, Data
@@ -104,6 +106,10 @@ class Continual(Settings):
 
     def __len__(self) -> int:
         return self.batches(len(self.data)) * len(self.shifts)
+
+    def sizes(self) -> np.ndarray:
+        """`(batches,)`: those of one pass for each shift."""
+        return np.tile(self.pass_sizes(len(self.data)), len(self.shifts))
 
     def __getitem__(self, index: int) -> Batch:
         check_index(index, self)

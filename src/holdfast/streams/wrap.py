@@ -1,127 +1,18 @@
 """Streams around a stream: cut short, repeated, with clean data in between, or one image at a time.
 
 They wrap any stream, each other included. A stream with parts keeps them, each wrapped; a repeated one is one part.
-To know where a batch ends they need the sizes of all batches before any is read. A stream says them by a method
-`sizes() -> (batches,)`; without it, full batches and a smaller last one are assumed where `batch_size` says so, and any
-other stream is read once to count.
 """
 
-from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import torch
 
-from holdfast.batch import Batch, Stream, check_index
-from holdfast.data import Classes
+from holdfast.batch import Batch, Stream
 from holdfast.errors import HoldfastError
-from holdfast.streams.base import Settings
 from holdfast.streams.schedule import check_whole
-from holdfast.streams.sequence import Continual
-
-
-@dataclass(frozen=True)
-class Wrapper(Stream):
-    """What wrapped streams have in common; a subclass writes `words`, `_own_sizes` and `_batch`.
-
-    Args:
-        stream: any stream; its seed is this one's.
-        name: the stream's column in the table; by default that of the stream within, with a few words.
-    """
-
-    stream: Stream
-    name: str = field(default="", kw_only=True)
-    seed: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.stream, Stream):
-            raise HoldfastError(f"{type(self).__name__} wraps a stream, found {type(self.stream).__name__}")
-        self._check()
-        object.__setattr__(self, "seed", self.stream.seed)
-        if not self.name:
-            object.__setattr__(self, "name", f"{self.stream.name}, {self.words}")
-
-    def _check(self) -> None:
-        """Refuse wrong settings."""
-
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """What becomes of the stream, in a few words."""
-
-    @property
-    def label(self) -> str:
-        """That of the part within, where it has one of its own."""
-        return self.name if self.stream.label == self.stream.name else self.stream.label
-
-    @property
-    def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
-        return self.stream.classes
-
-    @property
-    def data(self) -> Any:
-        """What the stream within reads, if it says so."""
-        return getattr(self.stream, "data", None)
-
-    def with_seed(self, seed: int) -> Self:
-        """Around the same stream with other randomness."""
-        return replace(self, stream=self.stream.with_seed(seed))
-
-    def parts(self) -> list[Stream]:
-        """Each part of the stream within, wrapped."""
-        return list(self._pieces) or [self]
-
-    @cached_property
-    def _pieces(self) -> list[Self]:
-        """The parts; empty where there is but one, which is this."""
-        parts = self.stream.parts()
-        return [] if len(parts) == 1 and parts[0] is self.stream else [replace(self, stream=part) for part in parts]
-
-    @abstractmethod
-    def _own_sizes(self) -> np.ndarray:
-        """The sizes of all batches, of a stream without parts."""
-
-    @abstractmethod
-    def _batch(self, index: int) -> Batch:
-        """A batch, of a stream without parts."""
-
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        return np.concatenate([piece.sizes() for piece in self._pieces]) if self._pieces else self._own_sizes()
-
-    @cached_property
-    def _starts(self) -> np.ndarray:
-        """`(batches,)`, how many samples come before each batch."""
-        return np.cumsum(self._sizes) - self._sizes
-
-    def sizes(self) -> np.ndarray:
-        """`(batches,)`, how many samples each batch has."""
-        return self._sizes
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    @property
-    def samples(self) -> int:
-        """The number of samples."""
-        return int(self._sizes.sum())
-
-    def __getitem__(self, index: int) -> Batch:
-        check_index(index, self)
-        for piece in self._pieces:
-            if index < len(piece):
-                return piece[index]
-            index -= len(piece)
-        batch = self._batch(index)
-        if len(batch) != self._sizes[index]:
-            raise HoldfastError(
-                f"batch {index} of the stream {self.name!r} has {len(batch)} samples and not {self._sizes[index]}; "
-                "a stream whose batches are not of one size needs a method sizes()"
-            )
-        return batch
+from holdfast.streams.wrapper import Wrapper, numbered, some
 
 
 @dataclass(frozen=True)
@@ -151,7 +42,7 @@ class Truncated(Wrapper):
         return f"first {self.batches:,} batches"
 
     def _own_sizes(self) -> np.ndarray:
-        sizes = batch_sizes(self.stream)
+        sizes = self.stream.sizes()
         if self.first is None:
             return sizes[: self.batches]
         left = np.minimum(sizes, self.first - (np.cumsum(sizes) - sizes))
@@ -198,7 +89,7 @@ class Repeated(Wrapper):
         return np.cumsum([len(turn) for turn in self._turns])
 
     def _own_sizes(self) -> np.ndarray:
-        return np.concatenate([batch_sizes(turn) for turn in self._turns])
+        return np.concatenate([turn.sizes() for turn in self._turns])
 
     def _batch(self, index: int) -> Batch:
         turn = int(np.searchsorted(self._ends, index, side="right"))
@@ -242,7 +133,7 @@ class Interleaved(Wrapper):
         return replace(self, stream=self.stream.with_seed(seed), clean=self.clean.with_seed(seed))
 
     def _own_sizes(self) -> np.ndarray:
-        sizes, between = batch_sizes(self.stream), batch_sizes(self.clean)
+        sizes, between = self.stream.sizes(), self.clean.sizes()
         turns = len(sizes) // self.every
         return np.insert(sizes, (np.arange(turns) + 1) * self.every, np.resize(between, turns))
 
@@ -276,7 +167,7 @@ class OneByOne(Wrapper):
     @cached_property
     def _within(self) -> np.ndarray:
         """`(batches,)`, how many samples there are up to the end of each batch of the stream within."""
-        return np.cumsum(batch_sizes(self.stream))
+        return np.cumsum(self.stream.sizes())
 
     def _own_sizes(self) -> np.ndarray:
         return np.ones(self._within[-1], np.int64)
@@ -334,35 +225,6 @@ def wrapped(
     if truncate is not None:
         stream = Truncated(stream, truncate, name=name)
     return OneByOne(stream, name=name) if one_by_one else stream
-
-
-def batch_sizes(stream: Stream) -> np.ndarray:
-    """`(batches,)`, how many samples each batch of a stream has."""
-    if hasattr(stream, "sizes"):
-        return np.asarray(stream.sizes())
-    parts = stream.parts()
-    if len(parts) != 1 or parts[0] is not stream:
-        return np.concatenate([batch_sizes(part) for part in parts])
-    if isinstance(stream, Continual):
-        size = len(stream.data)
-        one = [len(stream.places(batch, size)) for batch in range(stream.batches(size))]
-        return np.tile(one, len(stream.shifts))
-    if isinstance(stream, Settings) and stream.batches(stream.samples) == len(stream):
-        return np.array([len(stream.places(batch, stream.samples)) for batch in range(len(stream))])
-    return np.array([len(batch) for batch in stream])
-
-
-def some(batch: Batch, rows: slice) -> Batch:
-    """Some samples of a batch, with what is known about them."""
-    context = {key: np.asarray(value)[rows] if np.ndim(value) else value for key, value in batch.context.items()}
-    targets = None if batch.targets is None else batch.targets[rows]
-    return Batch(batch.inputs[rows], targets, batch.ids[rows], context)
-
-
-def numbered(batch: Batch, start: int) -> Batch:
-    """The batch with positions as ids, and its own ids as `sample` if it does not say that yet."""
-    context = {**batch.context, "sample": batch.context.get("sample", batch.ids.numpy())}
-    return Batch(batch.inputs, batch.targets, torch.arange(start, start + len(batch)), context)
 
 
 def _told(batch: Batch, interleaved: bool) -> Batch:
