@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.say import complain, logging_to_stderr, say, say_json
+from holdfast.cli.say import logging_to_stderr, resumable, say, say_json
 
 
 def calibrate(
@@ -30,32 +30,28 @@ def calibrate(
     from holdfast.settings import Spec
     from holdfast.streams.sequence import all_shifts
 
-    try:
-        with logging_to_stderr(quiet):
-            from holdfast.data import Data, open_data
-            from holdfast.errors import HoldfastError
-            from holdfast.models import ModelSource
-            from holdfast.streams.calibration import calibrate as measure
+    with logging_to_stderr(quiet), resumable():
+        from holdfast.data import Data, open_data
+        from holdfast.errors import HoldfastError
+        from holdfast.models import ModelSource
+        from holdfast.streams.calibration import calibrate as measure
 
-            spec = Spec.parse(model)
-            opened = open_data(data, size=size)
-            if not isinstance(opened, Data):
-                raise HoldfastError(f"{data} is corrupted already; a calibration needs clean data")
-            calibration = measure(
-                ModelSource(spec.name, weights, dict(spec.arguments))(),
-                opened,
-                out,
-                [find("shifts", name) for name in shift] if shift else all_shifts(),
-                samples=samples,
-                step=step,
-                flip=flip,
-                crop=crop,
-                seed=seed,
-                progress=False if quiet else None,
-            )
-    except KeyboardInterrupt:
-        complain("stopped; the same command goes on from there")
-        raise typer.Exit(130) from None
+        spec = Spec.parse(model)
+        opened = open_data(data, size=size)
+        if not isinstance(opened, Data):
+            raise HoldfastError(f"{data} is corrupted already; a calibration needs clean data")
+        calibration = measure(
+            ModelSource(spec.name, weights, dict(spec.arguments))(),
+            opened,
+            out,
+            [find("shifts", name) for name in shift] if shift else all_shifts(),
+            samples=samples,
+            step=step,
+            flip=flip,
+            crop=crop,
+            seed=seed,
+            progress=False if quiet else None,
+        )
     clean = calibration.clean / calibration.samples
     targets = {name: calibration.target(name) for name in ("easy", "medium", "hard")}
     if as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.say import logging_to_stderr, say, say_json
+from holdfast.cli.say import logging_to_stderr, resumable, say, say_json
 
 
 def demo(
@@ -19,10 +19,10 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
-    from holdfast.cli.study import resumable, said
+    from holdfast.cli.study import how_far, said
 
     jobs = jobs or os.cpu_count() or 1
-    with logging_to_stderr(quiet), resumable(out):
+    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
         from holdfast.demo import demo_study
         from holdfast.results import report
 

@@ -1,14 +1,12 @@
 """`materialise`: a corrupted data set on disk, in a layout that other tools read."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast import catalog
-from holdfast.cli.say import complain, count, logging_to_stderr, say, say_json
+from holdfast.cli.say import count, logging_to_stderr, resumable, say, say_json
 from holdfast.errors import HoldfastError
 
 
@@ -31,7 +29,7 @@ def materialise(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Write a data set under every shift at every severity, whatever of it is missing in the folder."""
-    with logging_to_stderr(quiet), _resumable(out):
+    with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
         from holdfast.data import CorruptedImages, open_data
         from holdfast.materialise import SEVERITIES, materialise
         from holdfast.streams.sequence import all_shifts
@@ -58,16 +56,10 @@ def materialise(
         say(f"{count(len(done.written), 'part')} of {images} written into {out}, {len(done.kept)} found finished")
 
 
-@contextmanager
-def _resumable(out: Path) -> Iterator[None]:
-    """When interrupted, say how far it came and end with 130."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        import json
+def _how_far(out: Path) -> str:
+    """How many parts are finished."""
+    import json
 
-        manifest = out / "manifest.json"
-        parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"] if manifest.is_file() else {}
-        far = f" after {count(len(parts), 'part')}" if parts else ""
-        complain(f"stopped{far}; the same command goes on from there")
-        raise typer.Exit(130) from None
+    manifest = out / "manifest.json"
+    parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"] if manifest.is_file() else {}
+    return f" after {count(len(parts), 'part')}" if parts else ""

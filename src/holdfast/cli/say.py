@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,16 @@ def logging_to_stderr(quiet: bool) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
+
+
+@contextmanager
+def resumable(how_far: Callable[[], str] = str) -> Iterator[None]:
+    """When interrupted, say how far it came, such as ` after 3 of 8 cells`, and how to go on, and end with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"stopped{how_far()}; the same command goes on from there")
+        raise typer.Exit(130) from None
 
 
 class _Plain(logging.Formatter):

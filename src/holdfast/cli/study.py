@@ -1,14 +1,12 @@
 """`run`, `import`, `measure`, `report`: a study from the command line."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.say import complain, count, logging_to_stderr, overview, say, say_json
+from holdfast.cli.say import count, logging_to_stderr, overview, resumable, say, say_json
 from holdfast.errors import HoldfastError
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
@@ -66,7 +64,7 @@ def run(
     flags |= {key: value for key, value in others.items() if value is not None}
     if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HoldfastError(f"the study file and a flag both give {both[0]}; use one of them")
-    with logging_to_stderr(quiet), resumable(out):
+    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
         study = make_study(content | flags, out, folder, allow_pickle)
         table = study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
     ran = study.last
@@ -85,19 +83,13 @@ def said(ran: Any) -> str:
     return f"{count(ran.ran, 'cell')} run, {ran.kept} found finished, {ran.failed} failed"
 
 
-@contextmanager
-def resumable(out: Path) -> Iterator[None]:
-    """When interrupted, say how far the study came and end with 130."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        from holdfast.manifest import Manifest
+def how_far(out: Path) -> str:
+    """How many cells of a study are finished."""
+    from holdfast.manifest import Manifest
 
-        manifest = Manifest.read_or_new(out)
-        done = sum(manifest.finished(cell) for cell in manifest.cells)
-        far = f" after {done} of {count(len(manifest.cells), 'cell')}" if manifest.cells else ""
-        complain(f"stopped{far}; the same command goes on from there")
-        raise typer.Exit(130) from None
+    manifest = Manifest.read_or_new(out)
+    done = sum(manifest.finished(cell) for cell in manifest.cells)
+    return f" after {done} of {count(len(manifest.cells), 'cell')}" if manifest.cells else ""
 
 
 def import_(
