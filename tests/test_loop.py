@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Adapter, BatchNorm, NoAdaptation
+from holdfast.adapters import Adapter, BatchNorm, NoAdaptation, Offline, Tent
 from holdfast.data import ArrayData, Classes
 from holdfast.errors import HoldfastError
 from holdfast.loop import ahead, evaluate
@@ -171,3 +171,16 @@ def test_an_error_while_reading_reaches_the_caller(data, model, early, monkeypat
 
     with pytest.raises(HoldfastError, match=r"b\.jpg"):
         evaluate(NoAdaptation(model), Failing(data, batch_size=8))
+
+
+def test_offline_predicts_after_each_pass_and_says_which(data, model):
+    stream = Clean(data, batch_size=8)
+    outputs = evaluate(Offline(model, Tent, epochs=2, lr=0.1), stream)
+    assert len(outputs) == 60
+    assert outputs.context["epoch"].tolist() == [1] * 30 + [2] * 30
+    by_hand = Tent(model, lr=0.1)
+    by_hand.adapt(stream, 2)
+    by_hand.frozen = True
+    expected = np.concatenate([by_hand(batch.inputs).numpy() for batch in stream])
+    assert np.array_equal(outputs.logits[30:], expected)
+    assert not np.array_equal(outputs.logits[:30], expected)

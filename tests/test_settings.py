@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.adapters import BatchNorm, NoAdaptation
+from holdfast.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent
 from holdfast.errors import HoldfastError
 from holdfast.settings import Spec, from_flags, make_study, read_study
 from holdfast.shifts import Contrast
@@ -66,6 +66,21 @@ def test_flags_say_the_same(folder):
     assert study.streams[1].shifts == (Contrast,)
     assert study.streams[1].severities == [4, 5]
     assert list(study.adapters) == ["none", "batchnorm:prior=2"]
+
+
+def test_any_adapter_can_be_reset_and_can_learn_offline(folder):
+    text = STUDY.replace("prior = 2", "prior = 2\nreset = 3") + '[[adapters]]\nuse = "tent"\nlr = 0.1\nepochs = 2\n'
+    study = make(folder, text)
+    model = study.models["mine"]()
+    reset = study.adapters["batchnorm:prior=2,reset=3"](model)
+    assert isinstance(reset, Reset)
+    assert isinstance(reset.inner, BatchNorm)
+    assert reset.rule.steps == 3
+    offline = study.adapters["tent:lr=0.1,epochs=2"](model)
+    assert isinstance(offline, Offline)
+    assert isinstance(offline.inner, Tent)
+    table = study.run()
+    assert set(table.loc[table["adapter"] == "tent:lr=0.1,epochs=2", "epoch"].dropna()) == {1, 2}
 
 
 def test_without_streams_and_adapters_there_are_defaults(folder):

@@ -10,13 +10,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from holdfast import __version__
-from holdfast.adapters import Adapter
+from holdfast.adapters import Adapter, Offline
 from holdfast.batch import Batch, Stream
 from holdfast.data import Classes
 from holdfast.errors import HoldfastError
@@ -30,21 +31,34 @@ def evaluate(adapter: Adapter, stream: Stream, keep: str = "float32") -> Outputs
     """What the adapter says about the stream.
 
     Args:
-        adapter: any adapter, on the device where its model is; it goes on from the state it has.
-        stream: read once.
+        adapter: any adapter, on the device where its model is; it goes on from the state it has. One that is `Offline`
+            learns from the whole stream and predicts it, as often as it says; `epoch` is then a column of the context.
+        stream: read once, or twice for each epoch.
         keep: `float32` or `float16` logits, or `top5` (any number) for the largest and their indices.
     """
-    device = adapter.device
+    epochs = adapter.epochs if isinstance(adapter, Offline) else 0
+    collected = _Collector(stream, keep, max(epochs, 1))
     with torch.inference_mode(False):
-        collected = _Collector(stream, keep)
-        for batch in ahead(stream) if device.type != "cpu" else stream:
-            inputs = batch.inputs.to(device)
-            start = time.perf_counter()
-            logits = check_outputs(adapter(inputs), len(batch))
-            if logits.is_cuda:
-                torch.cuda.synchronize(logits.device)
-            collected.add(batch, logits, {"seconds": time.perf_counter() - start, **adapter.record})
-    return collected.finish(str(device))
+        if not epochs:
+            _one_pass(adapter, stream, collected, {})
+        for epoch in range(1, epochs + 1):
+            adapter.frozen = False
+            adapter.adapt(stream)
+            adapter.frozen = True
+            _one_pass(adapter, stream, collected, {"epoch": epoch})
+    return collected.finish(str(adapter.device))
+
+
+def _one_pass(adapter: Adapter, stream: Stream, collected: "_Collector", context: dict[str, Any]) -> None:
+    device = adapter.device
+    for batch in ahead(stream) if device.type != "cpu" else stream:
+        inputs = batch.inputs.to(device)
+        start = time.perf_counter()
+        logits = check_outputs(adapter(inputs), len(batch))
+        if logits.is_cuda:
+            torch.cuda.synchronize(logits.device)
+        record = {"seconds": time.perf_counter() - start, **adapter.record}
+        collected.add(replace(batch, context={**batch.context, **context}) if context else batch, logits, record)
 
 
 def versions() -> dict[str, str]:
@@ -113,13 +127,13 @@ def check_keep(keep: str) -> int | None:
 
 
 class _Collector:
-    """Arrays as long as the stream, filled batch by batch."""
+    """Arrays as long as the stream, or several times that, filled batch by batch."""
 
-    def __init__(self, stream: Stream, keep: str) -> None:
+    def __init__(self, stream: Stream, keep: str, times: int = 1) -> None:
         self.stream, self.keep, self.top = stream, keep, check_keep(keep)
         self.at = 0
-        self.ids = np.empty(stream.samples, np.int64)
-        self.step = np.empty(stream.samples, np.int32)
+        self.ids = np.empty(stream.samples * times, np.int64)
+        self.step = np.empty(stream.samples * times, np.int32)
         self.targets: np.ndarray | None = None
         self.arrays: dict[str, np.ndarray] = {}
         self.context: list[tuple[Mapping[str, Any], int]] = []

@@ -8,7 +8,8 @@
     use = "corruptions"                  # a name of the catalog; name, data and the stream's own settings are optional,
                                          # as are interleave, repeat, truncate and one_by_one, for any stream
     [[adapters]]
-    use = "batchnorm"                    # name and the adapter's own settings are optional
+    use = "batchnorm"                    # name and the adapter's own settings are optional, as are, for any adapter,
+                                         # reset (every so many steps) and epochs (learn offline, then predict)
     prior = 16
 
 Paths are relative to the study file, or to the present folder for flags.
@@ -25,6 +26,7 @@ from typing import Any
 from holdfast import catalog
 from holdfast.errors import HoldfastError, check_keys
 
+AROUND_ADAPTERS = ("reset", "epochs")
 STUDY = {"data", "models", "streams", "adapters", "seeds", "batch_size", "keep", "device"}
 DATA = {"path", "size", "channels", "mapping", "restrict"}
 MODEL = {"name", "build", "weights", "arguments", "allow_pickle"}
@@ -103,6 +105,22 @@ def from_flags(
     for kind, texts in (("streams", streams), ("adapters", adapters)):
         content[kind] = [{"use": _located(spec.name, base), **spec.arguments} for spec in map(Spec.parse, texts)]
     return {key: value for key, value in content.items() if value}
+
+
+def data_from_flags(
+    path: str | None,
+    size: int | None = None,
+    channels: int | None = None,
+    mapping: Path | None = None,
+    restrict: bool = False,
+    base: Path = Path(),
+) -> dict[str, Any]:
+    """The data as the study file would say it, empty where no flag does; paths are relative to `base`."""
+    source: dict[str, Any] = {"path": path, "size": size, "channels": channels, "mapping": mapping}
+    source |= {"path": str(base / path)} if path and path != "digits" else {}
+    source |= {"mapping": str(base / mapping)} if mapping else {}
+    source = {key: value for key, value in source.items() if value is not None}
+    return source | ({"restrict": True} if restrict else {})
 
 
 def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path(), allow_pickle: bool = False) -> Any:
@@ -265,9 +283,36 @@ def _shift(text: Any) -> Any:
 def _adapter(table: dict[str, Any], folder: Path) -> tuple[str, Any]:
     kind = _use(table, "adapters")
     settings = {key: value for key, value in table.items() if key != "name"}
-    make = _checked("adapters", kind, settings, taken={"model"}, folder=folder)
+    make = _checked("adapters", kind, settings, taken={"model"}, folder=folder, more=AROUND_ADAPTERS)
     name = table.get("name") or catalog.label(kind.rpartition(":")[2], settings)
-    return str(name), partial(make, **settings) if settings else make
+    return str(name), configured(make, settings)
+
+
+def configured(make: Any, settings: Mapping[str, Any]) -> Any:
+    """An adapter with its settings, and with what goes around any adapter: `reset` and `epochs`."""
+    own = {key: value for key, value in settings.items() if key not in AROUND_ADAPTERS}
+    make = partial(make, **own) if own else make
+    if "reset" in settings:
+        from holdfast.adapters import PeriodicReset
+
+        make = PeriodicReset(make, settings["reset"])
+    if "epochs" in settings:
+        from holdfast.adapters import Offline
+
+        make = partial(Offline, method=make, epochs=settings["epochs"])
+    return make
+
+
+def make_measure(text: str) -> Any:
+    """The measure behind `name` or `name:key=value`, with its settings."""
+    from holdfast.measures.facts import required
+
+    spec = Spec.parse(text)
+    first = {"outputs", "table"}
+    make = _checked("measures", spec.name, spec.arguments, taken=first, folder=Path())
+    if missing := [key for key in required(make) if key not in spec.arguments]:
+        raise HoldfastError(f"measure {spec.name} needs {missing[0]}: give {spec.name}:{missing[0]}=..., see its help")
+    return partial(make, **spec.arguments) if spec.arguments else make
 
 
 def _located(name: str, folder: Path) -> str:

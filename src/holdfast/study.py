@@ -90,7 +90,7 @@ class Study:
         self.out = Path(out)
         self.seeds = None if seeds is None else list(dict.fromkeys(seeds))
         self.keep = keep
-        self.device = _checked_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = usable_device(device)
         self.settings = dict(settings or {})
         self.last = Ran(0, 0, 0)
         for kind, things in (
@@ -282,7 +282,7 @@ def run_cell(cells: Sequence[Cell], out: Path, keep: str, device: str, index: in
     except Exception as error:
         log.debug("%s failed", listed.title, exc_info=True)
         return first_line(error)
-    outputs.provenance |= asdict(listed) | {"schema": SCHEMA}
+    outputs.provenance |= asdict(listed) | {"schema": SCHEMA, "parent": adapter.parent_label}
     outputs.save(path)
     return ""
 
@@ -306,7 +306,9 @@ def _built(source: Model) -> nn.Module:
     return _last_built[1]
 
 
-def _checked_device(device: str) -> str:
+def usable_device(device: str | None) -> str:
+    """The device asked for, a GPU if there is one and nothing was asked for; refuses what cannot be used."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

@@ -1,20 +1,25 @@
 """Adapter: an `nn.Module` around a model that changes with the data it sees, and never sees a target.
 
-The base owns `forward`, `reset` and the record of each step; a method writes `step`, and `predict` where predicting
-without learning is more than a pass through the model. The caller's model stays as it was: the adapter works on a copy
-of the modules that shares every tensor but those the method names in `changes`.
+The base owns `forward`, `reset`, `release` and the record of each step; a method writes `step`, and `predict` where
+predicting without learning is more than a pass through the model. The caller's model stays as it was: the adapter works
+on a copy of the modules that shares every tensor but those the method names in `changes`.
 """
 
 import copy
 import inspect
-from collections.abc import Iterable
-from typing import Any, ClassVar, Self, final
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self, final
 
 import torch
 from torch import nn
 
+from holdfast.adapters.layout import arranged, takes_channels_last
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError
+
+log = logging.getLogger("holdfast")
 
 
 class _Ready(type):
@@ -22,41 +27,57 @@ class _Ready(type):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """That of `__init__`, which `__call__` below would hide from help and from the command line."""
-        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return whole.replace(parameters=[p for name, p in whole.parameters.items() if name != "self"])
+        """That of `__init__`, `**settings` spelt out: what a class passes on to its base, or to the class named in
+        `passes_to`, belongs to its signature."""
+        parameters: dict[str, inspect.Parameter] = {}
+        further = cls.__dict__.get("passes_to")
+        for kind in (cls, *further.__mro__) if further else cls.__mro__:
+            if "__init__" not in vars(kind):
+                continue
+            own = inspect.signature(vars(kind)["__init__"]).parameters
+            parameters |= {name: p for name, p in own.items() if name not in parameters and p.kind != p.VAR_KEYWORD}
+            if not any(p.kind == p.VAR_KEYWORD for p in own.values()):
+                break
+        del parameters["self"]
+        order = sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty))
+        return inspect.Signature(order)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        adapter = super().__call__(*args, **kwargs)
-        adapter._remember()
+        with torch.inference_mode(False):  # else its tensors could never have a gradient
+            adapter = super().__call__(*args, **kwargs)
+            adapter._remember()
         return adapter
 
 
 class Adapter(nn.Module, metaclass=_Ready):
     """A model that adapts online.
 
-    State that `state_dict` carries and `reset` restores lives in parameters and buffers; what is neither
-    (an optimiser, a counter) goes through torch's `get_extra_state` and `set_extra_state`.
+    State that `state_dict` carries and `reset` restores lives in parameters, in buffers, and in `memory`.
 
     Args:
         model: any `nn.Module` from images to logits, its input normalisation included.
+        window: predict and learn together with the last inputs, up to this many in all; for batches of one or a few.
         frozen: predict without learning.
 
     Attributes:
         model: the adapter's own copy of the modules, in evaluation mode.
-        record: what the last step reports, name -> number.
-        parent: the adapter that this one is when its learning rate is 0.
+        memory: name -> number, text or tensor; what changes and is neither parameter nor buffer.
+        record: what the last step reports, name -> number. `skipped` is 1 where a batch was not learnt from because
+            it, or what the model made of it, is not finite.
     """
 
-    parent: ClassVar[type["Adapter"]]
-
-    def __init__(self, model: nn.Module, *, frozen: bool = False) -> None:
+    def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
         super().__init__()
         if not isinstance(model, nn.Module):
             raise HoldfastError(f"an adapter takes an nn.Module, found {type(model).__name__}")
-        self.frozen = frozen
+        if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+            raise HoldfastError(f"window is {window!r}; a number of images of at least 0 was expected")
+        self.window, self.frozen = window, frozen
+        self.memory: dict[str, Any] = {}
         self.record: dict[str, float] = {}
-        self._shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+        self._callers = {_place(tensor) for tensor in (*model.parameters(), *model.buffers())}
+        self._channels_last: bool | None = None
+        self._classes = 0
         self.model = share(model, self.changes(model)).eval()
 
     def changes(self, model: nn.Module) -> Iterable[torch.Tensor]:
@@ -72,22 +93,53 @@ class Adapter(nn.Module, metaclass=_Ready):
         with torch.no_grad():
             return self.model(inputs)
 
+    def begin_epoch(self) -> None:
+        """Called by `adapt` before each pass over its stream."""
+
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """`(batch, ...)` to `(batch, classes)`: learn, unless frozen, and predict; methods do not override this."""
+        """`(batch, ...)` to `(batch, classes)`: learn, unless frozen or the batch is not finite, and predict.
+
+        Methods do not override this.
+        """
         self.record = {}
-        return self.predict(inputs) if self.frozen else self.step(inputs)
+        with torch.inference_mode(False):
+            outputs = self._through(inputs.clone() if inputs.is_inference() else inputs)
+        if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
+            if self._classes and outputs.shape[1] != self._classes:
+                raise HoldfastError(f"the model returned {outputs.shape[1]} classes after {self._classes}")
+            self._classes = outputs.shape[1]
+        return outputs
 
     def adapt(self, stream: Iterable[Batch], epochs: int = 1) -> None:
         """Learn from a stream without keeping predictions."""
         for _ in range(epochs):
+            self.begin_epoch()
             for batch in stream:
-                self.step(batch.inputs.to(self.device))
+                self.record = {}
+                self._through(batch.inputs, learn=True)
 
     @final
     def reset(self) -> None:
         """Return to the state before the first batch, bit for bit."""
         self.load_state_dict(copy.deepcopy(self._first), strict=False)
         self.record = {}
+
+    def release(self) -> nn.Module:
+        """A plain model, of the caller's classes, with the adapted weights; it shares nothing with the adapter."""
+        released = copy.deepcopy(self.model)
+        for parameter in released.parameters():
+            parameter.requires_grad_(True)
+            parameter.grad = None
+        return released
+
+    def parent(self, model: nn.Module) -> "Adapter":
+        """The adapter that this one is when its learning rate is 0."""
+        return NoAdaptation(model)
+
+    @property
+    def parent_label(self) -> str:
+        """What a study calls the parent, if it is there."""
+        return "none"
 
     @property
     def device(self) -> torch.device:
@@ -99,9 +151,45 @@ class Adapter(nn.Module, metaclass=_Ready):
         self.training = mode
         return self
 
+    def get_extra_state(self) -> dict[str, Any]:
+        """What is neither parameter nor buffer, for `state_dict`."""
+        return {"memory": copy.deepcopy(self.memory)}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """From a `state_dict`."""
+        self.memory = copy.deepcopy(state["memory"])
+
+    def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
+        """One batch, with the recent inputs where a window is kept."""
+        inputs = self._arranged(inputs)
+        if not bool(torch.isfinite(inputs).all()):
+            self.record["skipped"] = 1.0
+            log.warning("a batch of %d has values that are not finite; it was predicted, not learnt from", len(inputs))
+            return self.predict(inputs)
+        if self.frozen and not learn:
+            return self.predict(inputs)
+        if not self.window:
+            return self.step(inputs)
+        recent = self.memory.get("recent")
+        seen = inputs if recent is None else torch.cat([recent.to(inputs), inputs])
+        self.memory["recent"] = inputs[-self.window :] if len(inputs) >= self.window else seen[-self.window :]
+        together = seen[-max(self.window, len(inputs)) :]
+        return self.step(self._arranged(together))[-len(inputs) :]
+
+    def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
+        """On the model's device, in the memory layout that suits it."""
+        inputs = inputs.to(self.device)
+        if self._channels_last is None:
+            self._channels_last = takes_channels_last(self.model, self.predict, inputs)
+        return arranged(inputs, self._channels_last)
+
     def _remember(self) -> None:
         state = self.state_dict(keep_vars=True)
-        own = {key: value for key, value in state.items() if id(value) not in self._shared}
+        own = {
+            key: value
+            for key, value in state.items()
+            if not isinstance(value, torch.Tensor) or _place(value) not in self._callers
+        }
         self._first = copy.deepcopy({k: v.detach() if isinstance(v, torch.Tensor) else v for k, v in own.items()})
 
 
@@ -109,14 +197,28 @@ class NoAdaptation(Adapter):
     """The model as it is, in evaluation mode and without gradients."""
 
 
-Adapter.parent = NoAdaptation
+@contextmanager
+def adapt(model: nn.Module, method: Callable[..., Adapter], **settings: Any) -> Iterator[Adapter]:
+    """`with adapt(model, Tent, lr=1e-3) as adapted:`; the model is as it was, within and afterwards."""
+    yield method(model, **settings)
 
 
 def share(model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
-    """A copy of the modules that shares every parameter and buffer but the changed ones, which are copied."""
+    """A copy of the modules that shares the memory of parameters and buffers, but for the changed ones.
+
+    Parameters are objects of their own and need no gradient, so that flags set on them never reach the caller's.
+    """
     own = {id(tensor) for tensor in changed}
-    tensors = [*model.parameters(), *model.buffers()]
+    memo: dict[int, Any] = {}
+    for parameter in model.parameters():
+        data = parameter.detach().clone() if id(parameter) in own else parameter.detach()
+        memo[id(parameter)] = nn.Parameter(data, requires_grad=False)
+    memo |= {id(buffer): buffer for buffer in model.buffers() if id(buffer) not in own}
     try:
-        return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors if id(tensor) not in own})
+        return copy.deepcopy(model, memo)
     except (RuntimeError, TypeError) as error:
         raise HoldfastError(f"the modules of {type(model).__name__} cannot be copied: {error}") from error
+
+
+def _place(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()

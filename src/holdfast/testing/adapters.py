@@ -51,12 +51,18 @@ def state_survives_a_round_trip(make: Make, model: nn.Module, batches: list[torc
 
 
 def learning_rate_zero_is_the_parent(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
-    """With a learning rate of 0 it predicts what its parent, which does not learn, predicts."""
+    """With a learning rate of 0 it predicts what its parent, which does not learn, predicts.
+
+    But for rounding: where a gradient is needed, torch takes other kernels.
+    """
     kind: Any = make.func if isinstance(make, partial) else make
     if "lr" not in inspect.signature(kind).parameters:
         raise NotApplicable("there is no learning rate")
-    still = _run(make(model, lr=0.0), batches)
-    demand(_equal(still, _run(kind.parent(model), batches)), "lr=0 differs from the parent")
+    adapter = make(model, lr=0.0)
+    still = _run(adapter, batches)
+    parent = _run(adapter.parent(model), batches)
+    away = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(still, parent, strict=True))
+    demand(away < 1e-5, f"lr=0 differs from the parent by {away:.1e}")
 
 
 def frozen_does_not_learn(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
@@ -144,10 +150,18 @@ def _equal(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
 
 
 def _state(adapter: Adapter) -> dict[str, object]:
-    return {
-        key: value.numpy().tobytes() if isinstance(value, torch.Tensor) else repr(value)
-        for key, value in adapter.state_dict().items()
-    }
+    return {key: _bytes(value) for key, value in adapter.state_dict().items()}
+
+
+def _bytes(value: Any) -> object:
+    """Something to compare exactly, tensors within containers included."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().numpy().tobytes()
+    if isinstance(value, dict):
+        return {key: _bytes(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bytes(inner) for inner in value]
+    return repr(value)
 
 
 def _picture(model: nn.Module) -> list[object]:

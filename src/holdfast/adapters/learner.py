@@ -1,0 +1,205 @@
+"""Learner: an adapter that learns by gradient steps on a loss without labels. A method writes `loss`, and little else.
+
+Source: thesis chapter 3 (what adapts, and how predictions and updates follow each other), chapter 4 (settings).
+A prediction is the one made before the update of the same batch; `predictions="after"` makes a second pass.
+Cost: a forward pass, and the part of the backward pass that the chosen parameters need; no second copy of the others.
+"""
+
+import logging
+from typing import Any, TypedDict
+
+import torch
+from torch import nn
+
+from holdfast.adapters.base import Adapter, NoAdaptation
+from holdfast.adapters.batchnorm import BatchNorm
+from holdfast.adapters.norm import blended, check_prior, unblended, use_statistics
+from holdfast.adapters.select import Select, selected
+from holdfast.errors import HoldfastError, unknown
+
+log = logging.getLogger("holdfast")
+
+OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+WHEN = ("before", "after")
+
+
+class Learning(TypedDict, total=False):
+    """The settings that every learner has, for the annotation of `**settings`."""
+
+    parameters: str | Select
+    prior: float
+    optimiser: str
+    momentum: float
+    predictions: str
+    accumulate: int
+    precision: str
+    window: int
+    frozen: bool
+
+
+class Learner(Adapter):
+    """An adapter that learns.
+
+    Args:
+        model: any `nn.Module` from images to logits.
+        lr: the learning rate; 0 makes it its parent.
+        parameters: which of them adapt: `norm`, `last`, `all`, a pattern of names, or `!` and one of these.
+        prior: N of the BatchNorm statistics, if there are any: 0 takes those of the batch, infinity those of training.
+        optimiser: `sgd` or `adam`.
+        momentum: of SGD.
+        predictions: made `before` or `after` the update of the same batch.
+        accumulate: batches per update.
+        precision: `float32` or `bfloat16` (mixed).
+        window: learn from the last inputs together, up to this many; for batches of one or a few.
+        frozen: predict without learning, with the statistics found last.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        lr: float,
+        parameters: str | Select = "norm",
+        prior: float = 0.0,
+        optimiser: str = "sgd",
+        momentum: float = 0.9,
+        predictions: str = "before",
+        accumulate: int = 1,
+        precision: str = "float32",
+        window: int = 0,
+        frozen: bool = False,
+    ) -> None:
+        for name, value, known in (
+            ("optimiser", optimiser, OPTIMISERS),
+            ("predictions", predictions, WHEN),
+            ("precision", precision, PRECISIONS),
+        ):
+            if value not in known:
+                raise unknown(name, str(value), list(known))
+        if not lr >= 0:
+            raise HoldfastError(f"lr is {lr}; a number of at least 0 was expected")
+        if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
+            raise HoldfastError(f"accumulate is {accumulate!r}; a number of batches of at least 1 was expected")
+        self._select, self._prior = selected(parameters), check_prior(prior)
+        self._after, self._accumulate, self._dtype = predictions == "after", accumulate, PRECISIONS[precision]
+        super().__init__(model, window=window, frozen=frozen)
+        self.norms = blended(self.model, self._prior)
+        self.memory["pending"] = 0
+        self.adapted = self._select(self.model)
+        for parameter in self.adapted.values():
+            parameter.requires_grad_(True)
+        self._source = [parameter.detach().clone() for parameter in self.adapted.values()]
+        settings = {"momentum": momentum} if optimiser == "sgd" else {}
+        self.optimiser = OPTIMISERS[optimiser](list(self.adapted.values()), lr=lr, **settings)
+        log.info("%s", self.choice())
+
+    def loss(self, logits: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor | None:
+        """What to minimise, a scalar; None where this batch has nothing to learn from."""
+        raise NotImplementedError
+
+    def changes(self, model: nn.Module) -> list[torch.Tensor]:
+        """The chosen parameters."""
+        return list(self._select(model).values())
+
+    def choice(self) -> str:
+        """Which parameters adapt, in words."""
+        chosen = sum(parameter.numel() for parameter in self.adapted.values())
+        whole = sum(parameter.numel() for parameter in self.model.parameters())
+        names = list(self.adapted)
+        some = ", ".join(names[:2]) + (f", ..., {names[-1]}" if len(names) > 2 else "")
+        return f"{type(self).__name__} adapts {chosen:,} of {whole:,} parameters, in {len(names)} tensors: {some}"
+
+    def step(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Predict, learn, and predict again where that was asked for."""
+        with torch.enable_grad():
+            logits = self.logits(inputs)
+            loss = self.loss(logits, inputs)
+        outputs = logits.detach()
+        if loss is not None:
+            self.learn(loss)
+        if self._after:
+            with torch.no_grad():
+                outputs = self.logits(inputs)
+        self._note(outputs, loss)
+        return outputs
+
+    def predict(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Predict with the statistics found last."""
+        with torch.no_grad():
+            return self.logits(inputs, "last")
+
+    def logits(self, inputs: torch.Tensor, use: str = "batch", model: nn.Module | None = None) -> torch.Tensor:
+        """A pass through the model, or another in its place, with these statistics; float32 whatever the precision."""
+        model = self.model if model is None else model
+        use_statistics(model, use)
+        if self._dtype is None:
+            return model(inputs)
+        with torch.autocast(inputs.device.type, self._dtype):
+            return model(inputs).float()
+
+    def learn(self, loss: torch.Tensor) -> None:
+        """One gradient step, or a part of one; none where loss or gradient are not finite."""
+        self.backward(loss)
+        self.memory["pending"] += 1
+        if self.memory["pending"] < self._accumulate:
+            return
+        self.memory["pending"] = 0
+        gradients = [parameter.grad for parameter in self.adapted.values() if parameter.grad is not None]
+        if bool(torch.isfinite(nn.utils.get_total_norm(gradients))):
+            self.optimiser.step()
+        else:
+            self.record["skipped"] = 1.0
+            log.warning("a gradient is not finite; this batch was not learnt from")
+        self.optimiser.zero_grad()
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradient of this batch to that which waits for an update."""
+        (loss / self._accumulate).backward()
+
+    def parent(self, model: nn.Module) -> Adapter:
+        """BatchNorm with the same prior, or the unadapted model where there is no such layer."""
+        if self.parent_label == "none":
+            return NoAdaptation(model)
+        return BatchNorm(model, self._prior, window=self.window)
+
+    @property
+    def parent_label(self) -> str:
+        """Such as `batchnorm:prior=0`."""
+        return f"batchnorm:prior={self._prior:g}" if self.norms and self._prior < float("inf") else "none"
+
+    def release(self, source_statistics: bool = False) -> nn.Module:
+        """A plain model with the adapted weights, and the BatchNorm statistics found last or those of the source."""
+        released = super().release()
+        unblended(released, source_statistics)
+        return released
+
+    @torch.no_grad()
+    def change(self) -> float:
+        """How far the parameters are from where they began, in norm."""
+        moved = torch._foreach_sub(list(self.adapted.values()), self._source)
+        return float(nn.utils.get_total_norm(moved))
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """With the optimiser, and the gradient that waits for an update."""
+        state = super().get_extra_state() | {"optimiser": self.optimiser.state_dict()}
+        if self.memory["pending"]:
+            state["gradients"] = [parameter.grad for parameter in self.adapted.values()]
+        return state
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """From a `state_dict`."""
+        super().set_extra_state(state)
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimiser.zero_grad()
+        for parameter, gradient in zip(self.adapted.values(), state.get("gradients", ()), strict=False):
+            parameter.grad = None if gradient is None else gradient.clone()
+
+    def _note(self, outputs: torch.Tensor, loss: torch.Tensor | None) -> None:
+        """What this step reports."""
+        mean = outputs.softmax(1).mean(0)
+        self.record["entropy"] = float(torch.special.entr(mean).sum())
+        self.record["largest"] = float(mean.max())
+        self.record["change"] = self.change()
+        if loss is not None:
+            self.record["loss"] = float(loss.detach())

@@ -1,0 +1,88 @@
+"""Wrapper: an adapter around an adapter. What it holds, and what it predicts, is the inner one's."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from holdfast.adapters.base import Adapter
+from holdfast.errors import HoldfastError
+
+
+class Wrapper(Adapter):
+    """Hands everything to the adapter inside.
+
+    Attributes:
+        inner: the adapter inside.
+    """
+
+    def __init__(self, inner: Adapter) -> None:
+        nn.Module.__init__(self)  # not the base's: there is no model to share but the inner adapter's
+        self.inner = inner
+        self.memory: dict[str, Any] = {}
+        self.record: dict[str, float] = {}
+        self._callers, self._classes, self.window = inner._callers, 0, 0
+
+    @property
+    def model(self) -> nn.Module:  # type: ignore[override]
+        """The inner adapter's."""
+        return self.inner.model
+
+    @property
+    def frozen(self) -> bool:
+        """The inner adapter's."""
+        return self.inner.frozen
+
+    @frozen.setter
+    def frozen(self, frozen: bool) -> None:
+        self.inner.frozen = frozen
+
+    def predict(self, inputs: torch.Tensor) -> torch.Tensor:
+        """The inner adapter's."""
+        return self.inner.predict(inputs)
+
+    def begin_epoch(self) -> None:
+        """The inner adapter's."""
+        self.inner.begin_epoch()
+
+    def release(self, **settings: Any) -> nn.Module:
+        """The inner adapter's."""
+        return self.inner.release(**settings)
+
+    def parent(self, model: nn.Module) -> Adapter:
+        """The inner adapter's."""
+        return self.inner.parent(model)
+
+    @property
+    def parent_label(self) -> str:
+        """The inner adapter's."""
+        return self.inner.parent_label
+
+    def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
+        self.inner.record = {}
+        outputs = self.inner._through(inputs, learn)
+        self.record = self.inner.record
+        return outputs
+
+
+class Offline(Wrapper):
+    """Learns from a whole stream, several times, and predicts only then; `holdfast.loop.evaluate` does both.
+
+    Table B.3 of the thesis is the error after each pass.
+
+    Args:
+        model: as the method takes it.
+        method: an adapter class, or a partial of one.
+        epochs: passes over the stream.
+        settings: of the method.
+    """
+
+    def __init__(self, model: nn.Module, method: Any, epochs: int = 1, **settings: Any) -> None:
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+            raise HoldfastError(f"epochs is {epochs!r}; a whole number of at least 1 was expected")
+        super().__init__(method(model, **settings))
+        self.epochs = epochs
+
+    def adapt(self, stream: Any, epochs: int = 1) -> None:
+        """The inner adapter's."""
+        self.inner.adapt(stream, epochs)

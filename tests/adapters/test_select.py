@@ -1,0 +1,74 @@
+"""Which parameters adapt: by kind of layer, by name, and everything but."""
+
+import pytest
+import torch
+from torch import nn
+
+from holdfast.adapters import Select, Tent
+from holdfast.errors import HoldfastError, NotApplicable
+
+
+def net():
+    return nn.Sequential(
+        nn.Conv1d(2, 4, 3, padding=1),
+        nn.BatchNorm1d(4),
+        nn.GroupNorm(2, 4),
+        nn.InstanceNorm1d(4, affine=True),
+        nn.Flatten(),
+        nn.Linear(20, 6),
+        nn.LayerNorm(6),
+        nn.Linear(6, 3),
+    )
+
+
+NORM = {"1.weight", "1.bias", "2.weight", "2.bias", "3.weight", "3.bias", "6.weight", "6.bias"}
+LAST = {"7.weight", "7.bias"}
+REST = {"0.weight", "0.bias", "5.weight", "5.bias"}
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ("norm", NORM),
+        ("last", LAST),
+        ("all", NORM | LAST | REST),
+        ("5.*", {"5.weight", "5.bias"}),
+        ("*.bias", {f"{i}.bias" for i in (0, 1, 2, 3, 5, 6, 7)}),
+        ("!last", NORM | REST),
+        ("!norm", LAST | REST),
+        ("norm+last", NORM | LAST),
+    ],
+)
+def test_words_and_patterns_choose(what, names):
+    assert set(Select(what)(net())) == names
+
+
+def test_a_norm_of_every_dimension_is_found():
+    for layer in (nn.BatchNorm2d(3), nn.BatchNorm3d(3), nn.InstanceNorm3d(3, affine=True), nn.RMSNorm(3)):
+        assert set(Select("norm")(nn.Sequential(layer))) == {f"0.{name}" for name, _ in layer.named_parameters()}
+
+
+@pytest.mark.parametrize("what", ["", "!", "norm+", 3])
+def test_what_is_no_choice_is_refused(what):
+    with pytest.raises(HoldfastError, match="parameters is"):
+        Select(what)
+
+
+def test_a_pattern_that_fits_nothing_names_a_parameter():
+    with pytest.raises(HoldfastError, match=r"layer9.*chooses none of the 14 parameters.*'0.weight'"):
+        Select("layer9.*")(net())
+
+
+def test_a_model_without_norms_does_not_apply_and_says_what_to_do():
+    with pytest.raises(NotApplicable, match="parameters='last' or 'all'"):
+        Tent(nn.Sequential(nn.Linear(4, 2)))
+
+
+def test_only_what_was_chosen_moves_and_the_log_says_what():
+    model = net().eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    adapter = Tent(model, lr=0.1, parameters="norm+last")
+    adapter(torch.randn(8, 2, 5, generator=torch.Generator().manual_seed(0)))
+    moved = {name for name, value in adapter.model.named_parameters() if not torch.equal(value, before[name])}
+    assert {"3.weight", "6.weight", "7.weight"} <= moved <= NORM | LAST  # InstanceNorm undoes earlier scales
+    assert adapter.choice().startswith("Tent adapts 57 of 211 parameters, in 10 tensors: 1.weight, 1.bias, ..., 7.bias")
