@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint test-slow test-real docs benchmarks picture clean
+.PHONY: setup demo test lint test-slow test-real docs benchmarks picture pictures clean
 
 setup: $(READY)
 
@@ -39,9 +39,19 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/shifts.py
 	$(BIN)/python benchmarks/demo.py
+	$(BIN)/python benchmarks/dependencies.py
+	$(BIN)/python benchmarks/trends.py
 
 picture: demo
 	$(BIN)/python docs/picture.py holdfast-demo/report.html docs/report.png
+
+pictures: picture
+	rm -rf build/severity  # cells do not know when the code of a shift of ours changes
+	mkdir -p build/severity
+	$(BIN)/python examples/contact_sheet.py docs
+	$(BIN)/python examples/accuracy_by_severity.py build/severity > build/severity/accuracy_by_severity.txt
+	cp build/severity/accuracy_by_severity.csv build/severity/accuracy_by_severity.txt docs
+	$(BIN)/python docs/severity_picture.py docs/accuracy_by_severity.csv docs/accuracy_by_severity.svg
 
 clean:
 	rm -rf .venv docs/_build holdfast-demo

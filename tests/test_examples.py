@@ -6,21 +6,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
+DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+NEEDS = {"accuracy_by_severity.py": "cifar10.npz"}  # tested by themselves, where the data is
 SAYS = {
     "adapter_in_a_service.py": "black frames: outputs are finite: True",
+    "contact_sheet.py": "19 corruptions at 6 severities",
+    "corrupted_loader.py": "two workers, shuffled, equal one worker in order: True",
+    "dependencies_of_a_network.py": "classes can go together for one point of accuracy",
     "import_predictions.py": "ridge on pixel_noise 3: accuracy",
     "my_own_adapter.py": "laws broken: none",
     "my_own_shift.py": "laws broken: none",
     "net.py": "net.safetensors",
     "study_in_python.py": "20 cells run, 0 found finished",
+    "trends_of_classifiers.py": "11 models, 897 and 897 examples, the same on both sides",
 }
 
 
-def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+def python(*arguments: object, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     # One thread: on a busy machine, several that wait for each other are many times slower.
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
     return subprocess.run(
@@ -29,16 +36,44 @@ def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout,
         check=False,
     )
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in NEEDS])
 def test_script_runs_and_says_what_it_found(script, tmp_path):
     done = python(EXAMPLES / script, tmp_path, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert SAYS.get(script, "\n") in done.stdout
+
+
+@pytest.mark.parametrize("script", NEEDS)
+def test_script_without_its_data_says_what_is_missing(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"there is no {tmp_path / NEEDS[script]}; ")
+
+
+@pytest.mark.real
+def test_accuracy_falls_with_severity_but_where_the_published_constants_do_not_grow(tmp_path):
+    script = "accuracy_by_severity.py"
+    if not (DATA / NEEDS[script]).is_file():
+        pytest.skip(f"there is no {DATA / NEEDS[script]}")
+    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path, timeout=3000)  # it may have to train first
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_csv(tmp_path / "accuracy_by_severity.csv")
+    clean = frame[frame["stream"] == "clean"].iloc[0]
+    assert clean["value"] > 0.75
+    clearly = set()
+    for (_, shift), rows in frame[frame["stream"] != "clean"].groupby(["stream", "shift"]):
+        rows = rows.sort_values("severity")
+        assert list(rows["severity"]) == [1, 2, 3, 4, 5]
+        assert rows["high"].iloc[-1] < clean["low"]
+        if (rows["low"].to_numpy()[1:] > rows["high"].to_numpy()[:-1]).any():
+            clearly.add(shift)
+    assert clearly <= {"glass_blur", "saturate", "spatter", "elastic_transform"}
 
 
 def test_scripts_are_short_enough_to_read_at_once():

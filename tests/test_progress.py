@@ -42,8 +42,8 @@ def notebook(monkeypatch):
 
 def test_a_notebook_gets_one_bar_that_is_redrawn(notebook, capfd):
     count_to_three()
-    assert len(notebook) == 4
-    assert "0/3 cells" in notebook[0]
+    assert len(notebook) == 5
+    assert "0/3 cells" in notebook[1]
     assert "value='3' max='3'" in notebook[-1]
     assert "&lt;c&gt;" in notebook[-1]
     assert capfd.readouterr() == ("", "")
@@ -54,3 +54,27 @@ def test_no_bar_when_told_so_or_when_there_is_nothing_to_do(notebook):
     with Progress("study", 0):
         pass
     assert notebook == []
+
+
+def test_the_time_left_is_in_proportion_to_the_work_that_is_left(notebook, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("holdfast.progress.time.monotonic", lambda: now[0])
+    with Progress("study", 3, seconds=60) as bar:
+        assert "60 s left" in notebook[-1]  # nothing is known but the guess
+        now[0] += 20
+        bar.advance("a", seconds=10)  # half as fast as was thought: 50 of 60 are left
+        assert notebook[-1].endswith("1/3 cells · a · 2 min left")
+        bar.advance("b", seconds=30)
+        assert "10 s left" in notebook[-1]
+        bar.advance("c", seconds=20)
+        assert "left" not in notebook[-1]
+
+
+def test_without_a_guess_every_cell_counts_the_same(notebook, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("holdfast.progress.time.monotonic", lambda: now[0])
+    with Progress("study", 4) as bar:
+        assert "left" not in notebook[-1]
+        now[0] += 5
+        bar.advance("a")
+        assert "15 s left" in notebook[-1]

@@ -164,6 +164,18 @@ def test_specs_are_read(text, name, arguments):
         assert spec.arguments == arguments
 
 
+def test_a_bare_word_stands_for_the_setting_that_the_catalog_names():
+    streams = ["ccc:easy", "ccc:0.3,speed=2000", "clean", "my.py:Stream", "corruptions:severities=1,3"]
+    first, second, *others = from_flags(["lenet"], streams=streams)["streams"]
+    assert first == {"use": "ccc", "difficulty": "easy"}
+    assert second == {"use": "ccc", "difficulty": 0.3, "speed": 2000}
+    assert others == [{"use": "clean"}, {"use": "my.py:Stream"}, {"use": "corruptions", "severities": [1, 3]}]
+    with pytest.raises(HoldfastError, match="gives 'difficulty' twice"):
+        from_flags(["lenet"], streams=["ccc:easy,difficulty=hard"])
+    with pytest.raises(HoldfastError, match="says 'easy'; key=value was expected"):
+        from_flags(["lenet"], streams=["continual:easy,severity=3"])
+
+
 def test_a_setting_given_twice_is_refused():
     with pytest.raises(HoldfastError, match="gives 'lr' twice"):
         Spec.parse("tent:lr=1,lr=2")

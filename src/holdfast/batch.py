@@ -31,7 +31,7 @@ class Batch:
         ids: `(batch,)`, what the randomness of a shift depends on. A sample's number in the data set, or,
             where a stream repeats samples, its position in the stream; the number is then `context["sample"]`.
         context: what is known about the samples: one value for all of them, or one for each.
-            Its keys become columns of the table, but for `sample`.
+            Its keys become columns of the table, but for `sample` and where a walk is (`outputs.ASIDE`).
     """
 
     inputs: torch.Tensor

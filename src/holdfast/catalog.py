@@ -17,10 +17,14 @@ from holdfast.objects import find_object
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an object lives, and what it is in a few words."""
+    """Where an object lives, what it is in a few words, and which of its settings a bare word stands for, if any.
+
+    `ccc:easy` is `ccc:difficulty=easy`.
+    """
 
     target: str
     summary: str
+    word: str = ""
 
     def load(self) -> Any:
         """Import the object."""
@@ -57,7 +61,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "clean": Entry("holdfast.streams:Clean", "the data as it is"),
         "corruptions": Entry("holdfast.streams:Corruptions", "every shift at every severity, with a fresh adapter"),
         "continual": Entry("holdfast.streams:Continual", "one shift after the other, no reset between them"),
-        "ccc": Entry("holdfast.streams:CCC", "two corruptions fading into each other at a steady difficulty"),
+        "ccc": Entry("holdfast.streams:CCC", "two corruptions fading into each other, steadily hard", "difficulty"),
         "continual_orders": Entry("holdfast.streams:ContinualOrders", "continual, in several orders of the shifts"),
         "gradual": Entry("holdfast.streams:Gradual", "one shift after the other, severity up and down, no reset"),
         "mixed": Entry("holdfast.streams:Mixed", "every image under another shift and severity"),
@@ -109,6 +113,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "relative_seconds": Entry("holdfast.measures:relative_seconds", "time over that of the unadapted model"),
         "relative_bytes": Entry("holdfast.measures:relative_bytes", "memory over that of the unadapted model"),
         "rank_correlation": Entry("holdfast.measures:rank_correlation", "of models' errors with those on clean data"),
+        "effective_robustness": Entry("holdfast.measures:effective_robustness", "accuracy above the line of others"),
     },
     "models": {
         "linear": Entry("holdfast.models:Linear", "one linear map of the pixels"),
@@ -120,7 +125,12 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
     "sections": {
         "severity": Entry("holdfast.report.severity:section", "accuracy against severity"),
         "heatmap": Entry("holdfast.report.heatmap:section", "model x shift"),
+        "methods": Entry("holdfast.report.methods:section", "adapter x stream, and the winner's margin"),
         "time": Entry("holdfast.report.time:section", "accuracy over time"),
+        "walk": Entry("holdfast.report.walk:section", "where a CCC stream goes"),
+        "adaptation": Entry("holdfast.report.adaptation:section", "records of adapters, collapse, forgetting"),
+        "calibration": Entry("holdfast.report.calibration:section", "accuracy against confidence"),
+        "classes": Entry("holdfast.report.classes:section", "classes predicted too often"),
         "cost": Entry("holdfast.report.cost:section", "accuracy against time per image"),
         "results": Entry("holdfast.report.results:section", "every value"),
     },

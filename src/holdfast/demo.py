@@ -16,12 +16,12 @@ from holdfast.data import digits
 from holdfast.errors import HoldfastError
 from holdfast.execute import in_processes, in_this_process
 from holdfast.files import whole, writable_folder
-from holdfast.fingerprint import fingerprint
+from holdfast.fingerprint import fingerprint, of_model
 from holdfast.models import MLP, LeNet, Linear, ModelSource, ResNet, ViT
 from holdfast.models.training import fit
 from holdfast.progress import Progress
-from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
-from holdfast.streams import Clean, Continual, Corruptions
+from holdfast.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
+from holdfast.streams import CCC, Calibration, Clean, Continual, Corruptions, calibrate
 from holdfast.study import Study
 
 log = logging.getLogger("holdfast")
@@ -60,6 +60,8 @@ NETWORKS = (
 
 
 SHIFTS = (GaussianNoise, GaussianBlur, Contrast)
+YARDSTICK = "resnet-bn-8"
+FADING = (GaussianNoise, ImpulseNoise, Frost)  # each can be made hard enough for the yardstick
 
 
 def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
@@ -75,13 +77,21 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
                 raise HoldfastError(f"training {untrained[index].name} failed: {failure}")
             bar.advance(untrained[index].name)
     data = digits("test")
+    models = {net.name: ModelSource(net.build, net.path(folder), net.arguments) for net in NETWORKS}
+    fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=100, length=3000)
     return Study(
-        models={net.name: ModelSource(net.build, net.path(folder), net.arguments) for net in NETWORKS},
-        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS)],
+        models=models,
+        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS), fading],
         adapters={"none": NoAdaptation, "batchnorm": BatchNorm},
         out=out,
         settings={"data": "digits of scikit-learn, 32 x 32, the test half"},
     )
+
+
+def calibrated(model: nn.Module, out: Path, progress: bool | None) -> Calibration:
+    """The yardstick of the stream that keeps changing: a coarse one, on few images, which takes some seconds."""
+    folder = out / f"calibration-{fingerprint(of_model(model), FADING)[:8]}"  # another network has another one
+    return calibrate(model, digits("test"), folder, FADING, samples=100, step=0.5, flip=False, progress=progress)
 
 
 def train(networks: Sequence[Network], folder: Path, index: int) -> str:

@@ -1,7 +1,7 @@
 """Fingerprints: a change of weights, data, settings or schema is a new cell, so nothing stale is ever read.
 
 A fingerprint is a BLAKE2 hash over a canonical walk of the object: numbers, texts, containers, arrays, tensors,
-dataclasses, partials, classes and functions by name, and whatever has a `fingerprint()` of its own.
+dataclasses, partials, bound methods, classes and functions by name, and whatever has a `fingerprint()` of its own.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,6 +69,8 @@ def _feed(hasher: _Hash, thing: object) -> None:
         _feed(hasher, sorted(thing, key=repr))
     elif isinstance(thing, partial):
         _feed(hasher, [thing.func, thing.args, thing.keywords])
+    elif isinstance(thing, MethodType):  # a bound one: what it is bound to decides what it does
+        _feed(hasher, [thing.__func__, thing.__self__])
     elif isinstance(thing, type) or hasattr(thing, "__qualname__"):
         _put(hasher, "name", f"{thing.__qualname__}:{_source(thing)}")
         if isinstance(thing, FunctionType):

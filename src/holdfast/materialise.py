@@ -185,6 +185,9 @@ def _check(
 ) -> None:
     if not isinstance(data, Data):
         raise HoldfastError(f"one data set that is not corrupted yet was expected, found {type(data).__name__}")
+    for shift in shifts:
+        if not (isinstance(shift, type) and issubclass(shift, Shift)):  # parts on disk are told apart by its name alone
+            raise HoldfastError(f"shifts to materialise are classes, such as Fog; found {shift!r}")
     names = [shift.name for shift in shifts]
     if not names or not severities:
         raise HoldfastError("at least one shift and one severity were expected")

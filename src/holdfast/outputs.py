@@ -19,6 +19,8 @@ from holdfast.files import whole
 from holdfast.npz import member, open_npz, read_npz
 
 ROWS_AT_ONCE = 8192
+ASIDE = ("sample", "severity_1", "severity_2", "expected", "difficulty")
+"""Keys of a context that say something about a sample, or where a walk is, and do not divide a stream into groups."""
 
 
 @dataclass
@@ -100,9 +102,9 @@ class Outputs:
 
     @cached_property
     def groups(self) -> tuple[list[dict[str, Any]], np.ndarray]:
-        """The distinct contexts, but for `sample`, in sorted order, and for each sample the index of its own."""
+        """The distinct contexts, but for what is `ASIDE`, in sorted order, and for each sample the index of its own."""
         codes = np.zeros(len(self), np.int64)
-        keys = [key for key in self.context if key != "sample"]
+        keys = [key for key in self.context if key not in ASIDE]
         levels = []
         for key in keys:
             values, own = np.unique(self.context[key], return_inverse=True)

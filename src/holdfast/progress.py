@@ -9,37 +9,54 @@ from typing import Any, Protocol, Self
 
 class _Bar(Protocol):
     def start(self) -> None: ...
-    def show(self, done: int, last: str) -> None: ...
+    def show(self, done: int, last: str, left: str) -> None: ...
     def stop(self) -> None: ...
 
 
 class Progress:
-    """Counts cells and says which one ended last.
+    """Counts cells, says which one ended last, and how long the rest will take if it goes on like this.
 
     Args:
         name: what is running.
         total: how many there are.
         show: None decides by whether anybody is looking.
         unit: what is counted.
+        seconds: how long all of it may take, where that is known; `advance` then says how long each was thought to
+            take. Without it all count the same.
     """
 
-    def __init__(self, name: str, total: int, show: bool | None = None, unit: str = "cells") -> None:
+    def __init__(
+        self, name: str, total: int, show: bool | None = None, unit: str = "cells", seconds: float | None = None
+    ) -> None:
         self._bar: _Bar | None = None
         self.done = 0
+        self._work, self._worked, self._guess = seconds or float(total), 0.0, seconds
+        self._start = time.monotonic()
         notebook = "ipykernel" in sys.modules
         if total and (show if show is not None else notebook or sys.stderr.isatty()):
             self._bar = _Notebook(name, total, unit) if notebook else _Terminal(name, total, unit)
 
     def __enter__(self) -> Self:
+        self._start = time.monotonic()
         if self._bar:
             self._bar.start()
+            self._bar.show(0, "", self._left())
         return self
 
-    def advance(self, last: str) -> None:
+    def advance(self, last: str, seconds: float = 1.0) -> None:
         """One more is done."""
         self.done += 1
+        self._worked += seconds
         if self._bar:
-            self._bar.show(self.done, last)
+            self._bar.show(self.done, last, self._left())
+
+    def _left(self) -> str:
+        """Such as `2 min left`: the time until now, in proportion to what is left of the work."""
+        rest = max(self._work - self._worked, 0.0)
+        if not self.done:
+            return f"{duration(self._guess)} left" if self._guess else ""
+        left = (time.monotonic() - self._start) / self._worked * rest
+        return f"{duration(left)} left" if rest > 1e-9 * self._work else ""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -48,12 +65,25 @@ class Progress:
             self._bar.stop()
 
 
+def duration(seconds: float) -> str:
+    """In the unit that a reader would choose.
+
+    >>> duration(7.4), duration(130), duration(9000), duration(300000)
+    ('7 s', '2 min', '2.5 h', '3.5 days')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+
+
 class _Terminal:
     """One line that is gone when all is done."""
 
     def __init__(self, name: str, total: int, unit: str) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self._progress = Progress(
             TextColumn(" {task.description} "),
@@ -61,17 +91,17 @@ class _Terminal:
             TextColumn(unit),
             BarColumn(),
             TextColumn("{task.fields[last]}"),
-            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[left]}"),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._progress.add_task(name, total=total, last="")
+        self._task = self._progress.add_task(name, total=total, last="", left="")
 
     def start(self) -> None:
         self._progress.start()
 
-    def show(self, done: int, last: str) -> None:
-        self._progress.update(self._task, completed=done, last=last)
+    def show(self, done: int, last: str, left: str) -> None:
+        self._progress.update(self._task, completed=done, last=last, left=left)
 
     def stop(self) -> None:
         self._progress.stop()
@@ -83,24 +113,18 @@ class _Notebook:
     def __init__(self, name: str, total: int, unit: str) -> None:
         self._name, self._total, self._unit = name, total, unit
         self._handle: Any = None
-        self._start = time.monotonic()
 
     def start(self) -> None:
         from IPython.display import HTML, display
 
-        self._start = time.monotonic()
-        self._handle = display(HTML(self._text(0, "")), display_id=True)
+        self._handle = display(HTML(""), display_id=True)
 
-    def show(self, done: int, last: str) -> None:
+    def show(self, done: int, last: str, left: str) -> None:
         from IPython.display import HTML
 
-        self._handle.update(HTML(self._text(done, last)))
+        words = " · ".join(filter(None, [f"{done}/{self._total} {self._unit}", escape(last), left]))
+        bar = f"<progress value='{done}' max='{self._total}'></progress>"
+        self._handle.update(HTML(f"{escape(self._name)} {bar} {words}"))
 
     def stop(self) -> None:
         pass
-
-    def _text(self, done: int, last: str) -> str:
-        left = (time.monotonic() - self._start) / done * (self._total - done) if done else 0
-        rest = f"{left:.0f} s left" if 0 < done < self._total else ""
-        words = " · ".join(filter(None, [f"{done}/{self._total} {self._unit}", escape(last), rest]))
-        return f"{escape(self._name)} <progress value='{done}' max='{self._total}'></progress> {words}"

@@ -10,23 +10,41 @@ from holdfast import __version__, catalog
 from holdfast import table as tables
 from holdfast.errors import HoldfastError
 from holdfast.manifest import Manifest
+from holdfast.measures.facts import fact, required
 from holdfast.table import Measure
 
 
-def measure(folder: Path, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Measure every finished cell of a study.
+def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:
+    """Measure every finished cell of a study, then compare the cells.
 
     Args:
         folder: of a study.
-        names: of measures; by default all of the catalog, and `table.parquet` is written.
+        measures: names, or functions and partials of them; by default all of the catalog that need no settings, and
+            `table.parquet` is written.
     """
     manifest = Manifest.read(folder)
-    measures: list[Measure] = [catalog.find("measures", name) for name in names or catalog.entries("measures")]
-    rows = [row for outputs in manifest.outputs() for row in tables.measured(outputs, measures)]
+    every: list[Measure] = [catalog.find("measures", name) for name in catalog.entries("measures")]
+    every = [function for function in every if not required(function)]
+    chosen = every if measures is None else [_function(each) for each in measures]
+    comparing = [function for function in chosen if fact(function, "of") == "table"]
+    own = [function for function in chosen if function not in comparing]
+    # What compares cells may need the rows of any measure of outputs, whether or not these were asked for.
+    others = [each for each in every if each not in own and fact(each, "of") != "table"] if comparing else []
+    rows, beside = [], []
+    for outputs in manifest.outputs():
+        rows += tables.measured(outputs, own)
+        beside += tables.measured(outputs, others)
     table = tables.tidy(rows)
-    if not names:
+    if comparing:
+        whole = tables.tidy(rows + beside) if beside else table
+        table = tables.tidy(rows + [row for function in comparing for row in function(whole)])
+    if measures is None:
         tables.write(table, folder / "table.parquet")
     return table
+
+
+def _function(measure: str | Measure) -> Measure:
+    return catalog.find("measures", measure) if isinstance(measure, str) else measure
 
 
 def table_of(folder: Path) -> pd.DataFrame:

@@ -31,6 +31,8 @@ STUDY = {"data", "models", "streams", "adapters", "seeds", "batch_size", "keep",
 DATA = {"path", "size", "channels", "mapping", "restrict"}
 MODEL = {"name", "build", "weights", "arguments", "allow_pickle"}
 WRAPPERS = ("interleave", "repeat", "truncate", "one_by_one")
+CALIBRATION = "holdfast-calibration"
+"""The folder that `holdfast calibrate` writes, and the stream `ccc` reads, where no other is given."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,25 @@ class Spec:
     arguments: Mapping[str, Any]
 
     @classmethod
-    def parse(cls, text: str) -> "Spec":
+    def parse(cls, text: str, words: Mapping[str, str] | None = None) -> "Spec":
         """Read a flag; the name itself may hold colons (`net.py:build`).
+
+        Args:
+            text: the flag.
+            words: name -> the key whose value may come first, without the key.
 
         >>> Spec.parse("batchnorm:prior=8,frozen=true")
         Spec(name='batchnorm', arguments={'prior': 8, 'frozen': True})
         >>> Spec.parse("net.py:build").name
         'net.py:build'
+        >>> Spec.parse("ccc:easy,speed=2000", {"ccc": "difficulty"})
+        Spec(name='ccc', arguments={'difficulty': 'easy', 'speed': 2000})
         """
         name, _, rest = text.rpartition(":")
-        if "=" not in rest:
+        key = (words or {}).get(name, "")
+        if "=" not in rest and not key:
             return cls(text, {})
         arguments: dict[str, Any] = {}
-        key = ""
         for item in rest.split(","):
             found, equals, value = item.partition("=")
             if equals:
@@ -61,8 +69,12 @@ class Spec:
                 if key in arguments:
                     raise HoldfastError(f"{text!r} gives {key!r} twice")
                 arguments[key] = _value(value)
+            elif not key:
+                raise HoldfastError(f"{text!r} says {item!r}; key=value was expected")
+            elif key not in arguments:  # the word that needs no key
+                arguments[key] = _value(item)
             else:  # "severities=1,3,5": a list goes on until the next key
-                before = arguments[key] if isinstance(arguments.get(key), list) else [arguments.get(key)]
+                before = arguments[key] if isinstance(arguments[key], list) else [arguments[key]]
                 arguments[key] = [*before, _value(item)]
         return cls(name, arguments)
 
@@ -103,7 +115,9 @@ def from_flags(
         model = {"build": _located(spec.name, base), "arguments": dict(spec.arguments)}
         content["models"].append(model | ({"weights": str(base / weights[place])} if weights else {}))
     for kind, texts in (("streams", streams), ("adapters", adapters)):
-        content[kind] = [{"use": _located(spec.name, base), **spec.arguments} for spec in map(Spec.parse, texts)]
+        words = {name: entry.word for name, entry in catalog.entries(kind).items() if entry.word}
+        specs = [Spec.parse(text, words) for text in texts]
+        content[kind] = [{"use": _located(spec.name, base), **spec.arguments} for spec in specs]
     return {key: value for key, value in content.items() if value}
 
 
@@ -245,10 +259,10 @@ def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
     if "shifts" in settings:
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
         settings["shifts"] = tuple(catalog.find("shifts", str(name)) for name in names)
-    if "calibration" in settings:
+    if "calibration" in inspect.signature(make).parameters:
         from holdfast.streams import Calibration
 
-        settings["calibration"] = Calibration.load(data.folder / str(settings["calibration"]))
+        settings["calibration"] = Calibration.load(data.folder / str(settings.get("calibration", CALIBRATION)))
     if "severities" in settings and not isinstance(settings["severities"], list):
         settings["severities"] = [settings["severities"]]
     try:
@@ -311,7 +325,8 @@ def make_measure(text: str) -> Any:
     first = {"outputs", "table"}
     make = _checked("measures", spec.name, spec.arguments, taken=first, folder=Path())
     if missing := [key for key in required(make) if key not in spec.arguments]:
-        raise HoldfastError(f"measure {spec.name} needs {missing[0]}: give {spec.name}:{missing[0]}=..., see its help")
+        about = (make.__doc__ or "").partition("\n")[0]
+        raise HoldfastError(f"measure {spec.name} needs {missing[0]}: {spec.name}:{missing[0]}=... ({about})")
     return partial(make, **spec.arguments) if spec.arguments else make
 
 

@@ -17,7 +17,8 @@ TEXT = ["model", "stream", "adapter", "shift", "measure"]
 ORDER = ["model", "stream", "adapter", "seed", "shift", "severity", "measure", "step"]
 
 Rows = list[dict[str, Any]]
-Measure = Callable[[Outputs], Rows]
+Measure = Callable[..., Rows]
+"""From the outputs of a cell, or from the table; `holdfast.measures.measure` declares which."""
 
 
 def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
@@ -37,8 +38,14 @@ def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
 
 
 def measured(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
-    """The rows of one cell: every measure that applies, named after the cell."""
+    """The rows of one cell: every measure that applies, named after the cell.
+
+    A cell of a stream with several parts says which, and that of an adapter that learns which other one it is without
+    learning, unless that is the model as it is; these become the columns `part` and `parent`.
+    """
     names = {key: outputs.provenance.get(key, "") for key in ("model", "stream", "adapter", "seed")}
+    more = {key: outputs.provenance.get(key) for key in ("part", "parent")}
+    names |= {key: value for key, value in more.items() if value and value not in (names["stream"], "none")}
     return [names | row for measure in measures for row in measure(outputs)]
 
 

@@ -17,7 +17,7 @@ adapters = ["none", "batchnorm"]
 
 def values(path):
     table = pd.read_parquet(path)
-    return table[table["measure"] != "seconds_per_image"].reset_index(drop=True)
+    return table[~table["measure"].isin(["seconds_per_image", "relative_seconds"])].reset_index(drop=True)
 
 
 def stamps(folder):

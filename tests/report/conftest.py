@@ -8,6 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from holdfast import catalog
+from holdfast.measures.facts import fact, required
+from holdfast.outputs import Outputs
+from holdfast.table import measured as rows_of_cell
 from holdfast.table import tidy
 
 SHIFTS = ("contrast", "gaussian_noise", "motion_blur")
@@ -69,3 +73,47 @@ def study() -> pd.DataFrame:
 def make() -> Callable[..., pd.DataFrame]:
     """To make others: fewer or other models, several seeds."""
     return make_study
+
+
+LEARNERS = ("none", "batchnorm:prior=0", "rdumb", "tent")
+"""Adapters of the made-up study below; only the last collapses, in the second half of the stream."""
+
+
+def learning_outputs(adapter: str, seed: int) -> Outputs:
+    """120 batches of 64 under two shifts; a class that takes over where an adapter collapses; records of learners."""
+    generator = np.random.default_rng([seed, LEARNERS.index(adapter)])
+    steps, batch, classes = 120, 64, 6
+    n = steps * batch
+    time = np.arange(n) / n
+    accuracy = {"none": 0.5, "batchnorm:prior=0": 0.65, "rdumb": 0.7, "tent": 0.75 - np.maximum(time - 0.4, 0)}[adapter]
+    targets = generator.integers(0, classes, n)
+    wrong = np.where(time * (adapter == "tent") > 0.4, 3, generator.integers(0, classes, n))
+    predicted = np.where(generator.random(n) < accuracy, targets, wrong)
+    logits = generator.normal(size=(n, classes)).astype(np.float32)
+    logits[np.arange(n), predicted] += 3
+    records = {"seconds": np.full(steps, 0.01 if adapter == "none" else 0.02)}
+    if adapter == "rdumb":
+        records |= {"kept": generator.uniform(0.4, 0.6, steps), "resets": np.arange(steps) // 40}
+    learns = adapter in ("rdumb", "tent")
+    names = {"model": "resnet-50", "stream": "continual", "part": "continual", "adapter": adapter, "seed": seed}
+    return Outputs(
+        {"logits": logits},
+        np.arange(n),
+        targets,
+        step=(np.arange(n) // batch).astype(np.int32),
+        context={"shift": np.repeat(["fog", "contrast"], n // 2), "severity": np.full(n, 5.0)},
+        steps=records,
+        provenance=names | {"parent": "batchnorm:prior=0" if learns else "none"},
+    )
+
+
+@pytest.fixture(scope="session")
+def learning() -> pd.DataFrame:
+    """A made-up study of adapters that learn, with every measure of the catalog: 4 adapters, 2 seeds."""
+    functions = [catalog.find("measures", name) for name in catalog.entries("measures")]
+    functions = [function for function in functions if not required(function)]
+    own = [function for function in functions if fact(function, "of") != "table"]
+    cells = [learning_outputs(adapter, seed) for adapter in LEARNERS for seed in (0, 1)]
+    rows = [row for cell in cells for row in rows_of_cell(cell, own)]
+    table = tidy(rows)
+    return tidy(rows + [row for function in functions if function not in own for row in function(table)])

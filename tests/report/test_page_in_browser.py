@@ -116,19 +116,47 @@ def test_every_chart_draws(
 ) -> None:
     page = visit(written, width, scheme).page
     assert page.locator("#figure-1-1 .main-svg").count() > 0
-    assert page.locator("#figure-3-1 .main-svg").count() == 0  # not before it is near
+    assert page.locator("#figure-4-1 .main-svg").count() == 0  # not before it is near
     see_all(page)
     lines = page.locator("#figure-1-1 .scatterlayer .trace .js-line[style*='stroke-width: 2px']")
     assert lines.count() == 10  # five models with two adapters
     assert page.locator("#figure-2-1 .heatmaplayer image").count() == 1
     assert page.locator("#figure-2-1 .textpoint").count() == 12 * 5
-    assert page.locator("#figure-3-1 .scatterlayer .trace .point").count() == 2 * 45
-    assert page.locator("#figure-3-1 .annotation").count() == 3
-    assert page.locator("#figure-4-1 .scatterlayer .point").count() == 24
+    assert page.locator("#figure-3-1 .textpoint").count() == 2 * 2  # two adapters in two streams
+    assert page.locator("#figure-4-1 .scatterlayer .trace .point").count() == 2 * 45
+    assert page.locator("#figure-4-1 .annotation").count() == 3
+    assert page.locator("#figure-5-1 .scatterlayer .point").count() == 24
     no_sideways_scroll(page)
     for folder in {tmp_path, Path(os.environ.get("HOLDFAST_SCREENSHOTS", tmp_path))}:
         page.screenshot(path=folder / f"report-{name}.png", full_page=True)
         assert (folder / f"report-{name}.png").stat().st_size > 50_000
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"), [("light", 1280, "light"), ("dark", 1280, "dark"), ("narrow", 400, "light")]
+)
+def test_what_adapters_do_is_drawn(
+    visit: Callable[..., Visit], learning: pd.DataFrame, tmp_path: Path, name: str, width: int, scheme: str
+) -> None:
+    path = tmp_path / "report.html"
+    report.write(learning, path, title="Learning while the world changes", settings={})
+    page = visit(path, width, scheme).page
+    see_all(page)
+    titles = page.locator("h2").all_inner_texts()
+    places = {title: f"#figure-{number}-1" for number, title in enumerate(titles, 1)}
+    crosses = page.locator(f"{places['Over time']} .scatterlayer .trace").last.locator(".point")
+    assert crosses.count() == 2  # below its parent, then below the unadapted model
+    inside = page.locator(places["Adaptation"])
+    assert inside.locator(".legend li").all_inner_texts() == ["rdumb"]
+    inside.get_by_label("show").select_option("share of the largest class")
+    expect(inside.locator(".legend li")).to_have_count(4)
+    diagram = page.locator(places["Calibration"])
+    assert diagram.locator(".scatterlayer .js-line[style*='dasharray']").count() == 1
+    assert page.locator(f"{places['Classes']} .textpoint").count() > 5
+    no_sideways_scroll(page)
+    for folder in {tmp_path, Path(os.environ.get("HOLDFAST_SCREENSHOTS", tmp_path))}:
+        page.screenshot(path=folder / f"learning-{name}.png", full_page=True)
+        assert (folder / f"learning-{name}.png").stat().st_size > 50_000
 
 
 def test_chart_table_and_csv_follow_the_controls(
@@ -224,7 +252,7 @@ def test_print_is_light_and_complete(visit: Callable[..., Visit], written: Path,
     page.evaluate("addEventListener('beforeprint', () => { window.printed = document.documentElement.dataset.theme; })")
     page.pdf(path=tmp_path / "report.pdf")
     assert page.evaluate("window.printed") == "light"
-    assert page.locator("#figure-4-1 .main-svg").count() > 0  # drawn for the print, though never in view
+    assert page.locator("#figure-5-1 .main-svg").count() > 0  # drawn for the print, though never in view
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 

@@ -81,12 +81,13 @@ def test_same_table_same_bytes(study: pd.DataFrame, tmp_path: Path) -> None:
 
 
 def test_sections_appear_only_with_their_data(study: pd.DataFrame) -> None:
-    assert titles(study) == ["Severity", "Shifts", "Over time", "Cost", "Results"]
-    assert titles(study[study["measure"] == "accuracy"]) == ["Severity", "Shifts", "Results"]
+    assert titles(study) == ["Severity", "Shifts", "Methods", "Over time", "Cost", "Results"]
+    assert titles(study[study["measure"] == "accuracy"]) == ["Severity", "Shifts", "Methods", "Results"]
+    assert titles(study[study["adapter"] == "none"]) == ["Severity", "Shifts", "Over time", "Cost", "Results"]
     assert titles(study[study["measure"] == "accuracy_over_steps"]) == ["Over time"]
     assert titles(study[study["measure"] == "seconds_per_image"]) == ["Cost", "Results"]
     assert titles(study[study["shift"] == "clean"]) == ["Results"]
-    assert titles(study[study["severity"] == 5]) == ["Shifts", "Over time", "Results"]
+    assert titles(study[study["severity"] == 5]) == ["Shifts", "Methods", "Over time", "Results"]
     assert titles(tidy([])) == []
 
 
@@ -112,9 +113,9 @@ def no_names(table: pd.DataFrame) -> pd.DataFrame:
 
 def more_measures(table: pd.DataFrame) -> pd.DataFrame:
     extra = table.head(50).assign(measure="entropy_over_steps", step=pd.array(range(50), "Int64"))
-    return tidy(pd.concat([table, extra, table.head(9).assign(measure="ece")])).assign(
-        weather="wet", odd=[None] * (len(table) + 59)
-    )
+    bare = [table.head(9).assign(measure=name) for name in ("ece", "collapse", "reliability", "class_attraction")]
+    every = tidy(pd.concat([table, extra, *bare]))
+    return every.assign(weather="wet", odd=[None] * len(every))
 
 
 def no_values(table: pd.DataFrame) -> pd.DataFrame:

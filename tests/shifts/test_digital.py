@@ -127,6 +127,47 @@ def test_jpeg_equals_pillow_bit_by_bit(channels, height, width, severity, qualit
         assert torch.equal(found, from_pillow(Image.open(stream)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_jpeg_takes_any_precision_and_layout(dtype, layout):
+    images = eight_bit_images(3, 3, 24, 40).to(dtype).contiguous(memory_format=layout)
+    for image, found in zip(images, JpegCompression(3)(images), strict=True):
+        stream = BytesIO()
+        as_pillow(image).save(stream, "JPEG", quality=15)
+        levels = (from_pillow(Image.open(stream)) * 255).round()
+        assert torch.equal(found, (levels.to(torch.promote_types(dtype, torch.float32)) / 255).to(dtype))
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_jpeg_takes_other_channels_as_grey_images(channels):
+    images = eight_bit_images(3, channels, 16, 24)
+    expected = torch.cat([JpegCompression(3)(images[:, i : i + 1]) for i in range(channels)], 1)
+    assert torch.equal(JpegCompression(3)(images), expected)
+
+
+def test_jpeg_leaves_its_input_and_many_threads_change_nothing():
+    images = eight_bit_images(4, 3, 130, 140)
+    before, threads = images.clone(), torch.get_num_threads()
+    alone = JpegCompression(3)(images)
+    try:
+        torch.set_num_threads(3)
+        assert torch.equal(JpegCompression(3)(images), alone)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(images, before)
+
+
+@pytest.mark.parametrize("shift", [Pixelate, JpegCompression, ElasticTransform], ids=lambda shift: shift.name)
+@pytest.mark.parametrize(("height", "width"), [(8, 300), (10, 11), (129, 100)])
+def test_batches_do_not_matter_at_any_side(shift, height, width):
+    for channels in (1, 3):
+        images = torch.rand(9, channels, height, width, generator=torch.Generator().manual_seed(9))
+        for severity in (1.3, 2.87, 5):
+            whole = shift(severity)(images)
+            alone = torch.cat([shift(severity)(images[i : i + 1], ids=[i]) for i in range(9)])
+            assert torch.equal(whole, alone)
+
+
 def test_jpeg_rounds_to_eight_bits_first():
     images = eight_bit_images(2, 3, 16, 16)
     nudged = (images + 0.4 / 255).clamp(0, 1)

@@ -1,5 +1,7 @@
 """Every shift keeps every law; a new shift is in the list because it is in the catalog."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,9 +9,11 @@ from hypothesis import strategies as st
 
 from holdfast.catalog import entries, find
 from holdfast.errors import HoldfastError
+from holdfast.shifts import Compose, GaussianNoise, JpegCompression
 from holdfast.testing.shifts import SHIFT_LAWS, check_shift
 
 SHIFTS = [find("shifts", name) for name in entries("shifts")]
+COMPOSED = Compose([GaussianNoise(4), JpegCompression(3), GaussianNoise(5)]).at  # no class, so not in the catalog
 NOT_MONOTONE = {
     "glass_blur": "severity 2 has one iteration instead of two; at 32 pixels the offsets of all severities round to 1",
     "zoom_blur": "severity 5 takes larger steps, so fewer copies, than severity 4",
@@ -20,7 +24,7 @@ NOT_MONOTONE = {
 }
 
 
-@pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
+@pytest.mark.parametrize("shift", [*SHIFTS, COMPOSED], ids=lambda shift: getattr(shift, "name", "composed"))
 @pytest.mark.parametrize("law", SHIFT_LAWS, ids=lambda law: law.__name__)
 @settings(max_examples=15, deadline=None)
 @given(
@@ -57,9 +61,14 @@ def test_wrong_severity_is_refused(shift, severity):
 def test_change_grows_with_severity(shift):
     images = torch.rand(8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     changes = [float((shift(severity)(images) - images).square().mean()) for severity in (0, 1, 2, 3, 4, 5)]
-    if shift.name not in NOT_MONOTONE:
-        assert changes == sorted(changes)
+    assert (changes == sorted(changes)) == (shift.name not in NOT_MONOTONE)
     assert changes[0] == 0 < changes[1]
+
+
+def test_docs_name_the_shifts_whose_change_does_not_always_grow():
+    page = (Path(__file__).parents[2] / "docs" / "shifts.md").read_text(encoding="utf-8")
+    paragraph = page.split("does not grow at every step")[1].split("##")[0]
+    assert all(f"**{name}**" in paragraph for name in NOT_MONOTONE)
 
 
 def test_wrong_shapes_and_ids_are_refused():

@@ -56,21 +56,23 @@ def test_steady_has_the_least_mean_squared_deviation_of_all_paths(counts, target
 
 @given(MATRICES, st.floats(0, 1))
 @settings(max_examples=150, deadline=None)
-def test_code_takes_the_greedy_move_at_every_step_and_the_best_start(counts, target):
-    def greedy(start):
-        path = [(start, 0)]
-        while path[-1][0]:
-            row, column = path[-1]
-            onward = [*path, (row, column + 1)] if column + 1 < len(counts) else None
-            down = [*path, (row - 1, column)]
-            options = [option for option in (onward, down) if option]
-            path = min(options, key=lambda option: abs(mean_along(counts, SAMPLES, option) - target))
-        return path
+def test_code_goes_on_by_the_move_that_keeps_the_mean_of_the_rest_nearer(counts, target):
+    def rest(row, column):
+        """The public generator's recursion: of the two ways on, the one with the nearer mean, itself included."""
+        if row == 0:
+            return [(row, column)]
+        ways = [rest(row, column + 1)] if column + 1 < len(counts) else []
+        paths = [[(row, column), *way] for way in (*ways, rest(row - 1, column))]
+        return min(paths, key=lambda path: abs(mean_along(counts, SAMPLES, path) - target))
 
-    paths = [greedy(start) for start in range(len(counts))]
-    best = min(abs(mean_along(counts, SAMPLES, path) - target) for path in paths)
-    found = find_path(counts, SAMPLES, target, "code")
-    assert abs(mean_along(counts, SAMPLES, found) - target) == pytest.approx(best, abs=1e-12)
+    paths = [rest(start, 0) for start in range(1, len(counts))]
+    best = min(paths, key=lambda path: abs(mean_along(counts, SAMPLES, path) - target))
+    assert find_path(counts, SAMPLES, target, "code") == best
+
+
+def test_code_breaks_ties_towards_more_of_the_second_shift_and_never_starts_clean():
+    everywhere_alike = np.full((3, 3), 10)
+    assert find_path(everywhere_alike, SAMPLES, 0.5, "code") == [(1, 0), (1, 1), (1, 2), (0, 2)]
 
 
 @pytest.mark.parametrize("rule", RULES)

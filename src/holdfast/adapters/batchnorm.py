@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from holdfast.adapters.auto_prior import FIRST_PRIOR, AutoPrior
 from holdfast.adapters.base import Adapter
 from holdfast.adapters.norm import BlendedNorm, blended, check_prior, unblended, use_statistics
 from holdfast.batch import Batch
@@ -26,7 +27,8 @@ class BatchNorm(Adapter):
 
     Args:
         model: a model with BatchNorm layers.
-        prior: N, how many images the training statistics count for; 0 forgets them, infinity keeps them.
+        prior: N, how many images the training statistics count for; 0 forgets them, infinity keeps them; `auto` chooses
+            it anew after each batch, from what the images so far say about the target (`AutoPrior`).
         statistics: `batch`, of each batch with the prior; `running`, moved towards each batch by `momentum`;
             `cumulative`, of all images so far with the prior.
         momentum: the share of the newest batch in running statistics.
@@ -37,27 +39,38 @@ class BatchNorm(Adapter):
     def __init__(
         self,
         model: nn.Module,
-        prior: float = 16,
+        prior: float | str = 16,
         statistics: str = "batch",
         momentum: float = 0.1,
         *,
         window: int = 0,
         frozen: bool = False,
     ) -> None:
-        check_prior(prior)
+        first = FIRST_PRIOR if prior == "auto" else check_prior(prior)
         if statistics not in STATISTICS:
             raise unknown("statistics", statistics, STATISTICS)
         if not 0 <= momentum <= 1:
             raise HoldfastError(f"momentum is {momentum}; a share between 0 and 1 was expected")
         super().__init__(model, window=window, frozen=frozen)
         self._use = "batch" if statistics == "batch" else "running"
-        self.layers = blended(self.model, float(prior), momentum if statistics == "running" else None)
+        self.layers = blended(self.model, first, momentum if statistics == "running" else None)
         if not self.layers:
             raise NotApplicable("there is no BatchNorm layer with statistics in the model")
+        if prior == "auto" and statistics == "running":
+            raise HoldfastError(
+                "prior 'auto' is for statistics of each batch or cumulative ones; running ones have none"
+            )
+        self.auto = AutoPrior(self.layers) if prior == "auto" else None
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict with the statistics of this batch in their share."""
-        return self._run(inputs, self._use)
+        if self.auto is None:
+            return self._run(inputs, self._use)
+        self.auto.use()
+        outputs = self._run(inputs, self._use)
+        self.auto.choose(len(inputs))
+        self.record["prior"] = self.auto.prior
+        return outputs
 
     def predict(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict with the statistics found last."""

@@ -124,6 +124,16 @@ def _statistics(inputs: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.T
     return _train_mode(inputs, None, None, eps)[1:]
 
 
+def per_image(values: torch.Tensor) -> torch.Tensor:
+    """`(batch, channels, ...)` to `(batch, 2, channels)`: mean and mean square over positions, per image."""
+    if values.ndim == 2:
+        return torch.stack([values, values**2], 1)
+    dims = list(range(2, values.ndim))
+    positions = values[0, 0].numel()
+    norm = torch.linalg.vector_norm(values, dim=dims)
+    return torch.stack([values.mean(dims), norm**2 / positions], 1)
+
+
 class _Blended(torch.autograd.Function):
     """Normalisation by statistics of which a share comes from the inputs themselves."""
 
@@ -190,7 +200,7 @@ def unblended(model: nn.Module, source: bool) -> None:
                 setattr(outer, name, made.setdefault(id(child), child.plain(source)))
 
 
-def check_prior(prior: float) -> float:
+def check_prior(prior: float | str) -> float:
     """Refuse anything but a number of images."""
     if isinstance(prior, bool) or not isinstance(prior, int | float) or isnan(prior) or prior < 0:
         raise HoldfastError(f"prior is {prior!r}; a number of images of at least 0 was expected")

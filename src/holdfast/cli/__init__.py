@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from holdfast.cli import calibrate, demo, lists, materialise, study
+from holdfast.cli import calibrate, demo, dependencies, diagnose, lists, materialise, study, trends, tune
 from holdfast.cli.say import complain
 from holdfast.errors import HoldfastError
 
@@ -21,6 +21,10 @@ app.command("run")(study.run)
 app.command("import")(study.import_)
 app.command("measure")(study.measure)
 app.command("report")(study.report)
+app.command("tune")(tune.tune)
+app.command("diagnose")(diagnose.diagnose)
+app.command("trends")(trends.trends)
+app.command("dependencies")(dependencies.dependencies)
 app.command("calibrate")(calibrate.calibrate)
 app.command("materialise")(materialise.materialise)
 app.command("list")(lists.list_)

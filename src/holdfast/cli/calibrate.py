@@ -5,43 +5,52 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.say import logging_to_stderr, resumable, say, say_json
+from holdfast.cli.say import count, logging_to_stderr, resumable, say, say_json
+from holdfast.cli.study import AllowPickle, Channels, Device, Jobs, Json, MappingFile, Quiet, Restrict, Size
+from holdfast.settings import CALIBRATION
 
 
 def calibrate(
     model: Annotated[str, typer.Option(help="A name of the catalog, module:function or file.py:function.")],
     data: Annotated[str, typer.Option(help="digits, an .npz file, or a folder of images; labelled.")],
-    out: Annotated[Path, typer.Option(help="The folder of the calibration; one file per pair.")] = Path(
-        "holdfast-calibration"
-    ),
+    out: Annotated[Path, typer.Option(help="The folder of the calibration; one file per pair.")] = Path(CALIBRATION),
     weights: Annotated[Path | None, typer.Option(help="A .safetensors file.")] = None,
-    size: Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")] = None,
+    size: Size = None,
+    channels: Channels = None,
+    mapping: MappingFile = None,
+    restrict: Restrict = False,
     shift: Annotated[list[str] | None, typer.Option(help="A name of `holdfast list shifts`; repeatable.")] = None,
     samples: Annotated[int, typer.Option(help="How many images.")] = 1000,
     step: Annotated[float, typer.Option(help="Between severities: 0.25 as published, 1 for the impatient.")] = 0.25,
     flip: Annotated[bool, typer.Option(help="Mirror images at random, as the stream will.")] = True,
     crop: Annotated[float, typer.Option(help="Move them by up to this share of the side.")] = 0.125,
     seed: Annotated[int, typer.Option(help="Of the subset, of flips, crops and shifts.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    batch_size: Annotated[int, typer.Option(help="Samples per forward pass.")] = 64,
+    device: Device = None,
+    jobs: Jobs = 1,
+    allow_pickle: AllowPickle = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing."""
     from holdfast.catalog import find
     from holdfast.settings import Spec
-    from holdfast.streams.sequence import all_shifts
 
-    with logging_to_stderr(quiet), resumable():
+    with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
         from holdfast.data import Data, open_data
         from holdfast.errors import HoldfastError
         from holdfast.models import ModelSource
+        from holdfast.streams.calibration import DIFFICULTIES
         from holdfast.streams.calibration import calibrate as measure
+        from holdfast.streams.sequence import all_shifts
+        from holdfast.study import usable_device
 
         spec = Spec.parse(model)
-        opened = open_data(data, size=size)
+        opened = open_data(data, size=size, channels=channels, mapping=mapping, restrict=restrict)
         if not isinstance(opened, Data):
             raise HoldfastError(f"{data} is corrupted already; a calibration needs clean data")
         calibration = measure(
-            ModelSource(spec.name, weights, dict(spec.arguments))(),
+            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(usable_device(device)),
             opened,
             out,
             [find("shifts", name) for name in shift] if shift else all_shifts(),
@@ -50,13 +59,28 @@ def calibrate(
             flip=flip,
             crop=crop,
             seed=seed,
+            batch_size=batch_size,
+            jobs=jobs,
             progress=False if quiet else None,
         )
     clean = calibration.clean / calibration.samples
-    targets = {name: calibration.target(name) for name in ("easy", "medium", "hard")}
+    targets = {name: calibration.target(name) for name in DIFFICULTIES}
     if as_json:
         say_json({"out": str(out), "pairs": len(calibration.counts), "clean": clean, **targets})
     else:
-        say(f"{len(calibration.counts)} pairs on {calibration.samples} images; clean accuracy {clean:.3f}")
+        say(f"{count(len(calibration.counts), 'pair')} on {count(calibration.samples, 'image')}; accuracy {clean:.3f}")
         say("  ".join(f"{name} {target:.3f}" for name, target in targets.items()))
-        say(f"use it with: holdfast run --stream ccc:calibration={out},difficulty=medium ...")
+        where = "" if str(out) == CALIBRATION else f",calibration={out}"
+        say(f"use it with: holdfast run --stream ccc:medium{where} ...")
+
+
+def _how_far(out: Path) -> str:
+    """How many pairs are finished."""
+    import json
+
+    described = out / "calibration.json"
+    if not described.is_file():
+        return ""
+    shifts = len(json.loads(described.read_text(encoding="utf-8"))["shifts"])
+    done = len(list((out / "pairs").glob("*.npy")))
+    return f" after {done} of {count(shifts * (shifts - 1), 'pair')}"

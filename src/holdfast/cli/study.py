@@ -9,6 +9,20 @@ import typer
 from holdfast.cli.say import count, logging_to_stderr, overview, resumable, say, say_json
 from holdfast.errors import HoldfastError
 
+Models = Annotated[
+    list[str] | None, typer.Option(help="A name of the catalog, module:function or file.py:function; repeatable.")
+]
+Weights = Annotated[list[Path] | None, typer.Option(help="A .safetensors file for each model, in order.")]
+DataPath = Annotated[str | None, typer.Option(help="digits, an .npz file, or a folder of images.")]
+Size = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")]
+Channels = Annotated[int | None, typer.Option(help="1 for grey, 3 for colour.")]
+MappingFile = Annotated[Path | None, typer.Option(help="CSV from the data's classes to the model's: class,accepted.")]
+Restrict = Annotated[bool, typer.Option("--restrict", help="Predict only classes that the mapping names.")]
+Keep = Annotated[str | None, typer.Option(help="float32 or float16 logits, or top5 and the like.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU if there is one.")]
+Jobs = Annotated[int, typer.Option(help="Processes on this machine.")]
+Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
+AllowPickle = Annotated[bool, typer.Option("--allow-pickle", help="Read pickled weights.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Folder = Annotated[Path, typer.Argument(help="The folder of a study.", show_default=False)]
@@ -19,17 +33,13 @@ def run(
         Path | None, typer.Argument(help="A study file (TOML); or use the flags.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for outputs, table and report.")] = Path("holdfast-study"),
-    model: Annotated[
-        list[str] | None, typer.Option(help="A name of the catalog, module:function or file.py:function; repeatable.")
-    ] = None,
-    weights: Annotated[list[Path] | None, typer.Option(help="A .safetensors file for each model, in order.")] = None,
-    data: Annotated[str | None, typer.Option(help="digits, an .npz file, or a folder of images.")] = None,
-    size: Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")] = None,
-    channels: Annotated[int | None, typer.Option(help="1 for grey, 3 for colour.")] = None,
-    mapping: Annotated[
-        Path | None, typer.Option(help="CSV from the data's classes to the model's: class,accepted.")
-    ] = None,
-    restrict: Annotated[bool, typer.Option("--restrict", help="Predict only classes that the mapping names.")] = False,
+    model: Models = None,
+    weights: Weights = None,
+    data: DataPath = None,
+    size: Size = None,
+    channels: Channels = None,
+    mapping: MappingFile = None,
+    restrict: Restrict = False,
     stream: Annotated[
         list[str] | None, typer.Option(help="name:key=value; repeatable. `holdfast list streams`.")
     ] = None,
@@ -38,27 +48,22 @@ def run(
     ] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Repeatable.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples per batch; 64 by default.")] = None,
-    keep: Annotated[str | None, typer.Option(help="float32 or float16 logits, or top5 and the like.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU if there is one.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
-    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
-    allow_pickle: Annotated[bool, typer.Option("--allow-pickle", help="Read pickled weights.")] = False,
+    keep: Keep = None,
+    device: Device = None,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+    allow_pickle: AllowPickle = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
     from holdfast.manifest import Manifest
-    from holdfast.settings import from_flags, make_study, read_study
+    from holdfast.settings import data_from_flags, from_flags, make_study, read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
     base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
     flags = from_flags(model or [], weights or [], stream or [], adapter or [], base)
-    source: dict[str, Any] = {"path": data, "size": size, "channels": channels, "mapping": mapping}
-    source |= {"path": str(base / data)} if data and data != "digits" else {}
-    source |= {"mapping": str(base / mapping)} if mapping else {}
-    source = {key: value for key, value in source.items() if value is not None} | (
-        {"restrict": True} if restrict else {}
-    )
+    source = data_from_flags(data, size, channels, mapping, restrict, base)
     flags |= {"data": source} if source else {}
     others = {"seeds": seed, "batch_size": batch_size, "keep": keep, "device": device}
     flags |= {key: value for key, value in others.items() if value is not None}
@@ -120,18 +125,23 @@ def import_(
 
 def measure(
     folder: Folder,
-    name: Annotated[list[str] | None, typer.Option("--measure", help="Only this measure; repeatable.")] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--measure", help="Only this one, name or name:key=value; repeatable.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure the finished cells of a study again and write table.parquet, or print one measure."""
     from holdfast.results import measure as measure_folder
+    from holdfast.settings import make_measure
 
-    table = measure_folder(folder, name)
+    table = measure_folder(folder, [make_measure(text) for text in name] if name else None)
     if as_json:
         rows = table.astype(object).where(table.notna(), None).to_dict("records")
         say_json({"table": str(folder / "table.parquet"), "rows": rows})
     else:
-        for each in name or ["accuracy"]:
+        if name and table.empty:
+            say(f"no finished cell has what {', '.join(name)} needs")
+        for each in table["measure"].unique() if name else ["accuracy"]:
             say(overview(table, each))
         say(count(len(table), "row") + ("" if name else f" in {folder / 'table.parquet'}"))
 

@@ -1,5 +1,6 @@
 """Losses: terms for any training loop."""
 
+from holdfast.losses.dependencies import DependencyPenalty
 from holdfast.losses.self_learning import (
     conjugate_poly_loss,
     entropy,
@@ -10,6 +11,7 @@ from holdfast.losses.self_learning import (
 )
 
 __all__ = [
+    "DependencyPenalty",
     "conjugate_poly_loss",
     "entropy",
     "generalised_cross_entropy",

@@ -1,7 +1,103 @@
 """Measures: plain functions from outputs, or from the table, to rows. NumPy and pandas, no torch."""
 
 from holdfast.measures.accuracy import accuracy, accuracy_over_steps, error, seconds_per_image, top5_accuracy
+from holdfast.measures.calibration import (
+    brier_score,
+    expected_calibration_error,
+    negative_log_likelihood,
+    reliability,
+)
+from holdfast.measures.classes import class_attraction, largest_class_share, mean_prediction_entropy, outside_mapping
+from holdfast.measures.closeness import Closeness, closeness, density, events
+from holdfast.measures.collapse import collapse
+from holdfast.measures.corruptions import family_error, mce, mde, mean_error
+from holdfast.measures.cost import peak_bytes, relative_bytes, relative_seconds
+from holdfast.measures.dominance import dominance, share_below, zeta
+from holdfast.measures.effective import effective_robustness
 from holdfast.measures.facts import measure
+from holdfast.measures.frontier import frontier, frontiers, narrowest
+from holdfast.measures.gain import adaptation_gain, forgetting
+from holdfast.measures.guarantee import corollary, proposition, region, triplet_residuals
+from holdfast.measures.line import Fitted, Line, compare_fits, fit
+from holdfast.measures.ownership import outliers, owners, tested_share
+from holdfast.measures.pairs import difference
+from holdfast.measures.placing import place
+from holdfast.measures.prediction import prediction
 from holdfast.measures.proportion import wilson
+from holdfast.measures.ranks import rank_correlation
+from holdfast.measures.records import records
+from holdfast.measures.resample import Draws, interval, over_examples, over_models
+from holdfast.measures.residual_bound import ResidualBound, residual_bound, residual_bounds
+from holdfast.measures.robustness import robustness
+from holdfast.measures.triplets import Counts, count_triplets
+from holdfast.measures.walk import expected_accuracy
+from holdfast.measures.wedge import Curves, Wedge, as_wedge
 
-__all__ = ["accuracy", "accuracy_over_steps", "error", "measure", "seconds_per_image", "top5_accuracy", "wilson"]
+__all__ = [
+    "Closeness",
+    "Counts",
+    "Curves",
+    "Draws",
+    "Fitted",
+    "Line",
+    "ResidualBound",
+    "Wedge",
+    "accuracy",
+    "accuracy_over_steps",
+    "adaptation_gain",
+    "as_wedge",
+    "brier_score",
+    "class_attraction",
+    "closeness",
+    "collapse",
+    "compare_fits",
+    "corollary",
+    "count_triplets",
+    "density",
+    "difference",
+    "dominance",
+    "effective_robustness",
+    "error",
+    "events",
+    "expected_accuracy",
+    "expected_calibration_error",
+    "family_error",
+    "fit",
+    "forgetting",
+    "frontier",
+    "frontiers",
+    "interval",
+    "largest_class_share",
+    "mce",
+    "mde",
+    "mean_error",
+    "mean_prediction_entropy",
+    "measure",
+    "narrowest",
+    "negative_log_likelihood",
+    "outliers",
+    "outside_mapping",
+    "over_examples",
+    "over_models",
+    "owners",
+    "peak_bytes",
+    "place",
+    "prediction",
+    "proposition",
+    "rank_correlation",
+    "records",
+    "region",
+    "relative_bytes",
+    "relative_seconds",
+    "reliability",
+    "residual_bound",
+    "residual_bounds",
+    "robustness",
+    "seconds_per_image",
+    "share_below",
+    "tested_share",
+    "top5_accuracy",
+    "triplet_residuals",
+    "wilson",
+    "zeta",
+]

@@ -4,11 +4,9 @@ import numpy as np
 
 from holdfast.measures.facts import measure
 from holdfast.measures.proportion import wilson
+from holdfast.measures.windows import windows
 from holdfast.outputs import Outputs
 from holdfast.table import Rows
-
-WINDOWS = 100
-"""The most windows into which `accuracy_over_steps` divides a stream, but for those that a change of context cuts."""
 
 
 @measure(bounds=(0, 1), higher_is_better=True)
@@ -34,21 +32,17 @@ def error(outputs: Outputs) -> Rows:
 
 @measure(bounds=(0, 1), higher_is_better=True)
 def accuracy_over_steps(outputs: Outputs) -> Rows:
-    """Accuracy in windows of whole batches that span no two contexts; `step` is the last batch of the window."""
+    """Accuracy in windows of whole batches that span no two contexts; `step` is the last batch of the window.
+
+    Where most batches hold several contexts, as in a mixed stream, windows do too.
+    """
     if outputs.targets is None or outputs.step is None or not len(outputs):
         return []
-    contexts, codes = outputs.groups
-    pieces, piece = np.unique(outputs.step * len(contexts) + codes, return_inverse=True)  # one context in one batch
-    steps, groups = np.divmod(pieces, len(contexts))
-    run = np.cumsum(np.diff(groups, prepend=groups[0]) != 0)  # pieces of one context that follow each other
-    place = np.arange(len(pieces)) - np.searchsorted(run, run)
-    width = -(-len(pieces) // WINDOWS)
-    _, first, window = np.unique(run * len(pieces) + place // width, return_index=True, return_inverse=True)
-    last = np.append(first[1:], len(pieces)) - 1
-    right, n = _counts(outputs.correct(), window[piece], len(first))
+    found = windows(outputs)
+    right, n = _counts(outputs.correct(), found.sample, len(found))
     return [
-        contexts[groups[end]] | {"step": int(steps[end])} | _share("accuracy_over_steps", right[i], n[i])
-        for i, end in enumerate(last)
+        context | {"step": int(found.last[i])} | _share("accuracy_over_steps", right[i], n[i])
+        for i, context in enumerate(found.contexts)
     ]
 
 

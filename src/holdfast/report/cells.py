@@ -8,11 +8,13 @@ it does not shrink with the number of shifts or seeds, and so claims no more tha
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 NONE = "none"
 CLEAN = "clean"
 RESET = "corruptions"
+COLOURS = 7
 KEYS = ["model", "stream", "adapter", "shift", "severity"]
 
 
@@ -21,7 +23,9 @@ def named(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
     No adapter is "none", no stream is "unnamed", and without a shift the stream says what the data is.
     """
-    rows = table[(table["measure"] == measure) & table["value"].notna()].drop(columns="measure")
+    # By place, not by a mask: most sections look for a few rows, or none, among a million.
+    places = np.flatnonzero((table["measure"] == measure) & table["value"].notna())
+    rows = table.iloc[places].drop(columns="measure")
     unnamed = (rows["shift"] == "").to_numpy()
     if unnamed.any():
         rows["shift"] = rows["shift"].where(~unnamed, rows["stream"]).replace("", "all data")
@@ -94,6 +98,12 @@ def streams(frame: pd.DataFrame) -> list[str]:
     combinations = shifted(frame)[["stream", "shift", "severity"]].drop_duplicates()
     counts = combinations.groupby("stream").size()
     return sorted(counts.index, key=lambda name: (name != RESET, -counts[name], name))
+
+
+def adapters(table: pd.DataFrame) -> tuple[str, ...]:
+    """Every adapter, "none" first, for colours that are the same in every figure; empty if there are too many."""
+    names = led_by([NONE], table["adapter"].replace("", NONE).unique())
+    return tuple(names) if len(names) <= COLOURS else ()
 
 
 def led_by(first: Iterable[str], values: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from holdfast.report.cells import NONE, average, cells, in_order, named, pool, shifted, streams
+from holdfast.report.cells import NONE, adapters, average, cells, in_order, named, pool, shifted, streams
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
 from holdfast.report.section import Section
@@ -39,6 +39,7 @@ def section(table: pd.DataFrame) -> Section | None:
         low="low",
         high="high",
         color=("adapter",),
+        palette=adapters(table),
         log_x=True,
         limits=(0.0, 1.0),
         labels=LABELS,

@@ -21,7 +21,7 @@ from holdfast.report.encode import columns, script
 from holdfast.report.section import MakeSection, Section
 from holdfast.report.summary import DEFINITIONS, Answer
 
-SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "page.js")
+SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "layers.js", "graph.js", "page.js")
 
 
 def render(
@@ -31,6 +31,7 @@ def render(
     title: str,
     settings: Mapping[str, object],
     notes: Sequence[str] = (),
+    definitions: Mapping[str, str] = DEFINITIONS,
 ) -> str:
     """The page as text; the same input gives the same text."""
     static = files("holdfast.report") / "static"
@@ -41,7 +42,7 @@ def render(
     return template.render(
         title=title,
         answers=answers,
-        definitions=DEFINITIONS,
+        definitions=definitions,
         notes=notes,
         settings=settings,
         sections=_parts(sections),

@@ -2,16 +2,21 @@
 
 import pandas as pd
 
-from holdfast.report.cells import KEYS, average, cells, clean, pool, shifted
+from holdfast.report.cells import KEYS, average, cells, clean, named, pool, shifted
 from holdfast.report.listing import Listing
 from holdfast.report.section import Section
 from holdfast.table import COLUMNS
 
 MOST_ROWS = 50_000
+ELSEWHERE = ("reliability", "class_attraction", "collapse")
 LABELS = {"lost": "lost to clean", "worst": "worst shift", "worst_accuracy": "accuracy there", "n": "images"}
 CAPTION = (
     "Accuracy is the mean over shifts of the mean over severities, seeds pooled; low and high are means of interval "
     "ends; the worst shift has the lowest mean over severities."
+)
+FAMILIES = (
+    "The mean over the shifts of a family of the mean over severities; seeds are averaged. “all” leaves hold-out "
+    "shifts out."
 )
 
 
@@ -19,7 +24,11 @@ def section(table: pd.DataFrame) -> Section | None:
     """What every model reached, and the rows behind it."""
     overview = by_model(cells(table))
     rows, caption = values(table)
-    tables = [Listing("Models and adapters", CAPTION, overview, LABELS), Listing("Every value", caption, rows)]
+    tables = [
+        Listing("Models and adapters", CAPTION, overview, LABELS),
+        Listing("Mean error by family", FAMILIES, by_family(table)),
+        Listing("Every value", caption, rows),
+    ]
     tables = [table for table in tables if not table.frame.empty]
     text = "Sort by any column; the filter keeps rows that contain all its words."
     return Section("Results", text, tables=tuple(tables)) if tables else None
@@ -46,11 +55,23 @@ def by_model(pooled: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(["accuracy", *by], ascending=[False, True, True, True], ignore_index=True)[shown]
 
 
+def by_family(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, stream and adapter: the mean error in each family of corruptions, and over all shifts."""
+    by = ["model", "stream", "adapter"]
+    rows = named(table, "family_error")
+    if rows["shift"].nunique() < 2:
+        return pd.DataFrame()
+    rows = pd.concat([rows.astype({"shift": "str"}), named(table, "mean_error").assign(shift="all")])
+    frame = rows.groupby([*by, "shift"], observed=True)["value"].mean().unstack()
+    shown = [family for family in ("noise", "blur", "weather", "digital", "holdout", "all") if family in frame]
+    return frame[shown].reset_index().astype(dict.fromkeys(by, "str"))
+
+
 def values(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The rows that are not windows of a stream, without columns that are empty throughout; and a caption."""
-    rows = table[table["step"].isna()]
+    """The rows that are not parts of a figure above, without columns that are empty throughout; and a caption."""
+    rows = table[table["step"].isna() & ~table["measure"].isin(ELSEWHERE)].drop(columns="parent", errors="ignore")
     caption = "One row per measured value and seed"
-    caption += "; values over steps are left out here." if len(rows) < len(table) else "."
+    caption += "; values over steps, of bins and of classes are left out here." if len(rows) < len(table) else "."
     if len(rows) > MOST_ROWS:
         caption += f" These are the first {MOST_ROWS:,} of {len(rows):,} rows; the table file has all."
         rows = rows[:MOST_ROWS]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from holdfast.report.cells import NONE, cells, clean, paired, shifted
+from holdfast.report.cells import NONE, cells, clean, named, paired, shifted
 from holdfast.report.findings import BREAK, Break, Gain, Holding, breaks, gains, holding
 
 LISTED = 3
@@ -20,6 +20,8 @@ DEFINITIONS = {
     "each counting the same",
     "recovers": "that gain, divided by what the unadapted models lost against clean data, under the shift that costs "
     "the most",
+    "collapsed": "from some step on stayed below the unadapted model for good, in windows of batches, by more than the "
+    "interval",
     "within the interval": "a difference smaller than √(a² + b²), a and b the half-widths of the two 95 % intervals; "
     "intervals of means are means of interval ends, so they do not shrink with the number of cells or seeds",
 }
@@ -47,7 +49,7 @@ def summarise(table: pd.DataFrame) -> tuple[Answer, ...]:
     question = "Which model holds?" if best.of > 1 else "Does it hold?"
     answers = [Answer(question, _holds(best)), Answer("Where does it break?", _breaks(best, pooled))]
     if found := gains(paired(table), pooled):
-        answers.append(Answer("Does adaptation help?", _helps(found)))
+        answers.append(Answer("Does adaptation help?", _helps(found, _collapses(named(table, "collapse"), found[0]))))
     return tuple(answers)
 
 
@@ -100,7 +102,24 @@ def _break(item: Break) -> str:
     return f"{item.shift}{where}{' (borderline)' if item.borderline else ''}"
 
 
-def _helps(found: list[Gain]) -> str:
+def _collapses(falls: pd.DataFrame, best: Gain) -> str:
+    """Whether the best adapter collapses, if it learns; and which others do."""
+    if falls.empty or "against" not in falls:
+        return ""
+    learners = falls.loc[falls["against"] != NONE, "adapter"].unique()
+    falls = falls[falls["against"] == NONE]
+    runs = falls["adapter"].value_counts().to_dict()
+    fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
+    text = ""
+    if best.adapter in learners and best.adapter not in fell:
+        text = f"; it never collapsed in {falls.loc[falls['adapter'] == best.adapter, 'n'].sum():,} images"
+    if fell:
+        said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
+        text += f"; collapsed: {_listed(said[:LISTED])}"
+    return text
+
+
+def _helps(found: list[Gain], collapses: str) -> str:
     best, others = found[0], found[1:]
     text = f"{_verdict(best, len(found))} on average, from {best.before:.2f} to {best.after:.2f}"
     text += f" on the same {best.cells:,} cells" if best.cells > 1 else " on the one cell with both"
@@ -113,7 +132,7 @@ def _helps(found: list[Gain]) -> str:
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
     if harmful and best.change > 0:
         text += f"; {_listed(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
-    return text + "."
+    return f"{text}{collapses}."
 
 
 def _verdict(best: Gain, adapters: int) -> str:

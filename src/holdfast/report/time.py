@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from holdfast.report.cells import cells, in_order, led_by, named
+from holdfast.report.cells import adapters, cells, in_order, led_by, named
 from holdfast.report.figure import Figure
 from holdfast.report.findings import model_order
 from holdfast.report.section import Section
@@ -16,7 +16,7 @@ MOST_POINTS = 200_000
 def section(table: pd.DataFrame) -> Section | None:
     """Accuracy over the steps of a stream, where it was measured."""
     rows = named(table, MEASURE)
-    rows = rows[rows["step"].notna()]
+    rows = apart(rows[rows["step"].notna()])
     if rows.empty:
         return None
     points, windows, left_out = over_time(rows, MOST_POINTS)
@@ -25,8 +25,15 @@ def section(table: pd.DataFrame) -> Section | None:
         caption += f" Up to {windows} neighbouring windows are averaged, weighted by n, into one point."
     if rows["seed"].nunique() > 1:
         caption += " Seeds are averaged, weighted by n."
-    adapters = points.groupby("model")["adapter"].nunique()
-    best = sorted(filter(adapters.__contains__, model_order(cells(table))), key=lambda model: -adapters[model])
+    falls = named(table, "collapse")
+    if "against" in falls and (falls["value"] > 0).any():
+        points = flagged(points, falls)
+        caption += (
+            " A cross marks from where an adapter stays below the unadapted model, or below its parent that does not "
+            "learn, for good; with several seeds, where it does in most of them."
+        )
+    counts = points.groupby("model")["adapter"].nunique()
+    best = sorted(filter(counts.__contains__, model_order(cells(table))), key=lambda model: -counts[model])
     figure = Figure(
         title="Accuracy over time",
         caption=caption + left_out,
@@ -37,8 +44,10 @@ def section(table: pd.DataFrame) -> Section | None:
         low="low",
         high="high",
         color=("adapter",),
+        palette=adapters(table),
         select=("stream", "model"),
         bands="shift",
+        flags="collapse" if "collapse" in points else None,
         start={"model": best[0]} if best else {},
         limits=(0.0, 1.0),
         labels={"n": "images"},
@@ -48,7 +57,7 @@ def section(table: pd.DataFrame) -> Section | None:
 
 def over_time(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, int, str]:
     """The points to draw, how many windows are in one of them at most, and what was left out."""
-    rows, parts = _streams_in_parts(rows)
+    rows, parts = streams_in_parts(rows)
     shifts = rows.groupby("stream", observed=True)["shift"].nunique().sort_values(ascending=False, kind="stable")
     order = led_by([stream for stream in shifts.index if stream not in parts], shifts.index)  # the liveliest first
     lines = in_order(rows[LINE].drop_duplicates().astype("str"), LINE, {"stream": order})
@@ -61,7 +70,30 @@ def over_time(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, int, str]:
     return points[[*LINE, "step", "shift", "severity", "accuracy", "low", "high", "n"]], windows, left_out
 
 
-def _streams_in_parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
+def apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Clean batches in between are a stream of their own, or a line would jump between them and the others."""
+    if "interleaved" not in rows:
+        return rows
+    streams, between = rows["stream"].astype("str"), rows["interleaved"].astype("str") == "True"
+    return rows.assign(stream=streams.mask(between, streams + ", the clean batches").astype("category"))
+
+
+def flagged(points: pd.DataFrame, falls: pd.DataFrame) -> pd.DataFrame:
+    """The points with a column `collapse`, which says at the first point from where on an adapter stays below."""
+    parts = set(points["stream"]) - set(falls["stream"].astype("str"))
+    names = _part_names(falls)
+    falls = falls.assign(stream=names.where(names.isin(parts), falls["stream"].astype("str")))
+    falls = falls.astype({"model": "str", "adapter": "str"})
+    runs = falls.groupby([*LINE, "against"])["value"].agg(lambda shares: (shares > 0).mean())
+    steps = falls[falls["value"] > 0].groupby([*LINE, "against"])["step"].mean()
+    first = steps[runs.reindex(steps.index) > 0.5].astype(float).reset_index().sort_values("step")
+    ordered = points[LINE].assign(step=points["step"].astype(float), place=points.index).sort_values("step")
+    found = pd.merge_asof(first, ordered, on="step", by=LINE, direction="forward").dropna(subset="place")
+    words = found.groupby("place")["against"].agg(lambda others: f"below {' and '.join(sorted(others))}, for good")
+    return points.assign(collapse=words.reindex(points.index))
+
+
+def streams_in_parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
     """Where a stream counts its steps anew under every shift, each shift and severity becomes a stream.
 
     Such a stream (a fresh adapter for each corruption) has one step more than once for a model and seed.
@@ -70,9 +102,13 @@ def _streams_in_parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
     inside = rows["stream"].isin(rows.loc[again, "stream"].unique())
     if not inside.any():
         return rows, set()
-    part = rows.loc[inside, ["stream", "shift", "severity"]]
-    level = part["severity"].map("{:g}".format).astype("str")
-    names = part["stream"].astype("str") + ": " + part["shift"].astype("str") + " " + level
-    names = names.str.removesuffix(" nan")
+    names = _part_names(rows.loc[inside])
     streams = rows["stream"].astype("str").mask(inside, names.reindex(rows.index))
     return rows.assign(stream=streams.astype("category")), set(names.unique())
+
+
+def _part_names(rows: pd.DataFrame) -> pd.Series:
+    """Such as `corruptions: fog 3`."""
+    level = rows["severity"].map("{:g}".format).astype("str")
+    names = rows["stream"].astype("str") + ": " + rows["shift"].astype("str") + " " + level
+    return names.str.removesuffix(" nan")

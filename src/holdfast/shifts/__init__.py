@@ -1,8 +1,9 @@
 """Shifts: how images change."""
 
-from holdfast.shifts.base import Shift
+from holdfast.shifts.base import MakeShift, Shift
 from holdfast.shifts.blur import GaussianBlur, MotionBlur, ZoomBlur
 from holdfast.shifts.colour import Brightness, Saturate
+from holdfast.shifts.compose import Compose
 from holdfast.shifts.defocus import DefocusBlur
 from holdfast.shifts.digital import Contrast, JpegCompression, Pixelate
 from holdfast.shifts.elastic import ElasticTransform
@@ -13,6 +14,7 @@ from holdfast.shifts.weather import Fog, Frost, Snow, Spatter
 
 __all__ = [
     "Brightness",
+    "Compose",
     "Contrast",
     "DefocusBlur",
     "ElasticTransform",
@@ -23,6 +25,7 @@ __all__ = [
     "GlassBlur",
     "ImpulseNoise",
     "JpegCompression",
+    "MakeShift",
     "MotionBlur",
     "Pixelate",
     "SampleRandom",

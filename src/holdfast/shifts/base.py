@@ -5,9 +5,9 @@ a shift writes only `apply`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self, final
 from zlib import crc32
 
 import torch
@@ -48,11 +48,16 @@ class Shift(ABC):
     def __post_init__(self) -> None:
         if self.tables and self.table not in self.tables:
             raise unknown(f"table of {self.name}", self.table, self.tables)
-        if isinstance(self.severity, bool) or not isinstance(self.severity, int | float):
-            raise HoldfastError(f"severity of {self.name} is {self.severity!r}; a number from 0 to 5 was expected")
-        if not 0 <= self.severity <= MAX_SEVERITY:
-            raise HoldfastError(f"severity of {self.name} is {self.severity}; it must be from 0 to {MAX_SEVERITY:g}")
-        object.__setattr__(self, "severity", float(self.severity))
+        object.__setattr__(self, "severity", check_severity(self.severity, self.name))
+
+    def at(self, severity: float, *, table: str | None = None) -> Self:
+        """The same shift at another severity; `shift.at` stands where a stream takes a class of shifts.
+
+        >>> from holdfast.shifts import Contrast
+        >>> Contrast(2, table="cifar").at(5)
+        Contrast(severity=5.0, table='cifar')
+        """
+        return replace(self, severity=severity, table=self.table if table is None else table)
 
     def constants(self) -> tuple[float, ...]:
         """The constants at this severity: linear between the knots at severities 0, 1, ..., 5 of the table."""
@@ -91,6 +96,19 @@ class Shift(ABC):
         if shifted.shape != images.shape:
             raise HoldfastError(f"{self.name} made {tuple(shifted.shape)} out of {tuple(images.shape)}")
         return shifted.to(images.dtype).clamp_(0, 1)
+
+
+MakeShift = Callable[[float], Shift]
+"""From a severity to a shift: a class of shifts, or `at` of a shift."""
+
+
+def check_severity(severity: float, name: str) -> float:
+    """Refuse anything but a number from 0 to 5."""
+    if isinstance(severity, bool) or not isinstance(severity, int | float):
+        raise HoldfastError(f"severity of {name} is {severity!r}; a number from 0 to 5 was expected")
+    if not 0 <= severity <= MAX_SEVERITY:  # also false for NaN
+        raise HoldfastError(f"severity of {name} is {severity}; it must be from 0 to {MAX_SEVERITY:g}")
+    return float(severity)
 
 
 def check_images(images: torch.Tensor, name: str) -> None:

@@ -98,7 +98,7 @@ def gaussian_filter(images: torch.Tensor, sigma: float) -> torch.Tensor:
     Written as two products with a banded matrix, which on a CPU is several times faster than a convolution.
     """
     rows, columns = (_filter_band(side, sigma) for side in images.shape[-2:])
-    return _mix_columns(columns, _mix_rows(rows, at_least_single(images)))
+    return mix_columns(columns, mix_rows(rows, at_least_single(images)))
 
 
 def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
@@ -136,7 +136,7 @@ def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, si
 def zoom(images: torch.Tensor, factor: float) -> torch.Tensor:
     """Enlarge about the centre, bilinearly, and cut to the size it had."""
     rows, columns = (_zoom_band(side, factor) for side in images.shape[-2:])
-    return _mix_columns(columns, _mix_rows(rows, at_least_single(images)))
+    return mix_columns(columns, mix_rows(rows, at_least_single(images)))
 
 
 def zoom_matrix(side: int, factor: float) -> torch.Tensor:
@@ -165,23 +165,33 @@ def portions(images: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return images.split(max(1, _PIXELS_AT_ONCE // images[0].numel()))
 
 
-def _mix_rows(band: Band, images: torch.Tensor) -> torch.Tensor:
+def mix_rows(band: Band, images: torch.Tensor) -> torch.Tensor:
+    """`(height, seen)` weights times `(..., seen, width)`."""
     pieces = [block.to(images) @ images[..., seen, :] for seen, block in band]
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, -2)
 
 
-def _mix_columns(band: Band, images: torch.Tensor) -> torch.Tensor:
-    pieces = [images[..., seen] @ block.to(images).T for seen, block in band]
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, -1)
+def mix_columns(band: Band, images: torch.Tensor) -> torch.Tensor:
+    """`(batch, channels, height, seen)` times `(width, seen)` weights, turned.
+
+    Every image is a product of its own: in one large product, sums depend on the batch.
+    """
+    mixed = images.new_empty(*images.shape[:-1], sum(len(block) for _, block in band))
+    wide, out, done = images.flatten(1, 2), mixed.flatten(1, 2), 0
+    for seen, block in band:
+        weights = block.to(images).T.expand(len(images), -1, -1)
+        out[..., done : done + len(block)].baddbmm_(wide[..., seen], weights, beta=0)
+        done += len(block)
+    return mixed
 
 
-def _as_band(matrix: torch.Tensor, first: int = 0) -> Band:
-    """Cut a matrix into blocks of about equal size; column 0 of it sees pixel `first`.
+def as_band(matrix: torch.Tensor, first: int = 0, rows: int = _BLOCK) -> Band:
+    """Cut a matrix into blocks of about `rows` rows, all of about the same size; column 0 of it sees pixel `first`.
 
     A block of one row would be a product with a vector, whose last bit depends on the batch.
     """
     band = []
-    for block in matrix.tensor_split(ceil(len(matrix) / _BLOCK) if len(matrix) > 2 * _BLOCK else 1):
+    for block in matrix.tensor_split(ceil(len(matrix) / rows) if len(matrix) > 2 * rows else 1):
         used = block.any(0).nonzero()
         low, high = int(used[0]), int(used[-1]) + 1
         band.append((slice(first + low, first + high), block[:, low:high].contiguous()))
@@ -194,9 +204,9 @@ def _filter_band(side: int, sigma: float) -> Band:
     radius = int(4 * sigma + 0.5)
     seen = (torch.arange(side)[:, None] + torch.arange(-radius, radius + 1)).clamp(0, side - 1)
     weights = gaussian_kernel(sigma, radius).expand(side, -1)
-    return _as_band(torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float())
+    return as_band(torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float())
 
 
 @lru_cache(maxsize=512)
 def _zoom_band(side: int, factor: float) -> Band:
-    return _as_band(zoom_matrix(side, factor), first=(side - ceil(side / factor)) // 2)
+    return as_band(zoom_matrix(side, factor), first=(side - ceil(side / factor)) // 2)

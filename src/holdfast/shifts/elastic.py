@@ -8,6 +8,7 @@ Differs: repeatable per sample; positions are not rounded to 1/32 of a pixel, as
 At other sides the amplitude and σ scale with the shorter side, and α with its square: the smoothed field falls as
 1 / σ, so this keeps a displacement the same share of the image.
 As published, severity is not one scale: 1 and 2 are mostly affine, 3 to 5 mostly wrinkles, and 2 moves most.
+(The package `imagecorruptions` has wrinkles only, with constants of its own, and changes images less.)
 Cost: two random numbers per pixel, four matrix products for the field, two bilinear samplings.
 """
 

@@ -35,6 +35,10 @@ def _mix(words: np.ndarray) -> np.ndarray:
 class SampleRandom:
     """One random sequence per sample; every call continues where the last one of that sample ended.
 
+    Attributes:
+        ids: the samples' numbers, as given.
+        seed: as given.
+
     >>> ids = torch.tensor([7, 8])
     >>> both = SampleRandom(ids, seed=0).normal((3,))
     >>> alone = SampleRandom(ids[1:], seed=0).normal((3,))
@@ -43,6 +47,7 @@ class SampleRandom:
     """
 
     def __init__(self, ids: torch.Tensor | Sequence[int], seed: int = 0, salt: int = 0) -> None:
+        self.ids, self.seed = ids, seed
         numbers = np.asarray(ids, dtype=np.int64).astype(np.uint64)
         base = _mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], np.uint64) + _GOLDEN)
         base = _mix(base ^ _mix(np.array([salt & 0xFFFFFFFFFFFFFFFF], np.uint64) + _GOLDEN))

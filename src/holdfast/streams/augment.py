@@ -1,7 +1,10 @@
-"""Flips and crops that depend on the seed and on the sample's id alone, for streams that show images more than once."""
+"""Flips, crops and grey levels: what happens to an image in a stream that shows it more than once, besides shifts.
 
+Flips and crops depend on the seed and on the sample's id alone. Cost: one copy of the images.
+"""
+
+import numpy as np
 import torch
-from torch.nn import functional as F
 
 from holdfast.shifts import SampleRandom
 
@@ -15,15 +18,32 @@ def augmented(images: torch.Tensor, ids: torch.Tensor, seed: int, flip: bool, cr
     """
     if not flip and not crop:
         return images
-    draws = SampleRandom(ids, seed, salt=SALT).uniform((3,))
-    height, width = images.shape[-2:]
-    if flip:
-        images = torch.where((draws[:, 0] < 0.5).view(-1, 1, 1, 1).to(images.device), images.flip(-1), images)
-    down, right = int(height * crop / 2), int(width * crop / 2)
-    if not down and not right:
-        return images
-    padded = F.pad(images, (right, right, down, down), mode="replicate")
-    tops = (draws[:, 1] * (2 * down + 1)).long().tolist()
-    lefts = (draws[:, 2] * (2 * right + 1)).long().tolist()
-    pieces = zip(padded, tops, lefts, strict=True)
-    return torch.stack([image[:, top : top + height, left : left + width] for image, top, left in pieces])
+    draws = SampleRandom(ids, seed, salt=SALT).uniform((3,)).numpy()
+    before = images.numpy()
+    after = np.empty_like(before)
+    mirrored = flip & (draws[:, 0] < 0.5)
+    downs, rights = (_moves(draws[:, 1 + axis], int(before.shape[2 + axis] * crop / 2)) for axis in (0, 1))
+    for old, new, mirror, down, right in zip(before, after, mirrored, downs, rights, strict=True):
+        _move(old[:, :, ::-1] if mirror else old, new, down, right)
+    return torch.from_numpy(after)
+
+
+def _moves(draws: np.ndarray, most: int) -> list[int]:
+    """By how many pixels, from -most to most."""
+    return [int(move) - most for move in draws * (2 * most + 1)]
+
+
+def _move(old: np.ndarray, new: np.ndarray, down: int, right: int) -> None:
+    """Fill an image: what is in view of the old one as a slice, then the columns and the rows at the edges."""
+    height, width = old.shape[1:]
+    top, bottom, left, end = max(-down, 0), height - max(down, 0), max(-right, 0), width - max(right, 0)
+    new[:, top:bottom, left:end] = old[:, top + down : bottom + down, left + right : end + right]
+    new[:, top:bottom, :left] = new[:, top:bottom, left : left + 1]
+    new[:, top:bottom, end:] = new[:, top:bottom, end - 1 : end]
+    new[:, :top] = new[:, top : top + 1]
+    new[:, bottom:] = new[:, bottom - 1 : bottom]
+
+
+def grey_levels(images: torch.Tensor) -> torch.Tensor:
+    """Rounded, in place, to the 256 values that a file of 8 bits can hold."""
+    return images.mul_(255).round_().div_(255)

@@ -17,7 +17,7 @@ import torch
 
 from holdfast.batch import Batch, check_index
 from holdfast.errors import HoldfastError, unknown
-from holdfast.shifts import SampleRandom, Shift
+from holdfast.shifts import MakeShift, SampleRandom, Shift
 from holdfast.streams.base import DataStream, read
 from holdfast.streams.schedule import check_whole
 from holdfast.streams.sequence import SEVERITIES, all_shifts
@@ -39,7 +39,7 @@ class Mixed(DataStream):
         severities: from 0 to 5, to draw from.
     """
 
-    shifts: Sequence[type[Shift]] = field(default_factory=all_shifts)
+    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
     severities: Sequence[float] = SEVERITIES
     name: str = field(default="mixed", kw_only=True)
 

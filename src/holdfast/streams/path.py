@@ -5,8 +5,9 @@ ends when s1 is 0. Three rules choose it:
 
 - `text`: of all paths from all starts the one whose mean accuracy is nearest the target, exactly. Accuracies are
   counts, so the reachable sums at a cell are the bits of one integer, and a step shifts and joins them.
-- `code`: the public generator. Greedy: of the two moves the one that keeps the running mean nearer, ties to s2 + step;
-  of all starts the one whose mean ends nearest.
+- `code`: the public generator. From the end backwards, every cell goes on by the move after which the mean of the rest,
+  itself included, is nearer, ties to s2 + step; of all starts but (0, 0) the one whose mean is nearest. It differs from
+  `text`, since the nearest mean of a whole path need not be made of nearest means.
 - `steady`: ours. The least mean squared deviation from the target along the path, by a dynamic programme.
 
 Cost for 21 x 21: about 50 ms (`text`), 1 ms (`code`), 10 ms (`steady`).
@@ -107,18 +108,23 @@ def _trace(counts: np.ndarray, reach: list[list[int]], start: int, column: int, 
 
 def _code(counts: np.ndarray, samples: int, target: float) -> Path:
     grid = len(counts)
-    paths = []
-    for start in range(grid):
-        row, column, path, total = start, 0, [(start, 0)], int(counts[start, 0])
-        while row:
-            moves = ([(row, column + 1)] if column + 1 < grid else []) + [(row - 1, column)]
-            row, column = min(
-                moves, key=lambda cell: abs((total + counts[cell]) / (samples * (len(path) + 1)) - target)
-            )
-            total += int(counts[row, column])
-            path.append((row, column))
-        paths.append(path)
-    return min(paths, key=lambda path: abs(mean_along(counts, samples, path) - target))
+    totals, lengths = counts.astype(np.int64), np.ones(counts.shape, np.int64)
+    onward: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def distance(cell: tuple[int, int], own: int = 0, steps: int = 0) -> float:
+        """From the target, of the mean over what comes from a cell on, and over some steps before it."""
+        return abs(float((totals[cell] + own) / (samples * (lengths[cell] + steps))) - target)
+
+    for row in range(1, grid):
+        for column in range(grid - 1, -1, -1):
+            own, moves = int(counts[row, column]), [(row, column + 1), (row - 1, column)]
+            best = min(moves[column + 1 == grid :], key=lambda cell: distance(cell, own, 1))
+            onward[row, column] = best
+            totals[row, column], lengths[row, column] = own + totals[best], 1 + lengths[best]
+    path = [min(((start, 0) for start in range(1, grid)), key=distance)]
+    while path[-1][0]:
+        path.append(onward[path[-1]])
+    return path
 
 
 def _steady(counts: np.ndarray, samples: int, target: float) -> Path:

@@ -15,7 +15,7 @@ import numpy as np
 from holdfast.batch import Batch, Stream, check_index
 from holdfast.data import Classes, Data
 from holdfast.errors import HoldfastError
-from holdfast.shifts import Shift
+from holdfast.shifts import MakeShift
 from holdfast.streams.base import Parted, Settings, check_data, read
 from holdfast.streams.sequence import Continual, all_shifts
 
@@ -71,7 +71,7 @@ class ContinualOrders(Parted):
     """
 
     data: Data
-    shifts: Sequence[type[Shift]] = field(default_factory=all_shifts)
+    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
     severity: float = 5.0
     orders: int = 10
     name: str = field(default="continual_orders", kw_only=True)
@@ -107,7 +107,7 @@ class Gradual(Settings):
     """
 
     data: Data
-    shifts: Sequence[type[Shift]] = field(default_factory=all_shifts)
+    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
     severities: Sequence[float] = UP_AND_DOWN
     samples_per_step: int | None = None
     name: str = field(default="gradual", kw_only=True)

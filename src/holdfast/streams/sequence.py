@@ -12,7 +12,7 @@ from holdfast.batch import Batch, Stream, check_index
 from holdfast.catalog import entries, find
 from holdfast.data import Classes, Data
 from holdfast.errors import HoldfastError
-from holdfast.shifts import Shift
+from holdfast.shifts import MakeShift, Shift
 from holdfast.streams.base import DataStream, Parted, Settings, check_data, read
 
 SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
@@ -54,12 +54,12 @@ class Corruptions(Parted):
 
     Args:
         data: what is read.
-        shifts: classes of shifts; all of the catalog by default.
+        shifts: classes of shifts, or `at` of shifts; by default all of the catalog but hold-out ones.
         severities: from 0 to 5.
     """
 
     data: Data
-    shifts: Sequence[type[Shift]] = field(default_factory=all_shifts)
+    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
     severities: Sequence[float] = SEVERITIES
     name: str = field(default="corruptions", kw_only=True)
 
@@ -84,7 +84,7 @@ class Continual(Settings):
     """
 
     data: Data
-    shifts: Sequence[type[Shift]] = field(default_factory=all_shifts)
+    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
     severity: float = 5.0
     name: str = field(default="continual", kw_only=True)
 

@@ -1,13 +1,19 @@
 """CCC, the continuously changing stream: two corruptions at a time, one fading while the next one grows.
 
 Source: thesis chapter 4 and appendix C, algorithms 1 and 2, misprints mended (severities are i/4; t ← t + k). Every
-Every step of a path shows `speed` images, drawn at random from the data, mirrored and moved at random. It is generated
-while it is read: batch i needs the walk up to i, which is arithmetic on small matrices, and no image before it.
-Differs: any data, any model as yardstick, three rules for the path (`holdfast.streams.path`), any length.
+step of a path shows `speed` images, drawn at random from the data, mirrored and moved at random. It is generated while
+it is read: batch i needs the walk up to i, which is arithmetic on small matrices, and no image before it. As in the
+public generator, what the first corruption made is rounded to 256 grey levels before the second one sees it.
+Differs: any data, any model as yardstick, three rules for the path (`holdfast.streams.path`), any length; images are
+moved, where the generator cuts out and enlarges a random part, and nothing is encoded as JPEG at the end.
+Cost: the two corruptions and reading (`benchmarks/ccc.py`); memory for the batch and a few pieces of `PIECE` bytes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from math import prod
 
 import numpy as np
 import pandas as pd
@@ -17,14 +23,17 @@ from holdfast.batch import Batch, check_index
 from holdfast.catalog import find
 from holdfast.data import Classes, Data
 from holdfast.errors import HoldfastError
-from holdfast.shifts import SampleRandom, Shift
-from holdfast.streams.augment import augmented
+from holdfast.shifts import SampleRandom
+from holdfast.streams.augment import augmented, grey_levels
 from holdfast.streams.base import Settings, check_data
 from holdfast.streams.calibration import Calibration
 from holdfast.streams.path import Path, check_rule, find_path
 
 SALT = 0xCCC
 FADES = " > "
+PIECE = 4 * 2**20
+"""Bytes of images at a time. What a shift allocates for them is memory that the process holds already; for a whole
+batch of large images every intermediate result would be new pages, which cost more than the arithmetic on them."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,13 @@ class Stage:
     second: str
     severities: tuple[float, float]
     expected: float
+
+    def __call__(self, images: torch.Tensor, ids: torch.Tensor, seed: int) -> torch.Tensor:
+        """Images under the first shift and then the second."""
+        first, second = (find("shifts", name) for name in (self.first, self.second))
+        if self.severities[0]:
+            images = grey_levels(first(self.severities[0])(images, ids, seed))
+        return second(self.severities[1])(images, ids, seed) if self.severities[1] else images
 
 
 @dataclass(frozen=True)
@@ -121,15 +137,35 @@ class CCC(Settings):
         ids = torch.from_numpy(self.places(index, self.length))
         draws = SampleRandom(ids, self.seed, SALT).uniform(())
         places = (draws.double() * len(self.data)).long().clamp_(max=len(self.data) - 1).numpy()
-        images = augmented(self.data.images(places), ids, self.seed, self.calibration.flip, self.calibration.crop)
-        stages, steps = self._stages, ids.numpy() // self.speed
-        names = []
-        for step in np.unique(steps):
-            stage, rows = stages[step], torch.from_numpy(np.flatnonzero(steps == step))
-            for name, severity in zip((stage.first, stage.second), stage.severities, strict=True):
-                shift: Shift = find("shifts", name)(severity)
-                images[rows] = shift(images[rows], ids[rows], self.seed)
-            names += [f"{stage.first}{FADES}{stage.second}"] * len(rows)
-        context = {"shift": np.array(names), "sample": self.data.rows[places]}
+        steps = ids.numpy() // self.speed
+        flip, crop = self.calibration.flip, self.calibration.crop
+        images = torch.empty((len(ids), *self._shape))
+        for rows in _runs(steps, max(1, PIECE // (4 * prod(self._shape)))):
+            piece = augmented(self.data.images(places[rows]), ids[rows], self.seed, flip, crop)
+            images[rows] = self._stages[steps[rows.start]](piece, ids[rows], self.seed)
         targets = None if self.data.targets is None else torch.from_numpy(self.data.targets[places])
-        return Batch(images, targets, ids, context)
+        return Batch(images, targets, ids, {**self._told(steps), "sample": self.data.rows[places]})
+
+    @cached_property
+    def _shape(self) -> torch.Size:
+        """Of one image."""
+        return self.data.images(np.zeros(1, np.int64)).shape[1:]
+
+    def _told(self, steps: np.ndarray) -> dict[str, object]:
+        """What the walk says about the samples of a batch: columns of the table."""
+        stages = [self._stages[step] for step in steps]
+        return {
+            "shift": np.array([f"{stage.first}{FADES}{stage.second}" for stage in stages]),
+            "severity_1": np.array([stage.severities[0] for stage in stages]),
+            "severity_2": np.array([stage.severities[1] for stage in stages]),
+            "expected": np.array([stage.expected for stage in stages]),
+            "difficulty": self.calibration.target(self.difficulty),
+        }
+
+
+def _runs(steps: np.ndarray, most: int) -> Iterator[slice]:
+    """Pieces of a batch within one step, each of at most so many samples."""
+    bounds = [*np.flatnonzero(np.diff(steps, prepend=-1)).tolist(), len(steps)]
+    for start, end in pairwise(bounds):
+        for begin in range(start, end, most):
+            yield slice(begin, min(begin + most, end))

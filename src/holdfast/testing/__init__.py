@@ -25,6 +25,8 @@ CHECKED = ("shifts", "streams", "adapters", "measures")
 
 def check_object(thing: Any) -> tuple[str, dict[str, str]]:
     """What kind of thing an object is, and law -> why it is broken, or an empty text."""
+    if isinstance(thing, Shift):
+        return "shift", check_shift(thing.at)
     kind = thing.func if isinstance(thing, partial) else thing
     if isinstance(kind, type) and issubclass(kind, Shift):
         return "shift", check_shift(thing)

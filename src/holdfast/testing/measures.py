@@ -1,59 +1,61 @@
-"""The laws of measures."""
+"""The laws of measures, whether of outputs or of the table; `of` in `@measure` says which."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from holdfast.errors import NotApplicable
+from holdfast.errors import HoldfastError, NotApplicable
+from holdfast.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, SEVERITIES
+from holdfast.measures.facts import fact, required
+from holdfast.measures.proportion import wilson
 from holdfast.outputs import Outputs
 from holdfast.table import Rows, tidy
 from holdfast.testing.law import demand, run_laws
 
-Function = Callable[[Outputs], Rows]
+Source = Outputs | pd.DataFrame
+Function = Callable[[Any], Rows]
 
 
-def order_of_rows_does_not_matter(function: Function, outputs: Outputs) -> None:
-    """Samples in another order give the same rows."""
-    order = np.random.default_rng(0).permutation(len(outputs))
-    shuffled = replace(
-        outputs,
-        arrays={key: array[order] for key, array in outputs.arrays.items()},
-        ids=outputs.ids[order],
-        targets=None if outputs.targets is None else outputs.targets[order],
-        step=None if outputs.step is None else outputs.step[order],
-        context={key: column[order] for key, column in outputs.context.items()},
-    )
-    one, two = tidy(function(outputs)), tidy(function(shuffled))
+def order_of_rows_does_not_matter(function: Function, source: Source) -> None:
+    """Samples, or rows of the table, in another order give the same rows."""
+    one, two = tidy(function(source)), tidy(function(_shuffled(source)))
     demand(len(one) == len(two), f"{len(one)} rows became {len(two)}")
     for column in ("value", "low", "high"):
         same = np.allclose(one[column].astype(float), two[column].astype(float), rtol=1e-12, equal_nan=True)
         demand(same, f"{column} depends on the order of samples")
 
 
-def values_keep_the_bounds(function: Function, outputs: Outputs) -> None:
+def values_keep_the_bounds(function: Function, source: Source) -> None:
     """Values and intervals lie within the declared bounds, and a value within its interval."""
-    bounds = getattr(function, "bounds", None)
+    bounds = fact(function, "bounds")
     if bounds is None:
         raise NotApplicable("it declares no bounds")
-    for row in function(outputs):
+    for row in function(source):
         ends = [row.get("low", row["value"]), row["value"], row.get("high", row["value"])]
         demand(bounds[0] <= min(ends) and max(ends) <= bounds[1], f"{ends} is outside {bounds}")
         demand(ends == sorted(ends), f"the interval {ends[0]} to {ends[2]} does not hold {ends[1]}")
 
 
-def rows_are_named_and_counted(function: Function, outputs: Outputs) -> None:
+def rows_are_named_and_counted(function: Function, source: Source) -> None:
     """Every row has a measure, a value and an n."""
-    for row in function(outputs):
+    for row in function(source):
         missing = [key for key in ("measure", "value", "n") if key not in row]
         demand(not missing, f"a row has no {', '.join(missing)}")
 
 
-def outputs_are_not_written_to(function: Function, outputs: Outputs) -> None:
-    """Measuring leaves the outputs as they were."""
-    before = {key: array.tobytes() for key, array in outputs.arrays.items()}
-    function(outputs)
-    demand(before == {key: array.tobytes() for key, array in outputs.arrays.items()}, "the outputs were written to")
+def outputs_are_not_written_to(function: Function, source: Source) -> None:
+    """Measuring leaves the outputs, or the table, as they were."""
+    if isinstance(source, pd.DataFrame):
+        table = source.copy()
+        function(source)
+        demand(table.equals(source), "the table was written to")
+        return
+    before = {key: array.tobytes() for key, array in source.arrays.items()}
+    function(source)
+    demand(before == {key: array.tobytes() for key, array in source.arrays.items()}, "the outputs were written to")
 
 
 MEASURE_LAWS = (
@@ -64,23 +66,94 @@ MEASURE_LAWS = (
 )
 
 
-def example_outputs(labelled: bool = True) -> Outputs:
-    """Logits of seven classes on two shifts, in batches of eight."""
-    generator = np.random.default_rng(0)
-    n = 100
-    return Outputs(
-        arrays={"logits": generator.normal(size=(n, 7)).astype(np.float32)},
-        ids=np.arange(n),
-        targets=generator.integers(0, 7, n) if labelled else None,
-        step=np.arange(n) // 8,
-        context={"shift": np.repeat(["contrast", "gaussian_noise"], n // 2), "severity": np.full(n, 3.0)},
-        steps={"seconds": generator.uniform(0.1, 0.2, -(-n // 8))},
+def _shuffled(source: Source) -> Source:
+    order = np.random.default_rng(0).permutation(len(source))
+    if isinstance(source, pd.DataFrame):
+        return source.iloc[order].reset_index(drop=True)
+    return replace(
+        source,
+        arrays={key: array[order] for key, array in source.arrays.items()},
+        ids=source.ids[order],
+        targets=None if source.targets is None else source.targets[order],
+        step=None if source.step is None else source.step[order],
+        context={key: column[order] for key, column in source.context.items()},
     )
 
 
+def example_outputs(labelled: bool = True, mapped: bool = False) -> Outputs:
+    """Logits of seven classes on two shifts, in batches of eight; mapped, for data with three classes of its own.
+
+    The context says where a walk is, too: five steps of 20 samples.
+    """
+    generator = np.random.default_rng(0)
+    n = 100
+    walk = {"severity_1": 4 - np.arange(n) // 20, "severity_2": np.arange(n) // 20, "expected": np.full(n, 0.4)}
+    steps = -(-n // 8)
+    accepted = np.eye(3, 7, dtype=bool) | np.eye(3, 7, 3, dtype=bool)
+    return Outputs(
+        arrays={"logits": generator.normal(size=(n, 7)).astype(np.float32)},
+        ids=np.arange(n),
+        targets=generator.integers(0, 3 if mapped else 7, n) if labelled else None,
+        step=np.arange(n) // 8,
+        context={
+            "shift": np.repeat(["contrast", "gaussian_noise"], n // 2),
+            "severity": np.full(n, 3.0),
+            "difficulty": np.full(n, 0.5),
+            **walk,
+        },
+        steps={key: generator.uniform(0.1, 0.2, steps) for key in ("seconds", "peak_bytes", "loss", "kept")},
+        accepted=accepted if mapped else None,
+    )
+
+
+def example_table() -> pd.DataFrame:
+    """Four models, unadapted and with two adapters, on clean data, corruptions, domains, and a stream that changes."""
+    return tidy([row for model in range(4) for adapter in ADAPTERS for row in _example_rows(model, adapter)])
+
+
+ADAPTERS = ("none", "batchnorm:prior=0", "tent")
+
+
+def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
+    generator = np.random.default_rng([model, ADAPTERS.index(adapter)])
+    names = {"model": f"model {model}", "adapter": adapter, "seed": 0}
+
+    def shares(stream: str, shift: str, severity: float, measure: str = "", step: int | None = None) -> Rows:
+        n = 200
+        right = int(generator.integers(50 - 5 * model, 150 + 10 * model - int(5 * severity)))
+        low, high = wilson(right, n)
+        row = names | {"stream": stream, "shift": shift, "severity": severity, "step": step, "n": n}
+        if measure:
+            return [row | {"measure": measure, "value": right / n, "low": low, "high": high}]
+        wrong = {"measure": "error", "value": 1 - right / n, "low": 1 - high, "high": 1 - low}
+        return [row | {"measure": "accuracy", "value": right / n, "low": low, "high": high}, row | wrong]
+
+    yield from shares("clean", "clean", 0.0)
+    for shift in ALEXNET:
+        for severity in SEVERITIES:
+            yield from shares("corruptions", shift, severity)
+    for domain in ALEXNET_DOMAINS:
+        yield from shares("domains", domain, 0.0)
+    for window in range(40):
+        shift, severity = ("clean", 0.0) if window % 4 == 3 else ("fog", 3.0)
+        yield from shares("changing", shift, severity, "accuracy_over_steps", 2 * window + 1)
+    for measure in ("seconds_per_image", "peak_bytes"):
+        yield names | {"stream": "clean", "measure": measure, "value": float(generator.uniform(1, 2)), "n": 200}
+
+
+def examples(function: Function) -> list[Source]:
+    """What a measure is tried on: outputs with labels, without, and of other classes; or a table, and an empty one."""
+    if fact(function, "of") == "table":
+        return [example_table(), tidy([])]
+    return [example_outputs(), example_outputs(labelled=False), example_outputs(mapped=True)]
+
+
 def check_measure(function: Function) -> dict[str, str]:
-    """Every law on a measure of outputs."""
+    """Every law on a measure of outputs or of the table."""
+    if missing := required(function):
+        name = getattr(function, "__name__", "this measure")
+        raise HoldfastError(f"{name} needs {missing[0]}; check functools.partial({name}, {missing[0]}=...)")
     verdicts: dict[str, str] = {}
-    for law in MEASURE_LAWS:  # each on outputs of its own, which another law may have seen written to
-        verdicts |= run_laws([law], [(function, example_outputs()), (function, example_outputs(labelled=False))])
+    for law in MEASURE_LAWS:  # each on sources of its own, which another law may have seen written to
+        verdicts |= run_laws([law], [(function, source) for source in examples(function)])
     return verdicts

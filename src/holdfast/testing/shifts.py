@@ -1,6 +1,7 @@
 """The laws of shifts."""
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ def keeps_shape_dtype_and_range(shift: Shift, images: torch.Tensor, ids: torch.T
 
 def severity_zero_is_the_identity(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
     """At severity 0 nothing changes."""
-    still = type(shift)(severity=0)
+    still = shift.at(0)
     demand(torch.equal(still(images, ids, seed), images), "severity 0 changed the images")
 
 
@@ -84,8 +85,8 @@ def example_images(channels: int = 3, height: int = 24, width: int = 32) -> torc
     return torch.nn.functional.interpolate(small, (height, width), mode="bilinear")
 
 
-def check_shift(kind: type[Shift]) -> dict[str, str]:
-    """Every law on a class of shifts, at a few severities, on grey and colour images."""
+def check_shift(kind: Callable[..., Shift]) -> dict[str, str]:
+    """Every law on a class of shifts, or on `at` of a shift, at a few severities, on grey and colour images."""
     cases = [
         (kind(severity=severity), example_images(channels), torch.tensor([3, 1, 4, 15, 92]), 7)
         for severity in (0.5, 3, 5)

@@ -14,10 +14,13 @@ const shortened = (text, most = LABEL_LENGTH) => (text.length > most ? `${text.s
 
 // Each value that is shown keeps its colour while it is shown; the next one takes the first that is free.
 class Slots {
-  constructor() { this.taken = new Map(); }
+  constructor(kept) {
+    this.kept = kept;
+    this.taken = new Map(kept.map((name, slot) => [name, slot]));
+  }
 
   assign(names) {
-    const wanted = new Set(names);
+    const wanted = new Set([...names, ...this.kept]);
     for (const name of [...this.taken.keys()]) if (!wanted.has(name)) this.taken.delete(name);
     const used = new Set(this.taken.values());
     let slot = 0;
@@ -38,6 +41,7 @@ function hoverText(frame, encoding, row, value) {
   for (const column of frame.columns) {
     const { name } = column;
     if (encoding.select.includes(name) || name === encoding.low || name === encoding.high) continue;
+    if (name === encoding.flags && column.at(row) === null) continue;
     let text = column.shown(row);
     if (name === value && encoding.low && frame.column(encoding.low).at(row) !== null) {
       text += ` (${frame.column(encoding.low).shown(row)} to ${frame.column(encoding.high).shown(row)})`;
@@ -130,10 +134,24 @@ function lineChart(frame, encoding, rows, slots, width) {
       text: line.rows.map((row) => hoverText(frame, encoding, row, encoding.y)), hovertemplate: '%{text}<extra></extra>',
     });
   }
+  if (encoding.diagonal) {
+    traces.unshift({ type: 'scatter', mode: 'lines', hoverinfo: 'skip', x: [0, 1], y: [0, 1], line: { color: Theme.color('soft'), width: 1, dash: 'dash' } });
+  }
+  if (encoding.flags) traces.push(...lines.map((line) => crosses(frame, encoding, line.rows, style.color(line))));
   const layout = axes(frame, encoding, drawn, width);
   if (encoding.bands) Object.assign(layout, shading(frame, encoding, drawn, width));
   const cut = every.length > lines.length ? `only the first ${MOST_LINES} of ${every.length} lines are drawn` : '';
   return { traces, layout, legend: style.legend, note: cut };
+}
+
+// What happened at points of a line.
+function crosses(frame, encoding, rows, color) {
+  const flagged = rows.filter((row) => frame.column(encoding.flags).at(row) !== null);
+  return {
+    type: 'scatter', mode: 'markers', name: 'flag', x: flagged.map((row) => frame.column(encoding.x).at(row)), y: flagged.map((row) => frame.column(encoding.y).at(row)),
+    marker: { color, size: 13, symbol: 'x', line: { color: Theme.color('paper'), width: 1.5 } },
+    text: flagged.map((row) => hoverText(frame, encoding, row, encoding.y)), hovertemplate: '%{text}<extra></extra>',
+  };
 }
 
 function scatterChart(frame, encoding, rows, slots, width) {
@@ -169,6 +187,7 @@ function axes(frame, encoding, rows, width) {
   if (encoding.limits) layout.yaxis.range = [encoding.limits[0], encoding.limits[1] + 0.02 * (encoding.limits[1] - encoding.limits[0])];
   const levels = frame.present(rows, encoding.x).map(Number).sort((a, b) => a - b);
   if (encoding.log_x) Object.assign(layout.xaxis, { type: 'log' }, logTicks(levels));
+  else if (encoding.diagonal) layout.xaxis.range = [0, 1.02];
   else if (levels.length <= 12) Object.assign(layout.xaxis, { tickmode: 'array', tickvals: levels });
   return layout;
 }
@@ -203,7 +222,7 @@ function shading(frame, encoding, rows, width) {
   const pixels = (run) => ((run.end - run.start) / span) * (width - 80);
   const annotations = runs.filter((run) => pixels(run) > 7 * Math.min(run.name.length, 18)).map((run) => ({
     x: (run.start + run.end) / 2, y: 0, xref: 'x', yref: 'paper', yanchor: 'bottom', showarrow: false,
-    text: plain(shortened(run.name, 18)), font: { size: 11.5, color: Theme.color('soft') },
+    text: plain(shortened(run.name, Math.max(18, Math.floor(pixels(run) / 7)))), font: { size: 11.5, color: Theme.color('soft') },
   }));
   return { shapes, annotations };
 }

@@ -1,24 +1,47 @@
 // controls.js: dropdowns, the chooser of several values, and the legend of a figure.
 
 const CHECKS = 200;
+const BAND_OPACITY = 0.18;
+const TYPED_FROM = 40;
+let dropdowns = 0;
 
-// A labelled dropdown; a column with a single value is only named.
+// A labelled dropdown; a column with a single value is only named, and among many values one types to find one.
 function dropdown(label, onChange) {
   const select = element('select');
   const fixed = element('strong');
-  const box = element('label', { className: 'dropdown' }, element('span', {}, label), select, fixed);
+  const found = element('datalist', { id: `names-${dropdowns += 1}` });
+  const typed = element('input', { type: 'search', autocomplete: 'off', spellcheck: false, hidden: true });
+  typed.setAttribute('list', found.id);
+  const box = element('label', { className: 'dropdown' }, element('span', {}, label), select, typed, found, fixed);
+  let offered = [];
+  let current = '';
+  const named = (key) => offered.find(([other]) => other === key)?.[1] ?? '';
   select.addEventListener('change', () => onChange(select.value));
+  typed.addEventListener('focus', () => typed.select());
+  typed.addEventListener('change', () => {
+    const words = typed.value.trim().toLowerCase();
+    const fits = (test) => offered.find(([, text]) => test(text.toLowerCase()));
+    const match = words && (fits((text) => text === words) ?? fits((text) => text.startsWith(words)) ?? fits((text) => text.includes(words)));
+    if (match) onChange(match[0]);
+    else typed.value = named(current);
+  });
   return {
     box,
     fill(options, value) {
       const names = options.map(([key]) => key);
-      const before = Array.from(select.options, (option) => option.value);
+      const before = offered.map(([key]) => key);
+      const many = options.length > TYPED_FROM;
+      offered = options;
+      current = value;
       if (names.length !== before.length || names.some((name, place) => name !== before[place])) {
-        select.replaceChildren(...options.map(([key, text]) => element('option', { value: key }, text)));
+        select.replaceChildren(...(many ? [] : options.map(([key, text]) => element('option', { value: key }, text))));
+        found.replaceChildren(...(many ? options.map(([, text]) => element('option', { value: text })) : []));
       }
       select.value = value;
-      select.hidden = options.length < 2;
-      fixed.hidden = !select.hidden;
+      typed.value = named(value);
+      typed.hidden = !many;
+      select.hidden = many || options.length < 2;
+      fixed.hidden = many || !select.hidden;
       fixed.textContent = options.length ? options[0][1] : '–';
     },
   };
@@ -73,14 +96,14 @@ const SYMBOL_PATHS = [
   'M9 2h2v3h3v2h-3v3h-2v-3h-3v-2h3z', 'M7 2l3 3 3-3 1 1-3 3 3 3-1 1-3-3-3 3-1-1 3-3-3-3z',
 ];
 
-// Names with their sign; `signs` are {name, color, dash, symbol}, of which only the given ones are drawn.
+// Names with their sign; `signs` are {name, color, dash, symbol, point, fill}, of which only the given ones are drawn.
 function legend(box, groups) {
   const shape = (tag, attributes) => {
     const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     return made;
   };
-  const sign = ({ name, color, dash, symbol }) => {
+  const sign = ({ name, color, dash, symbol, point, fill }) => {
     const width = dash === undefined ? 20 : 34;
     const drawing = shape('svg', { width, height: 12, 'aria-hidden': 'true' });
     const stroke = color ?? 'currentColor';
@@ -89,7 +112,9 @@ function legend(box, groups) {
     } else if (symbol !== undefined) {
       drawing.append(shape('path', { d: 'M0 6h20', stroke, 'stroke-width': 2 }));
     }
-    if (symbol !== undefined) drawing.append(shape('path', { d: SYMBOL_PATHS[symbol % SYMBOL_PATHS.length], fill: stroke }));
+    const path = symbol ?? point;
+    if (path !== undefined) drawing.append(shape('path', { d: SYMBOL_PATHS[path % SYMBOL_PATHS.length], fill: stroke }));
+    if (fill) drawing.append(shape('path', { d: 'M2 1h16v10h-16z', stroke, fill: stroke, 'fill-opacity': BAND_OPACITY }));
     return element('li', {}, drawing, element('span', {}, name));
   };
   box.replaceChildren(...groups.filter((signs) => signs.length).map((signs) => element('ul', {}, ...signs.map(sign))));

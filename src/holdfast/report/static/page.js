@@ -15,7 +15,7 @@ class FigureView {
     if (this.drawn) return;
     this.drawn = true;
     const { encoding, title, data } = embedded(this.box.dataset.source);
-    Object.assign(this, { encoding, title, frame: new Frame(data), slots: new Slots(), selected: {} });
+    Object.assign(this, { encoding, title, frame: new Frame(data), slots: new Slots(encoding.palette), selected: {} });
     this.value = encoding.value[0];
     this.controls();
     this.actions();

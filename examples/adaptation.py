@@ -1,0 +1,149 @@
+"""Which adapters help, and when they collapse: small residual networks on Fashion-MNIST, three seeds, with intervals.
+
+Run it as `python examples/adaptation.py [FOLDER] [--jobs 2]`, with `fashion-mnist.npz` (train_images, train_labels,
+test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains six networks once (BatchNorm and
+GroupNorm, three seeds each) and keeps their weights there; a second run into FOLDER finds every cell. It writes
+`adaptation.csv` and `adaptation.md`, the tables of the documentation.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors.torch import save_file
+from scipy.stats import t
+
+from holdfast import Study
+from holdfast.adapters import (
+    CPL,
+    EATA,
+    ETA,
+    RPL,
+    SAR,
+    SLR,
+    BatchNorm,
+    CoTTA,
+    NoAdaptation,
+    PeriodicReset,
+    PseudoLabels,
+    RDumb,
+    Tent,
+)
+from holdfast.data import ArrayData
+from holdfast.models import ModelSource, ResNet
+from holdfast.models.training import fit
+from holdfast.streams import Clean, Continual, Corruptions, Repeated
+
+DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "fashion-mnist.npz"
+SEEDS = (0, 1, 2)
+EPOCHS = {"batch": 3, "group": 5}  # GroupNorm learns more slowly; both end at about the same clean error
+IMAGES = 1000
+TEN = {"redundancy": 0.4}  # for ten classes
+ADAPTERS = {
+    "none": NoAdaptation,
+    "batchnorm, N = 0": partial(BatchNorm, prior=0),
+    "batchnorm, N = 16": BatchNorm,
+    "tent": partial(Tent, lr=1e-3),
+    "pseudo-labels, hard": partial(PseudoLabels, lr=1e-3),
+    "rpl": partial(RPL, lr=1e-3),
+    "slr": SLR,
+    "cpl": CPL,
+    "eta": partial(ETA, lr=1e-3, **TEN),
+    "eata": partial(EATA, lr=1e-3, **TEN),
+    "sar": partial(SAR, lr=1e-3),
+    "cotta": partial(CoTTA, augmentations=0),
+    "rdumb": partial(RDumb, lr=1e-3, **TEN),
+}
+LONG = {
+    "none": NoAdaptation,
+    "batchnorm, N = 0": partial(BatchNorm, prior=0),
+    "tent, lr 1e-2": partial(Tent, lr=1e-2),
+    "tent, lr 1e-2, reset every 60": PeriodicReset(partial(Tent, lr=1e-2), every=60),
+    "rdumb, lr 1e-2, reset every 60": partial(RDumb, every=60, lr=1e-2, **TEN),
+    "tent, Adam 5e-2": partial(Tent, lr=5e-2, optimiser="adam"),
+    "tent, Adam 5e-2, reset every 60": PeriodicReset(partial(Tent, lr=5e-2, optimiser="adam"), every=60),
+}
+
+
+def networks(train: ArrayData) -> dict[str, ModelSource]:
+    """Trained once; the weights stay beside the data."""
+    models = {}
+    for norm, epochs in EPOCHS.items():
+        for seed in SEEDS:
+            settings = {"width": 12, "stem": 2, "norm": norm}
+            weights = DATA.with_name(f"fashion-resnet12-{norm}-{seed}.safetensors")
+            if not weights.exists():
+                torch.manual_seed(seed)
+                net = ResNet(**settings)
+                fit(net, train, epochs=epochs, seed=seed)
+                save_file(net.state_dict(), weights)
+            models[f"{norm} {seed}"] = ModelSource("resnet", weights, settings)
+    return models
+
+
+def over_seeds(values: pd.Series) -> str:
+    """Mean and half of its 95 % interval over the networks (Student's t)."""
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.3f} ± {half:.3f}"
+
+
+def main(folder: Path, jobs: int) -> None:
+    """Two studies: every corruption at severity 5 with a fresh adapter, and a long repeated world."""
+    with np.load(DATA) as file:
+        train = ArrayData(file["train_images"], file["train_labels"], "Fashion-MNIST")
+        test = ArrayData(file["test_images"][:IMAGES], file["test_labels"][:IMAGES], "Fashion-MNIST")
+    models = networks(train)
+    streams = [Clean(test), Corruptions(test, severities=(5,))]
+    table = Study(models, streams, ADAPTERS, out=folder / "each").run(jobs=jobs)
+    table[["norm", "net"]] = table["model"].str.split(" ", expand=True)
+    each = table[table["measure"].isin(["error", "expected_calibration_error"])]
+    means = each.groupby(["measure", "stream", "norm", "adapter", "net"])["value"].mean()
+    lines = [f"Mean over 15 corruptions at severity 5, {IMAGES:,} images each, batches of 64, {len(SEEDS)} networks."]
+    for norm in EPOCHS:
+        lines += ["", f"**{norm.capitalize()}Norm**", "", "| adapter | clean error | error | of unadapted | ECE |"]
+        lines += ["|---|---|---|---|---|"]
+        for adapter in ADAPTERS:
+            try:
+                clean, error = (means["error", stream, norm, adapter] for stream in ("clean", "corruptions"))
+                ece = means["expected_calibration_error", "corruptions", norm, adapter]
+            except KeyError:  # BatchNorm statistics of a network without them
+                continue
+            share = over_seeds(error / means["error", "corruptions", norm, "none"])
+            lines.append(f"| {adapter} | {over_seeds(clean)} | {over_seeds(error)} | {share} | {over_seeds(ece)} |")
+
+    few = {name: source for name, source in models.items() if name.startswith("batch")}
+    world = Repeated(Continual(test, severities=(5,)), times=6)
+    table = Study(few, [world], LONG, out=folder / "long").run(jobs=jobs)
+    steps = table[table["measure"] == "accuracy_over_steps"]
+    last = steps[steps["step"] >= steps["step"].max() * 5 // 6]
+    first = steps[steps["step"] < steps["step"].max() // 6]
+    lines += ["", f"The same 15 corruptions in a row, {world.times} times over, {world.samples:,} images, no reset from"]
+    lines[-1] += " outside: error in the first and in the last pass, and the largest share of one class in the last."
+    lines += ["", "| adapter | first pass | last pass | largest class |", "|---|---|---|---|"]
+    largest = table[table["measure"] == "largest_class"] if "largest_class" in set(table["measure"]) else None
+    for adapter in LONG:
+        row = [over_seeds(1 - part[part["adapter"] == adapter].groupby("model")["value"].mean()) for part in (first, last)]
+        share = ""
+        if largest is not None:
+            own = largest[(largest["adapter"] == adapter) & (largest["step"] >= steps["step"].max() * 5 // 6)]
+            share = over_seeds(own.groupby("model")["value"].mean()) if len(own) else ""
+        lines.append(f"| {adapter} | {row[0]} | {row[1]} | {share} |")
+    (folder / "adaptation.md").write_text("\n".join(lines) + "\n")
+    means.reset_index().to_csv(folder / "adaptation.csv", index=False, float_format="%.4f")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    if not DATA.is_file():
+        sys.exit(f"there is no {DATA}; put Fashion-MNIST there, or say in HOLDFAST_DATA where it is")
+    main(given.folder or Path(tempfile.mkdtemp(prefix="holdfast-")), given.jobs)

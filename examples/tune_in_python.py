@@ -1,0 +1,47 @@
+"""Settings chosen on hold-out corruptions, then tested on others: Tent's learning rate and N of BatchNorm, on digits.
+
+Run it as `python examples/tune_in_python.py [FOLDER]`; a second run into the same folder finds every cell finished.
+"""
+
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from holdfast import Study
+from holdfast.adapters import BatchNorm, NoAdaptation, Tent
+from holdfast.data import digits
+from holdfast.models import ResNet
+from holdfast.models.training import fit
+from holdfast.shifts import Contrast, GaussianNoise, ShotNoise
+from holdfast.streams import Corruptions
+from holdfast.tune import tune
+
+
+def main(folder: Path) -> None:
+    """Train, choose, test."""
+    torch.manual_seed(0)
+    net = ResNet(width=4, stem=2)
+    fit(net, digits("train", size=16), epochs=6)
+    nets, data = {"net": net}, digits("test", size=16)
+
+    tent = tune(nets, data, Tent, {"lr": [1e-3, 1e-2, 1e-1]}, out=folder / "tent", severities=[5])
+    print(tent.summary(control=True), end="\n\n")
+    prior = tune(nets, data, BatchNorm, {"prior": [0, 16, 64, 256]}, out=folder / "prior", severities=[5])
+    print(prior.summary(), end="\n\n")
+
+    test = Corruptions(data, (GaussianNoise, ShotNoise, Contrast), (5,))
+    adapters = {
+        "none": NoAdaptation,
+        "tent": partial(Tent, **tent.best),
+        "batchnorm": partial(BatchNorm, **prior.best),
+    }
+    table = Study(nets, [test], adapters, out=folder / "test").run()
+    errors = table[table["measure"] == "error"].groupby("adapter")["value"].mean()
+    print("mean error on test corruptions:", ", ".join(f"{name} {errors[name]:.3f}" for name in adapters))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))

@@ -1,0 +1,96 @@
+"""`diagnose`: has data shifted, where in the network, what will it cost, how should adaptation be set?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.say import logging_to_stderr, say, say_json
+from holdfast.cli.study import AllowPickle, Channels, Json, Quiet, Size
+
+if TYPE_CHECKING:
+    from holdfast.diagnose import Diagnosis
+
+
+def diagnose(
+    model: Annotated[str, typer.Option(help="A name of the catalog, module:function or file.py:function.")],
+    data: Annotated[str, typer.Option(help="The data in question: digits, an .npz file, or a folder of images.")],
+    weights: Annotated[Path | None, typer.Option(help="A .safetensors file.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="What the model was made for; labelled to predict errors.")
+    ] = None,
+    layer: Annotated[list[str] | None, typer.Option(help="A module, or a pattern of names; repeatable.")] = None,
+    samples: Annotated[int, typer.Option(help="Images of each, at most.")] = 1000,
+    known_samples: Annotated[int, typer.Option(help="Images per known corruption; 0 leaves these out.")] = 256,
+    covariance: Annotated[bool, typer.Option(help="Distances with whole covariance matrices as well.")] = False,
+    batch_size: Annotated[int, typer.Option(help="Images per forward pass.")] = 64,
+    size: Size = None,
+    channels: Channels = None,
+    seed: Annotated[int, typer.Option(help="Of the choice of images.")] = 0,
+    allow_pickle: AllowPickle = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
+) -> None:
+    """Compare unlabelled data with a reference, or with a model's BatchNorm statistics."""
+    from holdfast.settings import Spec
+
+    with logging_to_stderr(quiet):
+        from holdfast.data import Data, open_data
+        from holdfast.diagnose import diagnose as look
+        from holdfast.errors import HoldfastError
+        from holdfast.models import ModelSource
+
+        spec = Spec.parse(model)
+        opened: dict[str, Data] = {}
+        for name, source in (("data", data), ("reference", reference)):
+            if source is not None:
+                found_data = open_data(source, size=size, channels=channels)
+                if not isinstance(found_data, Data):
+                    raise HoldfastError(f"--{name} {source} has several parts; give one of its folders")
+                opened[name] = found_data
+        found = look(
+            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)(),
+            opened["data"],
+            opened.get("reference"),
+            layers=layer or (),
+            samples=samples,
+            known_samples=known_samples,
+            batch_size=batch_size,
+            covariance=covariance,
+            seed=seed,
+            progress=False if quiet else None,
+        )
+    from holdfast.report.diagnosis import sentences, write_diagnosis
+
+    if report is not None:
+        write_diagnosis(found, report, data, reference)
+    if as_json:
+        say_json(_content(found))
+        return
+    for name, text in sentences(found, data, reference):
+        say(f"{name:<16} {text}")
+    if report is not None:
+        say(str(report))
+
+
+def _content(found: "Diagnosis") -> dict[str, Any]:
+    """The JSON object."""
+    nearest = found.nearest
+    return {
+        "size": found.test.size,
+        "chance": found.test.chance,
+        "p_value": found.test.p_value,
+        "layers": _records(found.profile),
+        "nearest": None if nearest is None else {k: nearest[k] for k in ("shift", "severity", "cosine")},
+        "reference_error": found.reference_error,
+        "prediction": _records(found.prediction),
+        "priors": _records(found.priors),
+    }
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    import math
+
+    rows = frame.to_dict("records")
+    return [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]

@@ -1,0 +1,142 @@
+"""Calibration: whether a model is right as often as it says it is.
+
+Sources: expected calibration error of Naeini et al. (2015) with 15 equal bins of the top-1 confidence (table 3.13 of
+the thesis); G. W. Brier (1950), the sum over classes; the negative log-likelihood in nats.
+Differs: samples with a logit that is NaN or +∞ have no confidence and are left out here, where accuracy counts them as
+wrong; `n` says how many are left. All need logits: there are no rows where only the best k or the labels were kept.
+Cost: one pass through the logits each, a third of a second for 50 million logits on one core.
+
+With a mapping of classes the confidence is that of the model's predicted class, the likelihood that of all classes that
+are accepted together, and there is no Brier score where a class accepts several. Where classes were restricted,
+probabilities are conditional on those that were kept.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from holdfast.measures.facts import measure
+from holdfast.measures.proportion import Z95, wilson
+from holdfast.measures.softmax import log_probabilities
+from holdfast.measures.windows import shared
+from holdfast.outputs import Outputs
+from holdfast.table import Rows
+
+BINS = 15
+LEAST = float(np.log(np.nextafter(0.0, 1.0)))
+"""The log-probability of a class that is given none, so that one sample cannot make a mean infinite."""
+
+
+@measure(bounds=(0, 1), higher_is_better=False)
+def expected_calibration_error(outputs: Outputs) -> Rows:
+    """Mean over bins, weighted by their samples, of |accuracy − confidence|; biased upwards where samples are few."""
+    if not _applies(outputs):
+        return []
+    contexts, codes = outputs.groups
+    confidence = _confidence(outputs)
+    known = np.flatnonzero(~np.isnan(confidence))
+    place = codes[known] * BINS + _bins(confidence[known])
+    gap = np.bincount(place, outputs.correct()[known] - confidence[known], len(contexts) * BINS)
+    n = np.bincount(codes[known], minlength=len(contexts))
+    return [
+        context
+        | {"measure": "expected_calibration_error", "n": int(n[i])}
+        | {"value": float(np.abs(gap[i * BINS : (i + 1) * BINS]).sum() / n[i])}
+        for i, context in enumerate(contexts)
+        if n[i]
+    ]
+
+
+@measure(bounds=(0, 1))
+def reliability(outputs: Outputs) -> Rows:
+    """Accuracy in each bin of confidence that has samples, over the whole cell; `confidence` is the mean in the bin."""
+    if not _applies(outputs):
+        return []
+    context = shared(outputs.groups[0])
+    confidence = _confidence(outputs)
+    known = np.flatnonzero(~np.isnan(confidence))
+    place = _bins(confidence[known])
+    n = np.bincount(place, minlength=BINS)
+    right = np.bincount(place, outputs.correct()[known], BINS)
+    total = np.bincount(place, confidence[known], BINS)
+    rows: Rows = []
+    for i in np.flatnonzero(n):
+        low, high = wilson(float(right[i]), int(n[i]))
+        row = {"measure": "reliability", "value": float(right[i] / n[i]), "low": low, "high": high, "n": int(n[i])}
+        rows.append(context | row | {"confidence": float(total[i] / n[i])})
+    return rows
+
+
+@measure(bounds=(0, 2), higher_is_better=False)
+def brier_score(outputs: Outputs) -> Rows:
+    """Mean over samples of Σ over classes of (probability − 1 or 0)²."""
+    if not _applies(outputs):
+        return []
+    column = outputs.targets
+    if outputs.accepted is not None:
+        if (outputs.accepted.sum(1) > 1).any():
+            return []
+        column = outputs.accepted.argmax(1)[outputs.targets]
+    score = np.empty(len(outputs))
+    for rows, logs in log_probabilities(outputs):
+        probabilities = np.exp(logs, out=logs)
+        own = np.take_along_axis(probabilities, column[rows, None], 1)[:, 0]  # type: ignore[index]
+        score[rows] = np.maximum((probabilities**2).sum(1) - 2 * own + 1, 0)
+    return _means("brier_score", outputs, score, 2.0)
+
+
+@measure(bounds=(0, float("inf")), higher_is_better=False)
+def negative_log_likelihood(outputs: Outputs) -> Rows:
+    """Mean over samples of −log of the probability given to what is right; of one sample at most 744.4."""
+    if not _applies(outputs):
+        return []
+    likelihood = np.empty(len(outputs))
+    for rows, logs in log_probabilities(outputs):
+        targets = outputs.targets[rows]  # type: ignore[index]
+        if outputs.accepted is None:
+            likelihood[rows] = np.take_along_axis(logs, targets[:, None], 1)[:, 0]
+        else:
+            likelihood[rows] = _accepted_together(logs, outputs.accepted[targets])
+    return _means("negative_log_likelihood", outputs, np.maximum(-np.maximum(likelihood, LEAST), 0), float("inf"))
+
+
+def _applies(outputs: Outputs) -> bool:
+    return "logits" in outputs.arrays and outputs.targets is not None and len(outputs) > 0
+
+
+def _confidence(outputs: Outputs) -> np.ndarray:
+    """`(samples,)`, the largest probability."""
+    return np.exp(np.concatenate([logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs)]))
+
+
+def _bins(confidence: np.ndarray) -> np.ndarray:
+    """Bin i holds confidences above i/15 up to (i + 1)/15."""
+    return np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
+
+
+def _accepted_together(logs: np.ndarray, accepted: np.ndarray) -> np.ndarray:
+    """The log of the summed probability of accepted columns; the largest is taken out, so that nothing vanishes."""
+    inside = np.where(accepted, logs, -np.inf)
+    largest = np.maximum(inside.max(1, keepdims=True), LEAST)
+    with np.errstate(divide="ignore"):
+        return (largest + np.log(np.exp(inside - largest).sum(1, keepdims=True)))[:, 0]
+
+
+def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> Rows:
+    """The mean of each context with its interval, mean ± 1.96 standard errors, cut at the bounds."""
+    contexts, codes = outputs.groups
+    known = np.flatnonzero(~np.isnan(scores))
+    codes, scores = codes[known], scores[known]
+    n = np.bincount(codes, minlength=len(contexts))
+    mean = np.bincount(codes, scores, len(contexts)) / np.maximum(n, 1)
+    squares = np.bincount(codes, (scores - mean[codes]) ** 2, len(contexts))
+    rows: Rows = []
+    for i, context in enumerate(contexts):
+        if not n[i]:
+            continue
+        row = context | {"measure": name, "value": float(mean[i]), "n": int(n[i])}
+        if n[i] > 1:
+            half = Z95 * sqrt(squares[i] / (n[i] - 1) / n[i])
+            row |= {"low": max(float(mean[i]) - half, 0.0), "high": min(float(mean[i]) + half, highest)}
+        rows.append(row)
+    return rows

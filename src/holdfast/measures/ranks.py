@@ -1,0 +1,67 @@
+"""Whether the same models are good everywhere: the rank correlation of their errors between data sets.
+
+Source: thesis appendix B, errors on ImageNet-D against those on ImageNet-C and ImageNet-R.
+The coefficient is Spearman's; its interval is that of Bonett and Wright (2000), for four models or more.
+"""
+
+from math import atanh, sqrt, tanh
+
+import numpy as np
+import pandas as pd
+
+from holdfast.errors import unknown
+from holdfast.measures.facts import measure
+from holdfast.measures.gain import CLEAN
+from holdfast.measures.pairs import rows_of
+from holdfast.measures.proportion import Z95
+from holdfast.table import Rows
+
+FEWEST = 3
+"""Models; the order of two agrees or does not, and tells nothing."""
+
+
+@measure(bounds=(-1, 1), of="table")
+def rank_correlation(table: pd.DataFrame, against: str = CLEAN) -> Rows:
+    """Spearman's correlation, over models, of errors on each data set with those on one of them; `n` is models.
+
+    A data set is a shift in a stream (the mean over severities) or a stream with several shifts (the mean over these);
+    adapters are taken one at a time, seeds are averaged.
+
+    Args:
+        table: with errors.
+        against: the stream or the shift to compare with; clean data by default.
+    """
+    rows = rows_of(table, "error")
+    within = rows.groupby(["adapter", "stream", "shift", "model"], as_index=False)["value"].mean()
+    whole = within.groupby(["adapter", "stream", "model"], as_index=False).agg(
+        value=("value", "mean"), shifts=("shift", "size")
+    )
+    if against in set(whole["stream"]):
+        yardstick = whole[whole["stream"] == against]
+    elif against in set(within["shift"]):
+        yardstick = within[within["shift"] == against].groupby(["adapter", "model"], as_index=False)["value"].mean()
+    elif against == CLEAN:
+        return []
+    else:
+        raise unknown("stream or shift", against, [*whole["stream"], *within["shift"]])
+    several = whole[whole["shifts"] > 1].assign(shift="")
+    sets = pd.concat([several, within])
+    sets = sets[(sets["stream"] != against) & (sets["shift"] != against)]
+    pairs = sets.merge(yardstick[["adapter", "model", "value"]], on=["adapter", "model"], suffixes=("", "_against"))
+    found: Rows = []
+    for (adapter, stream, shift), run in pairs.groupby(["adapter", "stream", "shift"], sort=True):
+        if len(run) < FEWEST or run["value"].nunique() == 1 or run["value_against"].nunique() == 1:
+            continue
+        value = float(np.clip(np.corrcoef(run["value"].rank(), run["value_against"].rank())[0, 1], -1, 1))
+        names = {"adapter": adapter, "stream": stream, "shift": shift, "against": against}
+        found.append(
+            names | {"measure": "rank_correlation", "value": value, "n": len(run)} | _interval(value, len(run))
+        )
+    return found
+
+
+def _interval(value: float, n: int) -> dict[str, float]:
+    if n < FEWEST + 1 or abs(value) > 1 - 1e-12:
+        return {}
+    half = Z95 * sqrt((1 + value**2 / 2) / (n - 3))
+    return {"low": tanh(atanh(value) - half), "high": tanh(atanh(value) + half)}

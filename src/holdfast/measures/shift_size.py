@@ -1,0 +1,180 @@
+"""The size of a shift: how far the statistics of activations are from those of the reference, layer by layer.
+
+Source: thesis appendix A: squared Wasserstein distance of normal distributions (A.1), the same normalised by the source
+(A.2)-(A.4), Jeffreys divergence (A.5)-(A.7). Diagonal by default: channel by channel, averaged over the channels of a
+layer; a network's size is the mean over layers of √ of the layer's mean. With full covariances, one distance per layer,
+divided by its number of channels.
+The test divides the pooled groups of images anew many times: p is the share of divisions that are as far apart as the
+reference and the data are.
+Cost: a permutation is one product of a row of signs with the moments.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import eigh, solve
+
+from holdfast.errors import HoldfastError
+from holdfast.measures.moments import Moments
+
+DISTANCES = ("wasserstein", "normalised", "jeffreys")
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+def wasserstein(source: Pair, target: Pair) -> np.ndarray:
+    """W² of normal distributions with (mean, variance), per channel: (A.1) for one dimension."""
+    return (source[0] - target[0]) ** 2 + (np.sqrt(source[1]) - np.sqrt(target[1])) ** 2
+
+
+def normalised_wasserstein(source: Pair, target: Pair) -> np.ndarray:
+    """W² over the source variance, per channel (A.4); 0 where both are constant and equal."""
+    return _ratio(wasserstein(source, target), source[1])
+
+
+def jeffreys(source: Pair, target: Pair) -> np.ndarray:
+    """Per channel (A.7); infinite where one side is constant and the other is not equal to it."""
+    off = (source[0] - target[0]) ** 2
+    parts = _ratio(target[1] + off, source[1]) + _ratio(source[1] + off, target[1])
+    both = (source[1] == 0) & (target[1] == 0)
+    return np.where(both, np.where(off > 0, np.inf, 0.0), (parts - 2) / 4)
+
+
+def full_wasserstein(mean_s: np.ndarray, cov_s: np.ndarray, mean_t: np.ndarray, cov_t: np.ndarray) -> float:
+    """(A.1) with whole covariance matrices."""
+    root = _root(cov_t)
+    cross = np.sqrt(np.maximum(eigh(root @ cov_s @ root, eigvals_only=True), 0.0)).sum()
+    return float(((mean_s - mean_t) ** 2).sum() + max(np.trace(cov_s) + np.trace(cov_t) - 2 * cross, 0.0))
+
+
+def full_normalised_wasserstein(mean_s: np.ndarray, cov_s: np.ndarray, mean_t: np.ndarray, cov_t: np.ndarray) -> float:
+    """(A.1) after whitening by the source; directions in which the source does not vary are left out."""
+    values, vectors = eigh(cov_s)
+    kept = values > values.max() * 1e-10
+    whiten = vectors[:, kept] / np.sqrt(values[kept])
+    eye = np.eye(int(kept.sum()))
+    return full_wasserstein(whiten.T @ mean_s, eye, whiten.T @ mean_t, whiten.T @ cov_t @ whiten)
+
+
+def full_jeffreys(mean_s: np.ndarray, cov_s: np.ndarray, mean_t: np.ndarray, cov_t: np.ndarray) -> float:
+    """(A.7) with whole covariance matrices, which must be invertible."""
+    off = mean_s - mean_t
+    try:
+        parts = [
+            np.trace(solve(a, b, assume_a="pos")) + off @ solve(a, off, assume_a="pos") for a, b in _both(cov_s, cov_t)
+        ]
+    except np.linalg.LinAlgError as error:
+        raise HoldfastError("a covariance is singular: more images are needed, or the diagonal distance") from error
+    return float((sum(parts) - 2 * len(off)) / 4)
+
+
+def shift_profile(reference: Moments, data: Moments) -> pd.DataFrame:
+    """Each layer's distances, in the order of the model: `layer`, `depth`, `channels`, and one column per distance.
+
+    Wasserstein distances are roots of the mean of W² over channels; Jeffreys' is the mean. With covariances on both
+    sides, columns `full_...` follow.
+    """
+    reference.like(data)
+    source, target = reference.pooled(), data.pooled()
+    columns = {
+        "wasserstein": reference.per_layer(wasserstein(source, target)),
+        "normalised": reference.per_layer(normalised_wasserstein(source, target)),
+        "jeffreys": reference.per_layer(jeffreys(source, target)),
+    }
+    rows = []
+    for depth, (name, channels) in enumerate(zip(reference.names, reference.channels, strict=True)):
+        row: dict[str, Any] = {"layer": name, "depth": depth, "channels": channels}
+        row |= {key: float(values[name].mean()) for key, values in columns.items()}
+        row |= {key: float(np.sqrt(row[key])) for key in ("wasserstein", "normalised")}
+        if name in reference.covariance and name in data.covariance:
+            row |= _full(name, reference, data)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def shift_size(reference: Moments, data: Moments) -> float:
+    """One number for a network: the mean over layers of the root of the mean normalised W² over channels."""
+    reference.like(data)
+    return _sizes(reference, *reference.pooled(), *data.pooled())
+
+
+@dataclass(frozen=True)
+class ShiftTest:
+    """Whether data is further from the reference than chance puts two parts of one set of images.
+
+    Attributes:
+        size: of the shift.
+        chance: the median size over random divisions.
+        p_value: the share of divisions at least as far apart, the given one among them.
+        divisions: how many were tried.
+    """
+
+    size: float
+    chance: float
+    p_value: float
+    divisions: int
+
+    @property
+    def ratio(self) -> float:
+        """The size in units of what chance gives."""
+        return self.size / self.chance if self.chance else float("inf")
+
+
+def shift_test(reference: Moments, data: Moments, divisions: int = 1000, seed: int = 0) -> ShiftTest:
+    """Permutation test on groups of images; without images of the reference, on two halves of the data."""
+    if data.images is None:
+        raise HoldfastError("a test needs images on the side of the data")
+    size = shift_size(reference, data)
+    pools = [data] if reference.images is None else [reference, data]
+    first, second = (np.concatenate([getattr(pool, key) for pool in pools]) for key in ("first", "second"))
+    images = np.concatenate([pool.images for pool in pools if pool.images is not None]).astype(float)
+    if len(images) < 4:
+        raise HoldfastError(f"a test needs at least 4 groups of images, found {len(images)}")
+    part = len(images) // 2 if reference.images is None else len(reference.images)
+    random = np.random.default_rng(seed)
+    chance = np.array([_divided(reference, first, second, images, random, part) for _ in range(divisions)])
+    as_far = int((chance >= size).sum())
+    return ShiftTest(size, float(np.median(chance)), (1 + as_far) / (1 + divisions), divisions)
+
+
+def _divided(
+    layers: Moments, first: np.ndarray, second: np.ndarray, images: np.ndarray, random: np.random.Generator, part: int
+) -> float:
+    order = random.permutation(len(images))
+    sides = []
+    for rows in (order[:part], order[part:]):
+        weights = images[rows] / images[rows].sum()
+        mean = weights @ first[rows]
+        sides += [mean, np.maximum(weights @ second[rows] - mean**2, 0.0)]
+    return _sizes(layers, *sides)
+
+
+def _sizes(layers: Moments, mean_s: np.ndarray, var_s: np.ndarray, mean_t: np.ndarray, var_t: np.ndarray) -> float:
+    distances = layers.per_layer(normalised_wasserstein((mean_s, var_s), (mean_t, var_t)))
+    return float(np.mean([np.sqrt(values.mean()) for values in distances.values()]))
+
+
+def _full(name: str, reference: Moments, data: Moments) -> dict[str, float]:
+    means = [side.per_layer(side.pooled()[0])[name] for side in (reference, data)]
+    arguments = (means[0], reference.covariance[name], means[1], data.covariance[name])
+    channels = len(means[0])
+    return {
+        "full_wasserstein": float(np.sqrt(full_wasserstein(*arguments) / channels)),
+        "full_normalised": float(np.sqrt(full_normalised_wasserstein(*arguments) / channels)),
+        "full_jeffreys": full_jeffreys(*arguments) / channels,
+    }
+
+
+def _both(one: np.ndarray, two: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    return (one, two), (two, one)
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    values, vectors = eigh(matrix)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(above == 0, 0.0, above / below)

@@ -1,0 +1,25 @@
+"""The softmax of logits, a block of rows at a time: little memory beside the logits, and a block stays in the cache."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holdfast.outputs import Outputs
+
+AT_ONCE = 2**18
+
+
+def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:
+    """Which rows, and their `(rows, columns)` log-probabilities in float32; NaN where a row has NaN or +∞.
+
+    Where the model's classes were restricted, they are conditional on the classes that were kept.
+    """
+    logits = outputs.logits
+    size = max(AT_ONCE // logits.shape[1], 1)
+    for start in range(0, len(logits), size):
+        rows = slice(start, start + size)
+        logs = logits[rows].astype(np.float32)
+        with np.errstate(invalid="ignore"):
+            logs -= logs.max(1, keepdims=True)
+            logs -= np.log(np.exp(logs).sum(1, keepdims=True))
+        yield rows, logs

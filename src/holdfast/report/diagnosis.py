@@ -1,0 +1,164 @@
+"""The page of a diagnosis: the profile over depth, what known corruptions cost, a map of them, and the best N."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from holdfast import __version__
+from holdfast.files import whole
+from holdfast.report.figure import Figure
+from holdfast.report.listing import Listing
+from holdfast.report.page import render
+from holdfast.report.section import Section
+from holdfast.report.summary import Answer
+
+if TYPE_CHECKING:
+    from holdfast.diagnose import Diagnosis
+
+DEFINITIONS = {
+    "size of a shift": "the mean over layers of the root of the mean over channels of the squared Wasserstein distance "
+    "between statistics on the data and on the reference, in units of the reference's variance",
+    "p": "the share of random divisions of the same images into two parts that are as far apart",
+    "predicted error": "a straight line from size to error, fitted on the hold-out corruption of a family at five "
+    "severities and on clean data; the interval is for a new shift of that family",
+    "alike": "the cosine between two changes of statistics, all layers with the same weight",
+    "N": "the number of images that training statistics count for in BatchNorm layers",
+}
+DISTANCES = {"wasserstein": "Wasserstein", "normalised": "Wasserstein, normalised", "jeffreys": "Jeffreys"}
+
+
+def write_diagnosis(found: "Diagnosis", path: Path, data: str, reference: str | None) -> None:
+    """Write the page, whole."""
+    makers = (depth_section, cost_section, map_section, prior_section)
+    page = render(
+        [section for make in makers if (section := make(found)) is not None],
+        _answers(found, data, reference),
+        title=f"Diagnosis of {Path(data).name}",
+        settings={"holdfast": __version__, "data": data, "reference": reference or "BatchNorm statistics of the model"},
+        notes=(),
+        definitions=DEFINITIONS,
+    )
+    with whole(path) as file:
+        file.write(page.encode("utf-8", errors="replace"))
+
+
+def depth_section(found: "Diagnosis") -> Section:
+    """The distances of each layer."""
+    kinds = [name for name in DISTANCES if name in found.profile]
+    frame = found.profile.melt(["layer", "depth", "channels"], kinds, "distance", "value")
+    frame["distance"] = frame["distance"].map(DISTANCES)
+    figure = Figure(
+        "Distance over depth",
+        "Layers in the order of the model, the first at the left; point at one for its name.",
+        frame[["distance", "depth", "value", "layer", "channels"]],
+        kind="line",
+        x="depth",
+        y="value",
+        color=("distance",),
+        select=("distance",),
+        start={"distance": DISTANCES["normalised"]},
+    )
+    listing = Listing("Layers", "Roots of means over channels; Jeffreys' divergence is a mean.", found.profile)
+    return Section("Where", "In which layers the statistics of the data differ.", (figure,), (listing,))
+
+
+def cost_section(found: "Diagnosis") -> Section | None:
+    """Error against size for known corruptions, and where the data lies."""
+    if found.known.empty or found.known["error"].isna().any():
+        return None
+    frame = found.known[["family", "shift", "severity", "size", "error", "cosine"]]
+    figure = Figure(
+        "Error against size",
+        f"Each point is a known corruption of the reference at one severity. The data has size {found.test.size:.3f}.",
+        frame,
+        kind="scatter",
+        x="size",
+        y="error",
+        color=("family",),
+        limits=(0.0, 1.0),
+        labels={"size": "size of the shift"},
+    )
+    listing = Listing("Predicted error", "If the shift is of that family.", found.prediction)
+    return Section("Cost", "What shifts of this size do to accuracy.", (figure,), (listing,))
+
+
+def map_section(found: "Diagnosis") -> Section | None:
+    """Known corruptions and the data, near where their statistics change alike."""
+    if "x" not in found.known:
+        return None
+    data = pd.DataFrame({"family": ["the data"], "shift": ["the data"], "x": [found.place[0]], "y": [found.place[1]]})
+    frame = pd.concat([data, found.known[["family", "shift", "severity", "x", "y", "cosine"]]], ignore_index=True)
+    figure = Figure(
+        "Map of shifts",
+        "Distances on the map are those of the changes of statistics, as well as two dimensions show them (classical "
+        "multidimensional scaling).",
+        frame,
+        kind="scatter",
+        x="x",
+        y="y",
+        color=("family",),
+    )
+    return Section("What it is like", "Known corruptions beside the data.", (figure,))
+
+
+def prior_section(found: "Diagnosis") -> Section | None:
+    """The expected distance of blended statistics from the target's, against N."""
+    if found.prior_curves.empty:
+        return None
+    frame = found.prior_curves.assign(n=found.prior_curves["n"].map("batches of {:g}".format))
+    figure = Figure(
+        "Expected distance against N",
+        "The area lies between the bounds of proposition 1; N = 0 is drawn at one half.",
+        frame[["n", "prior", "simulated", "lower", "upper"]].assign(prior=frame["prior"].clip(lower=0.5)),
+        kind="line",
+        x="prior",
+        y="simulated",
+        low="lower",
+        high="upper",
+        color=("n",),
+        log_x=True,
+        labels={"prior": "N", "simulated": "expected distance"},
+    )
+    return Section(
+        "BatchNorm", "How much training statistics should count.", (figure,), (Listing("Best N", "", found.priors),)
+    )
+
+
+def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tuple[str, str]]:
+    """Name and sentence of each finding."""
+    test, profile = found.test, found.profile
+    halves = f"two parts of {reference} and {data}" if reference else f"two halves of {data}"
+    p = f"p < {1 / test.divisions:g}" if test.p_value <= 1 / test.divisions else f"p = {test.p_value:.3f}"
+    verdict = "clear" if test.p_value < 0.01 else "likely" if test.p_value < 0.05 else "none to be seen"
+    lines = [("shift", f"{verdict}: {test.ratio:.1f} x the distance of {halves} ({p})")]
+    strongest = profile.sort_values("normalised", ascending=False)["layer"].head(3)
+    where = "strongest in " + ", ".join(strongest)
+    if found.nearest is not None:
+        alike = max(float(found.nearest["cosine"]), 0.0) ** 2
+        where += f"; {alike:.0%} of it is like {found.nearest['shift']} {found.nearest['severity']:g}"
+    lines.append(("where", where))
+    if found.reference_error is not None:
+        text = f"{reference} {1 - found.reference_error:.1%}"
+        if (guess := found.predicted) is not None:
+            text += f"   {data}, predicted without labels {1 - guess['error']:.0%}"
+            text += f" ({1 - guess['high']:.0%} to {1 - guess['low']:.0%}, from {guess['family']})"
+            text += "" if guess["inside"] else "; outside the range that the line was fitted on"
+        lines.append(("accuracy", text))
+    if not found.priors.empty:
+        each = [f"{row['prior']:.0f} for batches of {row['n']:.0f}" for _, row in found.priors.iterrows()]
+        lines.append(("BatchNorm prior", "N = " + ", ".join(each)))
+    lines.append(("compared", f"{len(profile)} layers, {int(profile['channels'].sum()):,} channels"))
+    return lines
+
+
+def _answers(found: "Diagnosis", data: str, reference: str | None) -> list[Answer]:
+    questions = {
+        "shift": "Has it shifted?",
+        "where": "Where?",
+        "accuracy": "What does it cost?",
+        "BatchNorm prior": "How should adaptation be set?",
+    }
+    return [
+        Answer(questions[word], text + ".") for word, text in sentences(found, data, reference) if word in questions
+    ]

@@ -1,0 +1,1 @@
+"""The small analytic models of the sources, one file each."""

@@ -1,0 +1,240 @@
+"""Analysis: everything that two sides can say about the line, each part by a measure of its own, when it is asked for.
+
+With accuracies alone there are lines and robustness; with n, intervals over examples; and where it is known who is
+right on which example, similarity, closeness and guarantees.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.errors import HoldfastError, unknown
+from holdfast.manifest import shortened
+from holdfast.measures.dominance import dominance
+from holdfast.measures.guarantee import corollary, triplet_residuals
+from holdfast.measures.line import FITS, Fitted, compare_fits, fit
+from holdfast.measures.placing import place
+from holdfast.measures.prediction import prediction
+from holdfast.measures.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
+from holdfast.measures.robustness import LINES, robustness
+from holdfast.measures.triplets import count_triplets
+from holdfast.measures.wedge import Wedge
+from holdfast.trends.events import Events, analyse_events
+from holdfast.trends.side import Joined, Side
+
+BEST = "best"
+MOST_MODELS = 150
+"""Up to so many models every triplet is tested against proposition 1; of more, those with the worst and the best."""
+PLACED, FEWEST_TO_PLACE = 3, 3
+FEW_DRAWS, MUCH_WORK = 200, 200_000
+"""Fits that are found in rounds are drawn less often, down to 200 times, when draws x models are more than that."""
+FAR = 5.0
+"""Standard deviations, found by the median, beyond which a residual makes an outlier, if only accuracies are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """What a wedge promises, and what was found.
+
+    Attributes:
+        wedge: the wedge.
+        bound: corollary 1: some line is this near to all models, if they are ordered.
+        best: how near the best line, Chebyshev's, is.
+        triplets: residual and bound (2), as `triplet_residuals` returns them.
+    """
+
+    wedge: Wedge
+    bound: float
+    best: float
+    triplets: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Trends:
+    """The analysis of two sides.
+
+    Attributes:
+        sides: the two, joined.
+        fit: the line that robustness is measured from, or `best`: the one that predicts left-out models best.
+        switch: of two pieces, the rank of the model where they meet; None for the best.
+        joined: whether two pieces meet.
+        wedge: to be tested; None for the narrowest that holds all events.
+        share: of the events, for which a narrowest wedge is sought too.
+        placed: models to place among the others; by default those furthest from the line, if they are off it.
+        baseline: what relative robustness compares with; None for the best other model on the reference.
+        draws: for intervals.
+        seed: of the draws.
+    """
+
+    sides: Joined
+    fit: str = BEST
+    switch: int | None = None
+    joined: bool = True
+    wedge: Wedge | None = None
+    share: float = 0.95
+    placed: Sequence[str] = ()
+    baseline: str | None = None
+    draws: int = DRAWS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.fit not in (BEST, *LINES):
+            raise unknown("fit", self.fit, (BEST, *LINES))
+        for name in self.placed:
+            if name not in self.models:
+                raise unknown("model", name, self.models)
+        if self.baseline is not None and self.baseline not in self.models:
+            raise unknown("baseline", self.baseline, self.models)
+        if len(np.unique(self.accuracies[0])) < 2:
+            raise HoldfastError(
+                f"{self.sides.reference.source}: all models have the same accuracy, {self.accuracies[0][0]:g}; no line "
+                "goes through them"
+            )
+        if not 0 < self.share <= 1:
+            raise HoldfastError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
+        if self.draws < 1:
+            raise HoldfastError(f"draws is {self.draws}; at least 1 was expected")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.sides.reference.models
+
+    @property
+    def accuracies(self) -> tuple[np.ndarray, np.ndarray]:
+        """On the reference and on shifted data, each `(models,)`."""
+        return self.sides.reference.accuracy, self.sides.shifted.accuracy
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader must know: how the sides were joined, what was moved, and what is missing."""
+        notes = list(self.sides.notes)
+        for side in (self.sides.reference, self.sides.shifted):
+            ends = [name for name, each in zip(side.models, side.accuracy, strict=True) if each in (0, 1)]
+            if ends:
+                notes.append(
+                    f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
+                )
+        if not self.sides.sized:
+            notes.append("n is not known on both sides, so intervals are over models alone")
+        return notes
+
+    @property
+    def _sizes(self) -> dict[str, Any]:
+        return {"n": (self.sides.reference.n, self.sides.shifted.n)}
+
+    @cached_property
+    def lines(self) -> dict[str, Fitted]:
+        """Name of a fit -> the fit; without those for which there are too few models."""
+        kinds = [kind for kind in FITS if kind != "two_piece" or len(np.unique(self.accuracies[0])) > 4]
+        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
+        return {kind: fit(*self.accuracies, kind, **settings) for kind in kinds}
+
+    @cached_property
+    def over(self) -> dict[str, Draws]:
+        """`models`, and `examples` where n is known -> draws."""
+        found = {"models": over_models(*self.accuracies, draws=self.draws, seed=self.seed)}
+        if self.sides.sized:
+            reference, shifted = (_sample(side) for side in (self.sides.reference, self.sides.shifted))
+            paired = self.sides.paired
+            found["examples"] = over_examples(reference, shifted, draws=self.draws, seed=self.seed, paired=paired)
+        return found
+
+    @property
+    def drawn(self) -> str:
+        """Over what the intervals of robustness are drawn: examples, or models where n is not known."""
+        return "examples" if self.sides.sized else "models"
+
+    @cached_property
+    def fits(self) -> pd.DataFrame:
+        """As `compare_fits`, with intervals of the slope: `slope_low_examples` and so on."""
+        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
+        frame = compare_fits(*self.accuracies, self.models, kinds=list(self.lines), **settings)
+        for over, draws in self.over.items():
+            ends = {kind: self._slope(fitted, draws) for kind, fitted in self.lines.items()}
+            frame[f"slope_low_{over}"] = [ends[kind][0] for kind in frame["fit"]]
+            frame[f"slope_high_{over}"] = [ends[kind][1] for kind in frame["fit"]]
+        return frame
+
+    def _slope(self, fitted: Fitted, draws: Draws) -> tuple[float, float]:
+        settings = {"switch": fitted.line.switch, "joined": self.joined} | self._sizes
+        if fitted.line.fit in ("chebyshev", "robust", "robust_probit"):
+            draws = draws.first(max(FEW_DRAWS, MUCH_WORK // len(self.models)))
+        again = fit(draws.reference, draws.shifted, fitted.line.fit, weights=draws.weights, **settings)
+        low, high = interval(fitted.line.slope, again.line.slope, draws.units)
+        return float(low), float(high)
+
+    @cached_property
+    def best(self) -> str:
+        """The fit that predicts left-out models best."""
+        return str(self.fits["fit"].iloc[0])
+
+    @cached_property
+    def kind(self) -> str:
+        """The fit that robustness is measured from."""
+        return next(kind for kind in self.fits["fit"] if kind in LINES) if self.fit == BEST else self.fit
+
+    @cached_property
+    def robustness(self) -> pd.DataFrame:
+        """As `robustness` returns it."""
+        settings = {"switch": self.switch, "joined": self.joined, "baseline": self.baseline} | self._sizes
+        return robustness(*self.accuracies, self.models, kind=self.kind, draws=self.over[self.drawn], **settings)
+
+    def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
+        """The line at some accuracies, as `prediction` returns it."""
+        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
+        return prediction(*self.accuracies, at, self.over[over], self.kind, **settings)
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame | None:
+        """As `dominance` returns them, on the reference; None for accuracies alone."""
+        correct = self.sides.reference.correct
+        return None if correct is None else dominance(correct, self.models)
+
+    @cached_property
+    def events(self) -> Events | None:
+        """Closeness; None for accuracies alone."""
+        reference, shifted = self.sides.reference.correct, self.sides.shifted.correct
+        if reference is None or shifted is None:
+            return None
+        counts = count_triplets(reference), count_triplets(shifted)
+        return analyse_events(self.models, *counts, self.wedge, self.share)
+
+    @cached_property
+    def guarantee(self) -> Guarantee | None:
+        """What the wedge promises; None where none is known."""
+        wedge = self.wedge if self.events is None else self.events.asked.wedge
+        if wedge is None:
+            return None
+        x, y = self.accuracies
+        best = float(np.abs(self.lines["chebyshev"].residual).max())
+        triplets = triplet_residuals(x, y, wedge, self.models, ends=len(x) > MOST_MODELS)
+        return Guarantee(wedge, corollary(float(np.ptp(x)), wedge), best, triplets)
+
+    @cached_property
+    def outliers(self) -> list[str]:
+        """Models whose file is worth a look, worst first: by the events they own, or by residuals of a robust line."""
+        if self.events is not None:
+            return self.events.outliers
+        away = self.lines["robust_probit"].away
+        size = np.abs(away - np.nanmedian(away))
+        far = size > FAR * np.nanmedian(size) / 0.6745
+        return [self.models[place] for place in np.argsort(-size, kind="stable") if far[place]]
+
+    @cached_property
+    def places(self) -> pd.DataFrame:
+        """The models to place, as `place` returns them."""
+        names = list(self.placed)
+        if not names and len(self.models) > FEWEST_TO_PLACE:
+            off = self.robustness[(self.robustness["effective_low"] > 0) | (self.robustness["effective_high"] < 0)]
+            names = off["model"].loc[off["effective"].abs().sort_values(ascending=False).index[:PLACED]].tolist()
+        counts = self.events.counts if self.events else None
+        return place(names, self.robustness, pairs=self.pairs, counts=counts, models=self.models, wedge=self.wedge)
+
+
+def _sample(side: Side) -> Sample:
+    return (side.accuracy, side.n) if side.correct is None else side.correct

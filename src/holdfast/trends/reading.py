@@ -1,0 +1,175 @@
+"""Reading: a side out of an `.npz` file, a CSV of accuracies, or a stream of a study.
+
+    FILE.npz            `models`, and `correct` (models, examples) or `predictions` and `targets`
+    FILE.npz:NAME       the same for the array NAME of a file that holds several
+    FILE.csv            columns `model`, `accuracy` and perhaps `n`
+    FOLDER:STREAM       a stream of a study, or only FOLDER:STREAM:SHIFT or FOLDER:STREAM:SHIFT:SEVERITY
+
+`correct` may be packed, as `numpy.packbits(correct, axis=1)` does it, with the number of examples in `n`, or in
+`NAME_n` for an array NAME. `ids` may name the examples, for all models `(examples,)` or for each `(models,
+examples)`. A column `top1`, in percent, stands for accuracy, as in the files of results that timm publishes.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from holdfast.errors import HoldfastError, unknown
+from holdfast.nearest import hint
+from holdfast.npz import read_npz
+from holdfast.trends.side import Side
+from holdfast.trends.studies import read_stream
+
+
+def read_side(source: str) -> Side:
+    """A side of an analysis of trends, from wherever it is."""
+    path, names = _path(source)
+    if path.is_dir():
+        return read_stream(source, path, names)
+    if path.suffix.lower() == ".csv":
+        if names:
+            raise HoldfastError(f"{source}: a CSV holds one side; {path} was expected")
+        return _read_csv(path)
+    if len(names) > 1:
+        raise HoldfastError(f"{source}: one array of {path} can be named; {path}:{names[0]} was expected")
+    return _read_npz(path, names[0] if names else None)
+
+
+def _path(source: str) -> tuple[Path, list[str]]:
+    """The longest beginning of the text, up to a colon or the end, that exists; and what follows it."""
+    words = source.split(":")
+    for length in range(len(words), 0, -1):
+        path = Path(":".join(words[:length])).expanduser()
+        if path.name and path.exists():
+            return path, words[length:]
+    path = Path(words[0])
+    beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise HoldfastError(f"there is no file or folder {path};{hint(path.name, beside)}".rstrip(";"))
+
+
+def _read_npz(path: Path, name: str | None) -> Side:
+    content = read_npz(path)
+    source = f"{path}:{name}" if name else str(path)
+    if "models" not in content:
+        raise HoldfastError(f"{path} has no array 'models', only {', '.join(content)}; names of models were expected")
+    models = content["models"]
+    if models.ndim != 1 or models.dtype.kind not in "US":
+        raise HoldfastError(f"{path}: models are {models.dtype} {models.shape}; names (models,) were expected")
+    names = [each.decode() if isinstance(each, bytes) else str(each) for each in models.tolist()]
+    correct = _correct(path, content, name)
+    if correct.shape[0] != len(names):
+        raise HoldfastError(
+            f"{source}: there are {len(names)} models and {correct.shape[0]} rows; one row each was expected"
+        )
+    if "ids" not in content:
+        return Side.of_correct(source, names, correct)
+    return Side.of_correct(source, names, *_by_id(source, correct, content["ids"]))
+
+
+def _correct(path: Path, content: dict[str, np.ndarray], name: str | None) -> np.ndarray:
+    """`(models, examples)`, whatever the file calls it."""
+    packed = [key for key in content if f"{key}_n" in content]
+    if name is not None and name not in content:
+        raise unknown(f"array in {path}", name, packed or set(content) - {"models", "ids"})
+    if name is None and {"predictions", "targets"} <= set(content):
+        return _right(path, content["predictions"], content["targets"])
+    if name is None and "correct" not in content:
+        several = f"; name one of its arrays, as in {path}:{packed[0]}" if packed else ""
+        raise HoldfastError(
+            f"{path} has {', '.join(content)}; correct, or predictions and targets, was expected{several}"
+        )
+    name = name or "correct"
+    array, n = content[name], content.get(f"{name}_n", content.get("n"))
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "bui":
+        raise HoldfastError(
+            f"{path}: {name} is {array.dtype} {array.shape}; zeros and ones (models, examples) were expected"
+        )
+    if n is not None and array.dtype == np.uint8 and array.shape[1] == -(-int(n) // 8) != int(n):
+        return np.unpackbits(array, axis=1, count=int(n)).astype(bool)
+    if array.dtype != bool and (array.min() < 0 or array.max() > 1):
+        raise HoldfastError(
+            f"{path}: {name} holds {array.max()}; zeros and ones, or packed bits and their number n, were expected"
+        )
+    return array.astype(bool)
+
+
+def _right(path: Path, predictions: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    if predictions.ndim != 2 or targets.ndim != 1 or predictions.shape[1:] != targets.shape or not len(targets):
+        raise HoldfastError(
+            f"{path}: predictions are {predictions.shape} and targets {targets.shape}; (models, examples) and "
+            "(examples,) were expected"
+        )
+    if predictions.dtype.kind not in "iuUS" or targets.dtype.kind not in "iuUS":
+        raise HoldfastError(
+            f"{path}: predictions are {predictions.dtype} and targets {targets.dtype}; classes, as numbers or names, "
+            "were expected"
+        )
+    return np.asarray(predictions == targets)
+
+
+def _by_id(source: str, correct: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Columns in one order for all models, the ids in that order, and a note if any model had another."""
+    if ids.shape == correct.shape[1:]:
+        return correct, ids, []
+    if ids.shape != correct.shape:
+        raise HoldfastError(
+            f"{source}: ids are {ids.shape}; {correct.shape[1:]} or, with an order for each model, {correct.shape} "
+            "was expected"
+        )
+    order = np.argsort(ids, axis=1, kind="stable")
+    own = np.take_along_axis(ids, order, axis=1)
+    if (own != own[0]).any():
+        other = int((own != own[0]).any(1).argmax())
+        raise HoldfastError(
+            f"{source}: row {other} of ids names other examples than row 0; the same ones were expected"
+        )
+    moved = int((ids != ids[0]).any(1).sum())
+    note = (
+        [f"{source}: {moved} models had their examples in another order; all were put in order by id"] if moved else []
+    )
+    return np.take_along_axis(correct, order, axis=1), own[0], note
+
+
+def _read_csv(path: Path) -> Side:
+    try:
+        frame = pd.read_csv(path, skipinitialspace=True)
+    except (OSError, ValueError) as error:
+        raise HoldfastError(f"cannot read {path}: {error}") from error
+    notes: list[str] = []
+    percent = "accuracy" not in frame and "top1" in frame
+    column = "top1" if percent else "accuracy"
+    for wanted in ("model", column):
+        if wanted not in frame:
+            near = hint(wanted, [str(each) for each in frame.columns])
+            raise HoldfastError(
+                f"{path} has no column {wanted!r}, only {', '.join(map(str, frame.columns))};{near}".rstrip(";")
+            )
+    frame = frame.assign(model=frame["model"].astype(str))
+    values = pd.to_numeric(frame[column], errors="coerce")
+    if values.isna().any():
+        first = frame["model"].iloc[int(values.isna().to_numpy().argmax())]
+        raise HoldfastError(f"{path}: {first} has no number for {column}")
+    if percent or values.max() > 1:
+        notes.append(f"{path}: {column} is in percent")
+        values = values / 100
+    frame = frame.assign(accuracy=values)
+    if frame["model"].duplicated().any() and "img_size" in frame:
+        whole = len(frame)
+        frame = frame.sort_values("img_size", ascending=False, kind="stable").drop_duplicates("model").sort_index()
+        notes.append(
+            f"{path}: {whole - len(frame)} rows of models measured at several img_size left out, the largest kept"
+        )
+    n = _sizes(path, frame) if "n" in frame else None
+    return Side(str(path), tuple(frame["model"]), frame["accuracy"].to_numpy(float), n, notes=tuple(notes))
+
+
+def _sizes(path: Path, frame: pd.DataFrame) -> np.ndarray:
+    n = pd.to_numeric(frame["n"], errors="coerce").to_numpy(float)
+    wrong = ~((n >= 1) & (n == np.floor(n)))
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise HoldfastError(
+            f"{path}: {frame['model'].iloc[first]} has n = {frame['n'].iloc[first]}; a number of examples was expected"
+        )
+    return n.astype(np.int64)

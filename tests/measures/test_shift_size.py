@@ -1,0 +1,135 @@
+"""Distances of statistics: closed forms, optimal transport on samples, invariances, and a test that keeps its level."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import multivariate_normal
+
+from holdfast.errors import HoldfastError
+from holdfast.measures import shift_size as size
+from holdfast.measures.moments import Moments
+
+
+def pair(mean, sd):
+    return np.array([float(mean)]), np.array([float(sd) ** 2])
+
+
+def covariance(seed, d=3):
+    root = np.random.default_rng(seed).normal(size=(d, d))
+    return root @ root.T + 0.3 * np.eye(d)
+
+
+def images(n, shift=0.0, scale=1.0, seed=0, channels=(3, 2)):
+    """Moments of n made-up images of 16 positions in two layers."""
+    random = np.random.default_rng(seed)
+    layers = {}
+    for k, c in enumerate(channels):
+        values = random.normal(0.5 * k + shift, scale * (1 + k), (n, c, 16))
+        layers[f"layer{k}"] = np.stack([values.mean(2), (values**2).mean(2)], 1)
+    return Moments.grouped(layers, 50)
+
+
+def test_wasserstein_is_optimal_transport_between_samples():
+    random = np.random.default_rng(0)
+    one, two = np.sort(random.normal(0, 1, 200_000)), np.sort(random.normal(1.5, 2, 200_000))
+    assert size.wasserstein(pair(0, 1), pair(1.5, 2))[0] == pytest.approx(((one - two) ** 2).mean(), rel=0.02)
+
+
+def test_normalised_wasserstein_is_divided_by_the_source_variance():
+    assert size.normalised_wasserstein(pair(1, 2), pair(4, 1))[0] == pytest.approx(((4 - 1) ** 2 + (2 - 1) ** 2) / 4)
+
+
+def test_jeffreys_is_the_mean_of_both_divergences_on_samples():
+    random = np.random.default_rng(1)
+    p, q = multivariate_normal(0, 1), multivariate_normal(0.7, 1.5**2)
+    x, y = random.normal(0, 1, 400_000), random.normal(0.7, 1.5, 400_000)
+    expected = ((p.logpdf(x) - q.logpdf(x)).mean() + (q.logpdf(y) - p.logpdf(y)).mean()) / 2
+    assert size.jeffreys(pair(0, 1), pair(0.7, 1.5))[0] == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("distance", [size.wasserstein, size.normalised_wasserstein, size.jeffreys])
+def test_zero_where_equal_and_only_there(distance):
+    assert distance(pair(1, 2), pair(1, 2))[0] == 0
+    assert distance(pair(0, 0), pair(0, 0))[0] == 0
+    for other in (pair(1, 2.1), pair(1.1, 2)):
+        assert distance(pair(1, 2), other)[0] > 0
+
+
+def test_wasserstein_and_jeffreys_are_symmetric_and_the_normalised_one_is_not():
+    one, two = pair(0, 1), pair(1, 3)
+    assert size.wasserstein(one, two) == size.wasserstein(two, one)
+    assert size.jeffreys(one, two) == pytest.approx(size.jeffreys(two, one))
+    assert size.normalised_wasserstein(one, two) != size.normalised_wasserstein(two, one)
+
+
+def test_full_distances_of_diagonal_covariances_are_sums_of_the_diagonal_ones():
+    means, variances = np.random.default_rng(2).uniform(0.5, 2, (2, 2, 4))
+    source, target = (means[0], variances[0]), (means[1], variances[1])
+    arguments = (means[0], np.diag(variances[0]), means[1], np.diag(variances[1]))
+    assert size.full_wasserstein(*arguments) == pytest.approx(size.wasserstein(source, target).sum())
+    assert size.full_normalised_wasserstein(*arguments) == pytest.approx(
+        size.normalised_wasserstein(source, target).sum()
+    )
+    assert size.full_jeffreys(*arguments) == pytest.approx(size.jeffreys(source, target).sum())
+
+
+def test_full_wasserstein_is_optimal_transport_between_samples():
+    random = np.random.default_rng(3)
+    a, b = covariance(1, 2), covariance(2, 2)
+    one, two = random.multivariate_normal([0, 0], a, 1200), random.multivariate_normal([1, -1], b, 1200)
+    cost = ((one[:, None] - two[None]) ** 2).sum(2)
+    rows, columns = linear_sum_assignment(cost)
+    found = size.full_wasserstein(one.mean(0), np.cov(one.T), two.mean(0), np.cov(two.T))
+    assert found == pytest.approx(cost[rows, columns].mean(), rel=0.1)
+
+
+def test_turning_both_sides_changes_no_full_distance():
+    a, b, turn = covariance(1), covariance(2), np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
+    m, n = np.array([0.0, 1, 2]), np.array([1.0, 1, -1])
+    for distance in (size.full_wasserstein, size.full_normalised_wasserstein, size.full_jeffreys):
+        turned = distance(turn @ m, turn @ a @ turn.T, turn @ n, turn @ b @ turn.T)
+        assert turned == pytest.approx(distance(m, a, n, b))
+
+
+def test_a_singular_covariance_is_named():
+    with pytest.raises(HoldfastError, match="singular"):
+        size.full_jeffreys(np.zeros(2), np.zeros((2, 2)), np.zeros(2), np.eye(2))
+
+
+def test_groups_pool_to_the_moments_of_all_images():
+    values = np.random.default_rng(5).normal(2, 3, (37, 4, 9))
+    moments = Moments.grouped({"a": np.stack([values.mean(2), (values**2).mean(2)], 1)}, 10)
+    mean, var = moments.pooled()
+    assert mean == pytest.approx(values.mean((0, 2)))
+    assert var == pytest.approx(values.var((0, 2)))
+    assert moments.images.sum() == 37
+
+
+def test_the_profile_has_each_layer_in_order_and_the_size_is_the_mean_of_roots():
+    reference, data = images(80), images(80, shift=1.0, seed=1)
+    profile = size.shift_profile(reference, data)
+    assert profile["layer"].tolist() == ["layer0", "layer1"]
+    (m0, v0), (m1, v1) = reference.pooled(), data.pooled()
+    by_hand = ((m0 - m1) ** 2 + (np.sqrt(v0) - np.sqrt(v1)) ** 2) / v0
+    roots = [np.sqrt(by_hand[:3].mean()), np.sqrt(by_hand[3:].mean())]
+    assert profile["normalised"].tolist() == pytest.approx(roots)
+    assert size.shift_size(reference, data) == pytest.approx(np.mean(roots))
+
+
+def test_a_clear_shift_is_found_and_none_is_not_invented():
+    reference = images(200)
+    assert size.shift_test(reference, images(60, shift=0.5, seed=1), 200).p_value < 0.01
+    p = [size.shift_test(images(60, seed=2 * s), images(60, seed=2 * s + 1), 100).p_value for s in range(40)]
+    assert np.mean(np.array(p) < 0.1) < 0.3
+    assert np.mean(p) > 0.3
+
+
+def test_known_statistics_are_tested_by_halves_of_the_data():
+    known = Moments.known({"layer0": (np.zeros(3), np.ones(3)), "layer1": (np.full(2, 0.5), np.full(2, 4.0))})
+    assert size.shift_test(known, images(200, shift=1.0), 200).p_value < 0.01
+    assert size.shift_test(known, images(200), 200).p_value > 0.01
+
+
+def test_moments_of_other_layers_are_refused():
+    with pytest.raises(HoldfastError, match="cannot be compared"):
+        size.shift_size(images(10), images(10, channels=(3,)))

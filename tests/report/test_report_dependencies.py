@@ -1,0 +1,178 @@
+"""The page of dependencies: the frames behind its figures, its layout of nodes, and the page in a browser."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.dependencies import Analysis, analyse
+from holdfast.report.dependencies import (
+    classes,
+    coefficients_and_covariances,
+    paths,
+    spectrum_section,
+    write_dependencies,
+)
+from holdfast.report.dependencies_graph import edges, graph_section, placed_edges, shown_classes
+from holdfast.report.layout import layout
+
+HOSTILE = "</script><img src=x onerror='window.harmed = 1'>"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def saved(folder: Path, count: int = 50, samples: int = 400) -> Path:
+    generator = np.random.default_rng(0)
+    targets = generator.integers(0, count, samples)
+    logits = generator.standard_normal((samples, 12)) @ generator.standard_normal((12, count))
+    logits += generator.standard_normal((samples, count)) + 4 * np.eye(count)[targets]
+    names = [HOSTILE, *(f"class {place}" for place in range(1, count))]
+    np.savez(folder / "net.npz", logits=logits, targets=targets, classes=names)
+    return folder / "net.npz"
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    return analyse(saved(tmp_path_factory.mktemp("net")))
+
+
+@pytest.fixture(scope="module")
+def page(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_dependencies(analysis, path)
+    return path
+
+
+def test_edges_are_the_dependencies_of_the_best_class_first(analysis: Analysis) -> None:
+    frame = edges(analysis)
+    assert len(frame) == analysis.dependencies.coefficients.nnz
+    best = shown_classes(analysis)[0]
+    assert best == analysis.dependencies.relative_error.argmin()
+    own = frame[frame["class"] == analysis.names[best]]
+    assert own.index.tolist() == list(range(len(own)))
+    assert list(zip(own["on"], own["coefficient"], strict=True)) == [
+        (analysis.names[on], value) for on, value in analysis.dependencies.on(best)
+    ]
+    matrix = analysis.lasso.moment_.matrix()
+    assert own["covariance"].iloc[0] == matrix[best, analysis.names.index(own["on"].iloc[0])]
+
+
+def test_every_class_has_one_place_whichever_end_of_an_edge_it_is(analysis: Analysis) -> None:
+    frame, left_out = placed_edges(analysis, edges(analysis), 3)
+    assert left_out == ""
+    places: dict[str, set[tuple[float, float]]] = {}
+    for row in frame.itertuples():
+        places.setdefault(row[1], set()).add((row.x, row.y))
+        if isinstance(row.on, str):
+            places.setdefault(row.on, set()).add((row.on_x, row.on_y))
+    assert set(places) == set(analysis.names)
+    assert {len(found) for found in places.values()} == {1}
+    assert frame.groupby("class").size().max() <= 3
+
+
+def test_a_layout_puts_joined_nodes_nearer_than_others_and_is_repeatable() -> None:
+    ends = np.array([(a, b) for group in (0, 5, 10) for a in range(group, group + 5) for b in range(group, a)])
+    one, two = layout(16, ends, np.ones(len(ends))), layout(16, ends, np.ones(len(ends)))
+    assert np.array_equal(one, two)
+    assert np.abs(one).max() <= 1
+    assert np.isfinite(one).all()
+    apart = np.linalg.norm(one[:, None] - one[None], axis=2)
+    group = np.array([*np.repeat([0, 1, 2], 5), 3])
+    same = (group[:, None] == group) & ~np.eye(16, dtype=bool)
+    assert apart[same].mean() < 0.5 * apart[group[:, None] != group].mean()
+    assert layout(1, np.empty((0, 2), int), np.empty(0)).tolist() == [[0, 0]]
+
+
+def test_coefficient_against_covariance_has_every_pair_and_the_line(analysis: Analysis) -> None:
+    frame = coefficients_and_covariances(analysis)
+    target = shown_classes(analysis)[0]
+    own = frame[frame["class"] == analysis.names[target]]
+    points, line = own[own["mark"] == "point"], own[own["mark"] == "line"]
+    assert len(points) == 49
+    assert analysis.names[target] not in set(points["on"])
+    assert (points["layer"] == "dependency").sum() == analysis.dependencies.counts[target]
+    assert ((points["coefficient"] != 0) == (points["layer"] == "dependency")).all()
+    assert line["covariance"].tolist() == [0.25, 0.25]
+
+
+def test_paths_begin_at_zero_and_pass_the_solution(analysis: Analysis) -> None:
+    frame = paths(analysis)
+    for (name, on), rows in frame.groupby(["class", "on"]):
+        largest = rows.sort_values("alpha", ascending=False).iloc[0]
+        assert largest["coefficient"] == 0 or largest["alpha"] == frame["alpha"].max(), (name, on)
+    first = frame[frame["class"] == analysis.names[shown_classes(analysis)[0]]]
+    assert first["alpha"].min() < 0.25 < first["alpha"].max()
+    assert first.sort_values("alpha")["relative_error"].is_monotonic_increasing
+
+
+def test_spectrum_and_table_have_every_class(analysis: Analysis) -> None:
+    (figure,) = spectrum_section(analysis).figures
+    matrix = analysis.lasso.moment_.matrix()
+    assert figure.frame["value"].to_numpy() == pytest.approx(np.linalg.eigvalsh(matrix)[::-1])
+    table = classes(analysis)
+    assert len(table) == 50
+    assert table["relative_error"].is_monotonic_increasing
+    assert (table["redundancy"] <= table["error"] + 1e-9).all()
+    assert {"mean_error", "accuracy", "positive_accuracy"} <= set(table)
+
+
+def test_where_there_are_no_dependencies_the_page_says_so(tmp_path: Path) -> None:
+    nothing = analyse(saved(tmp_path), alpha=1e6)
+    assert graph_section(nothing) is None
+    write_dependencies(nothing, tmp_path / "page.html")
+    assert "No class depends on any other at this α" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_the_same_analysis_gives_the_same_bytes(analysis: Analysis, page: Path, tmp_path: Path) -> None:
+    write_dependencies(analysis, tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
+def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analysis: Analysis) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        opened = browser.new_page(viewport={"width": 1280, "height": 900})
+        opened.set_default_timeout(20_000)
+        errors: list[str] = []
+        opened.on("console", lambda message: errors.append(message.text))
+        opened.on("pageerror", lambda error: errors.append(str(error)))
+        opened.goto(page.as_uri())
+        opened.wait_for_selector("html[data-ready=yes]")
+
+        star = opened.locator("#figure-1-1")
+        search = star.locator("input[type=search]")
+        expect(search).to_have_value(analysis.names[shown_classes(analysis)[0]])
+        search.fill("lass 17")  # a part of the name is enough
+        search.press("Enter")
+        search.blur()
+        expect(search).to_have_value("class 17")
+        expect(star.locator(".annotation")).to_contain_text("class 17")
+        count = len(analysis.dependencies.on(17))
+        expect(star.locator(".scatterlayer .point")).to_have_count(min(count, 16))
+        expect(star.locator(".scatterlayer .textpoint").first).to_contain_text(
+            analysis.names[analysis.dependencies.on(17)[0][0]]
+        )
+        search.fill("nobody")
+        search.blur()
+        expect(search).to_have_value("class 17")
+
+        graph = opened.locator("#figure-1-2")
+        graph.scroll_into_view_if_needed()
+        expect(graph.locator(".scatterlayer .point")).to_have_count(50)
+        graph.locator(".chooser summary").click()
+        graph.get_by_role("button", name="None").click()
+        graph.get_by_label("Filter").fill("class 17")
+        graph.get_by_role("button", name="All listed").click()
+        expect(graph.locator(".chooser summary")).to_contain_text("1 of 50")
+        opened.keyboard.press("Escape")
+        for box in opened.locator(".figure, .listing").all():
+            box.scroll_into_view_if_needed()
+            expect(box.locator(".main-svg, table").first).to_be_visible()
+        assert opened.evaluate("window.harmed") is None
+        assert errors == []
+        browser.close()

@@ -1,0 +1,35 @@
+"""A small network that knows digits, and its calibration, for the tests of CCC."""
+
+import pytest
+import torch
+
+from holdfast.data import digits
+from holdfast.models import LeNet
+from holdfast.models.training import fit
+from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
+from holdfast.streams import calibrate
+
+SHIFTS = (GaussianNoise, Contrast, GaussianBlur)
+SETTINGS = {"samples": 400, "step": 1.0, "flip": False, "crop": 0.0}
+
+
+@pytest.fixture(scope="session")
+def model():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = LeNet(size=16, width=4)
+    fit(model, digits("train", size=16), epochs=6)
+    return model
+
+
+@pytest.fixture(scope="session")
+def data():
+    return digits("test", size=16)
+
+
+@pytest.fixture(scope="session")
+def calibrated(model, data, tmp_path_factory):
+    """The folder of a calibration."""
+    folder = tmp_path_factory.mktemp("calibration")
+    calibrate(model, data, folder, SHIFTS, **SETTINGS)
+    return folder

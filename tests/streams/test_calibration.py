@@ -1,0 +1,204 @@
+"""Calibration: counts that anybody can check, in files that a stopped run leaves whole, of one model and one data."""
+
+import json
+import logging
+import shutil
+import signal
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import CommandLine
+from tests.streams.conftest import SETTINGS, SHIFTS
+
+from holdfast.catalog import find
+from holdfast.data import ArrayData, Classes, digits
+from holdfast.errors import HoldfastError
+from holdfast.models import LeNet, ModelSource
+from holdfast.shifts import Contrast, Fog, GaussianNoise
+from holdfast.streams import Calibration, calibrate
+from holdfast.streams.augment import augmented
+
+COARSE = {"samples": 50, "step": 2.5, "flip": True, "crop": 0.25}
+
+
+def subset(data, samples):
+    """Random places; the k-th of a class comes when a share of (k - 1/2) / size of every class has come."""
+    places = np.random.default_rng([0, len(data)]).permutation(len(data))
+    came, sizes, keys = {}, np.bincount(data.targets), []
+    for place in places:
+        label = int(data.targets[place])
+        came[label] = came.get(label, 0) + 1
+        keys.append((came[label] - 0.5) / sizes[label])
+    return np.array([place for _, place in sorted(zip(keys, places, strict=True), key=lambda pair: pair[0])])[:samples]
+
+
+def test_counts_are_those_of_the_model_by_hand(model, data, tmp_path):
+    calibration = calibrate(model, data, tmp_path, SHIFTS[:2], **COARSE)
+    chosen, ids = subset(data, 50), torch.arange(50)
+    seen = augmented(data.images(chosen), ids, 0, flip=True, crop=0.25)
+    noisy = torch.round(GaussianNoise(2.5)(seen, ids, 0) * 255) / 255
+    with torch.no_grad():
+        right = {
+            name: int((model(images).argmax(1).numpy() == data.targets[chosen]).sum())
+            for name, images in {"clean": seen, "both": Contrast(5)(noisy, ids, 0)}.items()
+        }
+    counts = calibration.counts["gaussian_noise", "contrast"]
+    assert counts.shape == (3, 3)
+    assert counts[1, 2] == right["both"]
+    assert counts[0, 0] == calibration.clean == right["clean"]
+    assert list(calibration.counts) == [("gaussian_noise", "contrast"), ("contrast", "gaussian_noise")]
+
+
+def test_every_class_is_in_the_subset_in_proportion(model, tmp_path):
+    targets = np.repeat([0, 1, 2], [600, 300, 100])
+    data, shown = ArrayData(np.zeros((1000, 16, 16), np.uint8), targets), []
+    data.images = lambda places: shown.append(places) or ArrayData.images(data, places)
+    calibrate(model, data, tmp_path, SHIFTS[:2], samples=50, step=5, flip=False, crop=0)
+    assert np.bincount(targets[np.unique(np.concatenate(shown))]).tolist() == [30, 15, 5]
+
+
+def test_counts_do_not_depend_on_batches_or_processes(model, data, tmp_path):
+    alone = calibrate(model, data, tmp_path / "alone", SHIFTS, **COARSE)
+    cut = calibrate(model, data, tmp_path / "cut", SHIFTS, **COARSE, batch_size=7)
+    many = calibrate(model, data, tmp_path / "many", SHIFTS, **COARSE, jobs=2)
+    assert alone.fingerprint() == cut.fingerprint() == many.fingerprint()
+
+
+def test_the_model_stays_as_it_was(data, tmp_path):
+    model = LeNet(size=16, width=2).train()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    calibrate(model, data, tmp_path, SHIFTS[:2], **COARSE)
+    assert model.training
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_classes_of_the_data_are_mapped_to_those_of_the_model(model, data, tmp_path):
+    def mapped(classes):
+        other = ArrayData(data.images(np.arange(len(data))), data.targets % 2)
+        other.classes = classes
+        return calibrate(model, other, tmp_path / str(classes.restrict), SHIFTS[:2], **COARSE)
+
+    parity = Classes(((0, 2, 4, 6, 8), (1, 3, 5, 7, 9)))
+    chosen = subset(ArrayData(np.zeros((len(data), 1, 1, 1)), data.targets % 2), 50)
+    seen = augmented(data.images(chosen), torch.arange(50), 0, flip=True, crop=0.25)
+    with torch.no_grad():
+        logits = model(seen).numpy()
+    targets = data.targets[chosen] % 2
+    calibration = mapped(parity)
+    assert calibration.clean == (logits.argmax(1) % 2 == targets).sum()
+    assert calibration.classes == 10
+    few = mapped(Classes(((0, 2), (1,)), restrict=True))
+    assert few.clean == (logits[:, :3].argmax(1) % 2 == targets).sum()
+    assert few.classes == 3
+
+
+def test_a_stopped_calibration_goes_on_and_measures_no_pair_twice(model, data, calibrated, tmp_path):
+    half = tmp_path / "half"
+    shutil.copytree(calibrated, half)
+    (half / "pairs" / "contrast gaussian_blur.npy").unlink()
+    with pytest.raises(HoldfastError, match="is not complete: contrast, gaussian_blur is missing"):
+        Calibration.load(half)
+    stamps = {path: path.stat().st_mtime_ns for path in (half / "pairs").iterdir()}
+    again = calibrate(model, data, half, SHIFTS, **SETTINGS)
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    assert again.fingerprint() == Calibration.load(calibrated).fingerprint()
+
+
+def test_it_says_how_much_is_ahead(model, data, tmp_path, caplog):
+    with caplog.at_level(logging.INFO, logger="holdfast"):
+        calibrate(model, data, tmp_path, SHIFTS, **COARSE)
+    assert "to measure: 6 of 6 pairs, 2,700 forward passes, about" in caplog.text  # 6 x 9 x 50
+    (tmp_path / "pairs" / "contrast gaussian_blur.npy").unlink()
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="holdfast"):
+        calibrate(model, data, tmp_path, SHIFTS, **COARSE)
+        calibrate(model, data, tmp_path, SHIFTS, **COARSE)
+    assert [record.message.partition(" forward")[0] for record in caplog.records] == ["to measure: 1 of 6 pairs, 450"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"model": LeNet(size=16, width=4)}, "model"),
+        ({"data": ArrayData(np.zeros((400, 16, 16), np.uint8), np.zeros(400, int))}, "data"),
+        ({"shifts": (*SHIFTS, Fog)}, "shifts"),
+        ({"step": 2.5}, "step"),
+        ({"samples": 20}, "samples"),
+        ({"flip": True}, "flip"),
+        ({"seed": 1}, "seed"),
+    ],
+)
+def test_a_calibration_of_something_else_is_not_continued(changed, what, model, data, calibrated):
+    settings = {"model": model, "data": data, "out": calibrated, "shifts": SHIFTS, **SETTINGS} | changed
+    with pytest.raises(HoldfastError, match=f"holds a calibration with another {what}; use another folder, or delete"):
+        calibrate(**settings)
+
+
+def test_difficulties_by_name_lie_between_chance_and_clean(calibrated):
+    calibration = Calibration.load(calibrated)
+    clean = calibration.clean / calibration.samples
+    targets = [calibration.target(name) for name in ("hard", "medium", "easy")]
+    assert 0.1 < targets[0] < targets[1] < targets[2] < clean
+    resnet = replace(calibration, clean=7610, samples=10000, classes=1000)
+    assert [round(resnet.target(name), 2) for name in ("easy", "medium", "hard")] == [0.34, 0.17, 0.02]
+
+
+def test_wrong_settings_are_named(model, data, tmp_path):
+    unlabelled = ArrayData(data.images(np.arange(5)))
+    few = LeNet(size=16, classes=3, width=2)
+    for settings, message in (
+        ({"step": 0.3}, r"step is 0\.3; a number that divides 5"),
+        ({"step": 0}, "step is 0"),
+        ({"shifts": SHIFTS[:1]}, "at least two shifts, each once; found gaussian_noise"),
+        ({"shifts": (Contrast, Contrast)}, "each once; found contrast . contrast"),
+        ({"samples": 0}, "samples is 0"),
+        ({"batch_size": 2.5}, "batch_size is 2.5"),
+        ({"jobs": 0}, "jobs is 0"),
+        ({"data": unlabelled}, "needs labels; array has none"),
+        ({"model": few}, "the model has 3 classes"),
+    ):
+        with pytest.raises(HoldfastError, match=message):
+            calibrate(**{"model": model, "data": data, "out": tmp_path, "shifts": SHIFTS, **COARSE} | settings)
+    with pytest.raises(HoldfastError, match=r"there is no calibration in .*; make one with: holdfast calib"):
+        Calibration.load(tmp_path / "none")
+
+
+NAMES = ("contrast", "gaussian_noise", "impulse_noise")
+COMMAND = ["calibrate", "--model", "lenet", "--data", "digits", "--out", "cal", "--step", "1", "--samples", "200"]
+COMMAND += [word for name in NAMES for word in ("--shift", name)]
+
+
+def finished(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "cal" / "pairs").glob("*.npy")}
+
+
+def stopped(holdfast, how):
+    """Start, and end it with a signal once another pair is there; its exit code, and what it said."""
+    before = len(finished(holdfast.folder))
+    process = holdfast.start(*COMMAND)
+    while len(finished(holdfast.folder)) == before and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(how)
+    said = process.communicate()[1]
+    return process.returncode, said
+
+
+def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path):
+    holdfast = CommandLine(tmp_path)
+    assert stopped(holdfast, signal.SIGKILL)[0] == -signal.SIGKILL
+    kept = finished(tmp_path)
+    code, said = stopped(holdfast, signal.SIGINT)
+    assert code == 130
+    assert f"stopped after {len(finished(tmp_path))} of 6 pairs; the same command goes on from there" in said
+    assert kept.items() <= finished(tmp_path).items(), "a finished pair was measured again"
+    done = holdfast(*COMMAND, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["pairs"] == 6
+    assert kept.items() <= finished(tmp_path).items()
+    shifts = [find("shifts", name) for name in NAMES]
+    alone = calibrate(ModelSource("lenet")(), digits(), tmp_path / "alone", shifts, step=1, samples=200)
+    assert Calibration.load(tmp_path / "cal").fingerprint() == alone.fingerprint()

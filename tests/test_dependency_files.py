@@ -1,0 +1,208 @@
+"""Logits on disk, and the analysis of them: batches, cells of a study, names, pairs of files, and what is wrong with them."""
+
+import zipfile
+
+import numpy as np
+import pytest
+
+from holdfast.dependencies import LogitsFile, analyse
+from holdfast.dependencies.summary import as_json, combination, notes, sentences, size
+from holdfast.errors import HoldfastError
+from holdfast.importing import import_predictions
+from holdfast.measures.covariance_lasso import CovarianceLasso
+from holdfast.measures.redundancy import Redundancy
+from holdfast.measures.replacement import replacement
+from holdfast.measures.second_moment import BLOCK, SecondMoment
+
+NAMES = ["macaw", "ostrich", "bittern", "crane", "crane"]
+
+
+def rows_of(samples=300, classes=5, seed=0):
+    generator = np.random.default_rng(seed)
+    targets = generator.integers(0, classes, samples)
+    logits = generator.standard_normal((samples, classes)) + 2 * np.eye(classes)[targets]
+    logits[:, 0] = 0.6 * logits[:, 1] - 0.4 * logits[:, 2] + 0.1 * logits[:, 0]
+    return logits.astype(np.float32), targets
+
+
+@pytest.fixture
+def saved(tmp_path):
+    logits, targets = rows_of()
+    np.savez(tmp_path / "net.npz", logits=logits, targets=targets, classes=NAMES)
+    return tmp_path / "net.npz"
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_batches_are_the_logits(tmp_path, save, kind):
+    logits = rows_of(2 * BLOCK + 17)[0].astype(kind)
+    save(tmp_path / "net.npz", logits=logits)
+    file = LogitsFile(tmp_path / "net.npz")
+    batches = list(file)
+    assert [len(batch) for batch in batches] == [BLOCK, BLOCK, 17]
+    assert np.array_equal(np.concatenate(batches), logits)
+    assert (file.targets, file.names, file.shape) == (None, None, logits.shape)
+
+
+def test_columns_first_are_read_too(tmp_path):
+    logits = np.asfortranarray(rows_of()[0])
+    np.savez(tmp_path / "net.npz", logits=logits)
+    assert np.array_equal(np.concatenate(list(LogitsFile(tmp_path / "net.npz"))), logits)
+
+
+def test_an_analysis_is_what_the_parts_say(saved):
+    logits, targets = rows_of()
+    analysis = analyse(saved, alpha=0.05)
+    lasso = CovarianceLasso(alpha=0.05).fit(logits)
+    assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
+    assert analysis.redundancy.value == pytest.approx(Redundancy.of(SecondMoment.of(logits)).value)
+    assert analysis.replacement.equals(replacement(logits, lasso.dependencies_, targets))
+    assert analysis.names == ["macaw", "ostrich", "bittern", "crane (3)", "crane (4)"]
+    assert notes(analysis) == []
+
+
+def test_json_has_the_promised_keys(saved):
+    analysis = analyse(saved, alpha=0.05)
+    content = as_json(analysis)
+    assert list(content) == ["rank", "kkt_violation", "dependencies", "names"]
+    assert content["rank"] == 5
+    assert content["kkt_violation"] <= 1e-8
+    assert [row["class"] for row in content["dependencies"]] == [0, 1, 2, 3, 4]
+    first = content["dependencies"][0]
+    assert set(first) == {"class", "on", "error", "relative_error", "redundancy"}
+    assert {on for on, _ in first["on"]} >= {1, 2}
+    coefficients = [abs(value) for _, value in first["on"]]
+    assert coefficients == sorted(coefficients, reverse=True)
+    assert 0 < first["redundancy"] <= first["error"] + 1e-12
+
+
+def test_the_summary_names_classes_and_figures(saved):
+    analysis = analyse(saved, alpha=0.05)
+    said = sentences(analysis)
+    assert size(analysis) == "300 examples, 5 classes of net.npz; α 0.05"
+    assert said["rank"] == ["5 of 5: no class is exactly a combination of others"]
+    assert said["strongest"][0].startswith("macaw ≈ 0.5")
+    assert combination(analysis, 0, terms=1).endswith("more")
+    accuracy = (rows_of()[0].argmax(1) == rows_of()[1]).mean()
+    assert f"accuracy of {100 * accuracy:.2f} %" in said["cost"][1]
+    assert "of λ" in said["found"][0]
+
+
+def test_exact_combinations_and_too_large_an_alpha_are_said(tmp_path):
+    logits, _ = rows_of(3)
+    np.savez(tmp_path / "few.npz", logits=logits)
+    few = analyse(tmp_path / "few.npz", alpha=1e6)
+    assert sentences(few)["strongest"] == ["none"]
+    assert sentences(few)["rank"] == ["3 of 5: the null space has 2 directions"]
+    assert sentences(few)["redundant"] == ["5 of 5 classes have nothing of their own"]
+    assert sentences(few)["cost"][-1] == "without targets there is no accuracy"
+    assert "had nothing to be wrong about" in sentences(few)["conjecture"][0]
+    assert "fewer examples (3) than classes (5)" in notes(few)[0]
+    assert "the largest α with a dependency is" in notes(few)[1]
+
+
+def test_onto_another_network(tmp_path, saved):
+    other, targets = rows_of(seed=3)
+    np.savez(tmp_path / "other.npz", logits=other)
+    analysis = analyse(saved, tmp_path / "other.npz", alpha=0.05)
+    lasso = CovarianceLasso(alpha=0.05).fit(rows_of()[0], onto=other)
+    assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
+    assert analysis.replacement.equals(replacement(rows_of()[0], lasso.dependencies_, rows_of()[1], onto=other))
+    assert analysis.target_names == analysis.names
+    assert size(analysis).startswith("300 examples, 5 classes of net.npz onto the 5 of other.npz")
+
+
+def test_onto_a_network_with_other_classes(tmp_path, saved):
+    np.savez(tmp_path / "other.npz", logits=rows_of(classes=7, seed=1)[0], classes=np.arange(7))
+    analysis = analyse(saved, tmp_path / "other.npz", per_class=2)
+    assert analysis.dependencies.coefficients.shape == (7, 5)
+    assert analysis.target_names == list("0123456")
+    assert as_json(analysis)["onto_names"] == list("0123456")
+    assert analysis.targets is None
+
+
+def test_a_cell_of_a_study_and_the_study_itself(tmp_path):
+    logits, targets = rows_of()
+    np.savez(tmp_path / "predictions.npz", logits=logits, targets=targets)
+    listed = import_predictions(tmp_path / "predictions.npz", tmp_path / "audit", model="net", stream="clean")
+    cell = tmp_path / "audit" / "cells" / f"{listed.key}.npz"
+    assert LogitsFile(cell).targets.tolist() == targets.tolist()
+    assert LogitsFile(tmp_path / "audit").path == cell
+    import_predictions(tmp_path / "predictions.npz", tmp_path / "audit", model="other", stream="clean")
+    with pytest.raises(HoldfastError, match=r"2 finished cells; name the file of one: .*net · clean · none"):
+        LogitsFile(tmp_path / "audit")
+
+
+def test_a_cell_with_a_mapping_has_targets_only_where_each_class_has_one_column(tmp_path):
+    logits, _ = rows_of()
+    targets = np.arange(300) % 2
+    one = np.array([[0, 0, 0, 1, 0], [0, 1, 0, 0, 0]], bool)
+    np.savez(tmp_path / "one.npz", logits=logits, targets=targets, accepted=one)
+    assert LogitsFile(tmp_path / "one.npz").targets.tolist() == [3, 1] * 150
+    np.savez(tmp_path / "two.npz", logits=logits, targets=targets, accepted=one | [True, False, False, False, False])
+    assert LogitsFile(tmp_path / "two.npz").targets is None
+
+
+def damaged(path):
+    """A file whose logits end in the middle, though its directory is whole."""
+    np.savez(path, logits=rows_of()[0])
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("logits.npy")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("logits.npy", content[:-40])
+
+
+def nan_in_the_middle(path):
+    logits, _ = rows_of()
+    logits[200, 3] = np.nan
+    np.savez(path, logits=logits)
+
+
+BAD = {
+    "no such file": (lambda path: np.savez(path.with_name("bat.npz"), logits=rows_of()[0]), "did you mean 'bat.npz'"),
+    "no npz": (lambda path: path.write_text("no"), "is no .npz file"),
+    "no logits": (lambda path: np.savez(path, logit=rows_of()[0]), "did you mean 'logit'"),
+    "logits of one dimension": (lambda path: np.savez(path, logits=np.ones(3)), r"logits are float64 \(3,\)"),
+    "no samples": (lambda path: np.savez(path, logits=np.ones((0, 3))), r"\(0, 3\)"),
+    "text": (lambda path: np.savez(path, logits=[["a", "b"]]), "logits are <U1"),
+    "one class": (lambda path: np.savez(path, logits=np.ones((3, 1))), "at least two"),
+    "NaN": (nan_in_the_middle, "logits hold nan in sample 200, class 3"),
+    "too few names": (
+        lambda path: np.savez(path, logits=rows_of()[0], classes=NAMES[:4]),
+        r"classes are <U7 \(4,\); names \(5,\) were expected, one for each class",
+    ),
+    "names that are no names": (
+        lambda path: np.savez(path, logits=rows_of()[0], classes=np.ones((5, 2))),
+        r"classes are float64 \(5, 2\)",
+    ),
+    "targets of another length": (lambda path: np.savez(path, logits=rows_of()[0], targets=[1, 2]), r"targets are .*\(2,\)"),
+    "targets out of range": (
+        lambda path: np.savez(path, logits=rows_of()[0], targets=np.full(300, 5)),
+        "targets hold 5; the logits have classes 0 to 4",
+    ),
+    "logits that end early": (damaged, "damaged"),
+    "folder without a study": (lambda path: path.mkdir(), "no study.json"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_file_is_named_with_what_was_expected(kind, tmp_path):
+    prepare, message = BAD[kind]
+    prepare(tmp_path / "bad.npz")
+    with pytest.raises(HoldfastError, match=message) as caught:
+        analyse(tmp_path / "bad.npz")
+    assert "bad.npz" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"logits": rows_of(299)[0]}, r"other.npz has 299 samples, .*net.npz has 300"),
+        ({"logits": rows_of()[0], "classes": [*NAMES[:2], "heron", *NAMES[3:]]}, "class 2 is 'bittern' .* and 'heron'"),
+        ({"logits": rows_of()[0], "targets": np.zeros(300, int)}, r"targets of \d+ of 300 samples differ"),
+    ],
+)
+def test_two_files_that_do_not_belong_together_are_named(saved, other, message):
+    np.savez(saved.with_name("other.npz"), **other)
+    with pytest.raises(HoldfastError, match=message):
+        analyse(saved, saved.with_name("other.npz"))

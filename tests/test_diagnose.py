@@ -1,0 +1,164 @@
+"""Diagnosis on a small trained network: a known shift is found, named, and its cost foretold; no shift is no alarm."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from holdfast.data import ArrayData, digits
+from holdfast.diagnose import change_of_statistics, diagnose, shift_regressions
+from holdfast.errors import HoldfastError
+from holdfast.models import LeNet, ResNet
+from holdfast.models.training import fit
+from holdfast.observe import batchnorm_statistics, observe_moments
+from holdfast.shifts import Contrast, GaussianNoise
+from holdfast.streams import Clean
+
+TEST = digits("test", size=16)
+
+
+def part(first, last, shift=None):
+    images = TEST.images(np.arange(first, last))
+    images = images if shift is None else shift(images)
+    return ArrayData((images.numpy() * 255).round().astype(np.uint8), TEST.targets[first:last])
+
+
+def pixels(data):
+    return (data.images(np.arange(len(data))).numpy() * 255).round().astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(0)
+    model = ResNet(width=8, stem=2)
+    fit(model, digits("train", size=16), epochs=4)
+    return model
+
+
+@pytest.fixture(scope="module")
+def found(net):
+    return diagnose(net, part(250, 500, GaussianNoise(4)), part(0, 250), known_samples=128)
+
+
+def test_a_shift_is_found_and_named(found):
+    assert found.test.p_value < 0.01
+    assert found.test.ratio > 2
+    assert found.nearest["family"] == "noise"
+
+
+def test_its_cost_is_foretold_near_the_truth(net, found):
+    shifted = part(250, 500, GaussianNoise(4))
+    with torch.no_grad():
+        right = net(shifted.images(np.arange(250))).argmax(1).numpy() == shifted.targets
+    guess = found.predicted
+    assert guess["family"] == "noise"
+    assert abs(guess["error"] - (1 - right.mean())) < 0.15
+    assert guess["low"] <= guess["error"] <= guess["high"]
+
+
+def test_the_same_kind_of_data_raises_no_alarm(net):
+    images, labels = pixels(TEST), TEST.targets  # neighbours are by one writer: take every other one
+    one, two = (ArrayData(images[start::2], labels[start::2]) for start in (0, 1))
+    found = diagnose(net, one, two, known_samples=0)
+    assert found.test.p_value > 0.05
+    assert found.known.empty
+    assert found.prediction.empty
+
+
+def test_without_a_reference_the_models_own_statistics_serve(net):
+    found = diagnose(net, part(250, 500, Contrast(3)))
+    assert found.test.p_value < 0.01
+    assert found.reference_error is None
+    assert list(found.priors["n"]) == [1, 8, 64, 256]
+
+
+def test_without_labels_nothing_is_foretold(net):
+    reference = ArrayData(pixels(part(0, 250)), None)
+    found = diagnose(net, part(250, 400), reference, known_samples=32)
+    assert found.reference_error is None
+    assert found.prediction.empty
+    assert not found.known.empty
+
+
+def test_any_layer_can_be_watched(net):
+    found = diagnose(net, part(250, 500, Contrast(3)), part(0, 250), layers=["4.*", "9"], known_samples=0)
+    assert "9" in set(found.profile["layer"])
+    assert found.priors.empty
+
+
+def test_moments_are_those_of_the_activations_themselves(net):
+    data = part(0, 60)
+    seen = observe_moments(net, Clean(data, batch_size=16), ["4.conv1"], covariance=True)
+    with torch.no_grad():
+        images = torch.cat([batch.inputs for batch in Clean(data, batch_size=16)])
+        inner = images
+        for layer in list(net)[:4]:
+            inner = layer(inner)
+        values = net[4].conv1(inner).double().transpose(0, 1).flatten(1).numpy()
+    mean, var = seen.moments.pooled()
+    assert mean == pytest.approx(values.mean(1), abs=1e-5)
+    assert var == pytest.approx(values.var(1), rel=1e-4)
+    assert seen.moments.covariance["4.conv1"] == pytest.approx(np.cov(values, ddof=0), abs=1e-4)
+
+
+def test_the_model_is_left_as_it_was(net):
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    net.train()
+    observe_moments(net, Clean(part(0, 20)))
+    assert net.training
+    assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in net.modules())
+    net.eval()
+
+
+def test_a_model_in_evaluation_on_its_own_training_statistics_has_little_shift(net):
+    known = batchnorm_statistics(net)
+    seen = observe_moments(net, Clean(digits("train", size=16))).moments
+    other = observe_moments(net, Clean(part(0, 300, Contrast(4)))).moments
+    assert np.linalg.norm(change_of_statistics(known, seen)) < 0.3 * np.linalg.norm(change_of_statistics(known, other))
+
+
+def test_lines_are_fitted_on_hold_out_corruptions_only():
+    rows = [
+        {"shift": "speckle_noise", "family": "noise", "holdout": True, "size": s, "error": 0.1 + 0.5 * s}
+        for s in (0.2, 0.4, 0.8)
+    ] + [{"shift": "gaussian_noise", "family": "noise", "holdout": False, "size": 0.5, "error": 1.0}]
+    line = shift_regressions(pd.DataFrame(rows), 0.1)["noise"]
+    assert (line.slope, line.intercept) == (pytest.approx(0.5), pytest.approx(0.1))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "message"),
+    [
+        (LeNet(size=16), {}, "no BatchNorm"),
+        (ResNet(width=4, stem=2), {"layers": ["layer9"]}, "need a reference"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(model, settings, message):
+    with pytest.raises(HoldfastError, match=message):
+        diagnose(model, part(0, 20), **settings)
+
+
+def test_a_layer_that_does_not_exist_is_named():
+    with pytest.raises(HoldfastError, match="no layer fits 'layer9'"):
+        observe_moments(nn.Sequential(nn.Linear(2, 2)), [], ["layer9"])
+
+
+def test_from_the_command_line(net, folder, holdfast):
+    save_file(net.state_dict(), folder / "net.safetensors")
+    for name, data in (("old", part(0, 200)), ("new", part(200, 400, GaussianNoise(5)))):
+        np.savez(folder / f"{name}.npz", images=pixels(data), labels=data.targets)
+    flags = ["diagnose", "--model", "resnet:width=8,stem=2", "--weights", "net.safetensors", "--data", "new.npz"]
+    flags += ["--reference", "old.npz", "--known-samples", "32"]
+    answer = json.loads(holdfast(*flags, "--json").stdout)
+    assert answer["p_value"] < 0.01
+    assert answer["nearest"]["shift"].endswith("noise")
+    assert len(answer["layers"]) == 9
+    text = holdfast(*flags, "--report", "page.html").stdout
+    assert text.startswith("shift            clear: ")
+    assert "predicted without labels" in text
+    assert (folder / "page.html").stat().st_size > 10_000

@@ -1,0 +1,76 @@
+"""From finished cells to the table: measures of outputs first, then those that compare cells."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.importing import import_predictions
+from holdfast.measures import adaptation_gain, mce, measure
+from holdfast.results import measure as measure_folder
+from holdfast.results import report, table_of
+from holdfast.settings import make_measure
+
+RIGHT = {("one", "none"): 12, ("one", "tent"): 18, ("two", "none"): 6, ("two", "tent"): 9}
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Two models with two adapters on fog, imported: decisions on 20 samples, so many of them right."""
+    targets = np.arange(20) % 4
+    for (model, adapter), right in RIGHT.items():
+        labels = np.where(np.arange(20) < right, targets, (targets + 1) % 4)
+        np.savez(tmp_path / "file.npz", labels=labels, targets=targets)
+        names = {"model": model, "stream": "fog", "adapter": adapter, "shift": "fog", "severity": 3.0}
+        import_predictions(tmp_path / "file.npz", tmp_path / "study", **names)
+    return tmp_path / "study"
+
+
+def test_cells_are_compared_after_they_have_been_measured(study):
+    table = measure_folder(study)
+    gains = table[table["measure"] == "adaptation_gain"].set_index("model")["value"]
+    assert gains.to_dict() == pytest.approx({"one": 0.3, "two": 0.15})
+    pd.testing.assert_frame_equal(table_of(study), table)
+
+
+def test_what_compares_cells_can_be_had_alone(study):
+    table = measure_folder(study, ["adaptation_gain"])
+    assert table["measure"].tolist() == ["adaptation_gain"] * 2
+    assert not (study / "table.parquet").exists()
+    both = measure_folder(study, [adaptation_gain, "error"])
+    assert both["measure"].value_counts().to_dict() == {"error": 4, "adaptation_gain": 2}
+
+
+def test_nothing_is_divided_by_a_reference_that_nobody_named(study):
+    assert not {"mce", "mde"} & set(measure_folder(study)["measure"])
+    table = measure_folder(study, [partial(mce, reference="one")])
+    values = {(row.model, row.adapter): row.value for row in table.itertuples()}
+    assert values == pytest.approx({key: (20 - right) / 8 for key, right in RIGHT.items()})
+
+
+def test_a_measure_with_its_settings_comes_from_text(study):
+    table = measure_folder(study, [make_measure("mce:reference=two")])
+    assert set(table["measure"]) == {"mce"}
+    with pytest.raises(HoldfastError, match="measure mce needs reference: mce:reference="):
+        make_measure("mce")
+
+
+def test_a_measure_of_ones_own_sees_the_rows_of_all_others(study):
+    @measure(bounds=(0, 100), of="table")
+    def count(table):
+        return [{"measure": "count", "value": table["measure"].nunique(), "n": len(table)}]
+
+    [value] = measure_folder(study, [count])["value"]
+    assert value >= 3  # accuracy, error, class_attraction
+
+
+def test_a_report_of_decisions_alone_says_what_they_tell(study):
+    path, summary = report(study)
+    assert path.is_file()
+    assert "tent" in summary
+
+
+def test_a_part_of_a_stream_is_a_column_and_a_whole_stream_is_not(study):
+    assert set(measure_folder(study)["part"].dropna()) == {"fog 3"}

@@ -1,0 +1,137 @@
+"""The figures of the source on its own predictions, as exact counts where they are counts.
+
+The files are not part of the repository; they are looked for beside it, in `../shared/data`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.measures import Wedge, closeness, corollary, events, fit, share_below, triplet_residuals, zeta
+from holdfast.measures.line import r_squared
+from holdfast.trends import Trends, join, read_side
+from holdfast.trends.summary import as_json
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+WHOLE, MOST = Wedge(0.31, 0.38, 0.005, 0.008), Wedge(0, 0.25, 0.005, 0.005)
+
+
+def analysis(name, *sides, **settings):
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"there is no {path}")
+    return Trends(join(*(read_side(f"{path}:{side}" if side else str(path)) for side in sides)), **settings)
+
+
+@pytest.fixture(scope="module")
+def imagenet():
+    return analysis("imagenet_66_models_correct.npz", "imagenet", "imagenetv2", wedge=WHOLE, draws=50)
+
+
+@pytest.fixture(scope="module")
+def cifar():
+    return analysis("cifar10_30_models_correct.npz", "cifar10", "cifar10_1", draws=50)
+
+
+def test_events_of_66_models(imagenet):
+    assert imagenet.events.asked.closeness.events == 274_560
+    assert imagenet.events.asked.closeness.outside == 0
+    most = closeness(*imagenet.events.counts, MOST)
+    assert most.events - most.outside == 259_427
+
+
+def test_narrowest_wedges_of_66_models_hold_what_they_should(imagenet):
+    for share, held in ((1.0, imagenet.events.frontiers[1.0]), (0.95, imagenet.events.frontiers[0.95])):
+        bounds = held["bound"].to_numpy()
+        reached = Wedge(*(held.iloc[bounds.argmin()][["delta1", "delta2", "nu", "nu"]].to_numpy(float)))
+        assert closeness(*imagenet.events.counts, reached).share_inside >= share
+        printed = WHOLE if share == 1 else MOST
+        span = np.ptp(imagenet.accuracies[0])
+        assert bounds.min() <= corollary(span, printed) + 0.0005  # as good as what was found by eye, or better
+
+
+def test_linear_and_probit_fits_of_66_models(imagenet):
+    fits = imagenet.fits.set_index("fit")
+    assert round(fits["r2"]["linear"], 5) == 0.98824
+    assert round(fits["max_residual"]["linear"], 4) == 0.0443
+    assert round(fits["r2"]["probit"], 5) == 0.99802
+    assert round(fits["max_residual"]["probit"], 4) == 0.0099
+
+
+def test_two_pieces_of_66_models(imagenet):
+    x, y = imagenet.accuracies
+    for joined, expected in ((True, 0.99720), (False, 0.99744)):
+        found = fit(x, y, "two_piece", switch=6, joined=joined)
+        assert round(r_squared(y, found.residual), 5) == expected
+        assert (x <= found.line.switch).sum() == 6
+
+
+def test_dominance_of_66_models(imagenet):
+    pairs = imagenet.pairs
+    assert len(pairs) == 2145
+    assert round(share_below(pairs, 0.05) * len(pairs)) == 1558
+    assert (pairs["count"] == 2500).sum() == 4
+    largest = pairs.loc[pairs["dominance"].idxmax()]
+    assert (largest["worse"], largest["better"], largest["dominance"]) == ("alexnet", "squeezenet1_0", 0.09094)
+    assert round(pairs["excess"].mean(), 3) == 0.218
+
+
+def test_guarantees_of_66_models(imagenet):
+    triplets = imagenet.guarantee.triplets
+    assert len(triplets) == 45_760
+    assert not triplets["broken"].any()
+    assert round(triplets["residual"].max(), 4) == 0.0444
+    assert triplet_residuals(*imagenet.accuracies, MOST)["broken"].sum() == 155
+    assert round(imagenet.guarantee.bound, 3) == 0.107
+    assert round(imagenet.guarantee.best, 4) == 0.0222
+
+
+def test_events_of_30_models(cifar):
+    wide, narrow = Wedge(0, 1.7, 0.005, 0.02), Wedge(0, 0.8, 0.005, 0.01)
+    assert cifar.events.asked.closeness.events == 24_360
+    assert closeness(*cifar.events.counts, wide).outside == 0
+    assert round(closeness(*cifar.events.counts, narrow).share_inside, 4) == 0.9514
+    large = events(*cifar.events.counts)
+    large = large[(large["p"] * 10_000).round() >= 300]
+    inside = (large["q"] <= narrow.upper(large["p"]) + 1e-12) & (large["q"] >= narrow.lower(large["p"]) - 1e-12)
+    assert len(large) == 3775
+    assert round(inside.mean(), 4) == 0.9910
+
+
+def test_dominance_of_30_models(cifar):
+    assert zeta(cifar.pairs) == 0.0729
+    assert round((cifar.pairs["count"] <= 400).mean(), 3) == 0.977
+
+
+def test_one_file_in_another_order_is_the_outlier(imagenet):
+    names = list(imagenet.models)
+    shifted = imagenet.sides.shifted.correct.copy()
+    moved = names.index("resnet50")
+    shifted[moved] = np.random.default_rng(0).permutation(shifted[moved])
+    side = type(imagenet.sides.shifted).of_correct("moved", names, shifted)
+    assert Trends(join(imagenet.sides.reference, side)).outliers[0] == "resnet50"
+
+
+def test_the_json_of_66_models(imagenet):
+    content = as_json(imagenet)
+    assert content["models"] == 66
+    assert (content["events"]["count"], content["events"]["outside"]) == (274_560, 0)
+    assert content["events"]["wedge"] == list(WHOLE)
+    assert content["dominance"]["pairs"] == 2145
+    assert content["dominance"]["max"] == 0.09094
+    assert content["dominance"]["share_below_0.05"] == 1558 / 2145
+    assert content["bound"] == pytest.approx(0.107, abs=5e-4)
+    assert content["outliers"] == []
+    assert len(content["effective_robustness"]) == 66
+
+
+def test_results_of_timm_are_read_by_name_and_largest_size():
+    files = [DATA / name for name in ("results-imagenet.csv", "results-imagenetv2-matched-frequency.csv")]
+    if not all(path.is_file() for path in files):
+        pytest.skip(f"there is no {files[0]}")
+    joined = join(*map(read_side, map(str, files)))
+    assert len(joined.reference.models) == len(set(joined.reference.models)) == 1266
+    assert joined.reference.accuracy.max() == pytest.approx(0.90056)
+    assert sum("top1 is in percent" in note for note in joined.notes) == 2
+    assert sum("290 rows" in note for note in joined.notes) == 2

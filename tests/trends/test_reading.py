@@ -1,0 +1,239 @@
+"""Every form in which a side can be given, and every way in which it can be wrong."""
+
+import numpy as np
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.importing import import_predictions
+from holdfast.theory.probit_models import ProbitModels
+from holdfast.trends import Side, join, read_side
+
+NAMES = [f"net-{place}" for place in range(9)]
+
+
+@pytest.fixture
+def sides():
+    """Whether nine models are right, on 600 examples and on 400."""
+    return ProbitModels(np.linspace(-0.2, 1.6, 9), noise=0.4).correct(600, 400)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write an .npz and return its path."""
+
+    def make(name, **arrays):
+        np.savez(tmp_path / name, **arrays)
+        return str(tmp_path / name)
+
+    return make
+
+
+def test_correct_predictions_and_packed_bits_say_the_same(write, sides):
+    right = sides[0]
+    targets = np.random.default_rng(0).integers(0, 10, 600)
+    predictions = np.where(right, targets, (targets + 1) % 10)
+    n = right.shape[1]
+    files = [
+        write("bool.npz", models=NAMES, correct=right),
+        write("int.npz", models=NAMES, correct=right.astype(np.int64)),
+        write("named.npz", models=NAMES, predictions=predictions, targets=targets),
+        write("packed.npz", models=NAMES, correct=np.packbits(right, axis=1), n=n),
+        write("several.npz", models=NAMES, val=np.packbits(right, axis=1), val_n=n, other=right) + ":val",
+        write("plain.npz", models=NAMES, val=right, other=~right) + ":val",
+    ]
+    for file in files:
+        side = read_side(file)
+        assert side.models == tuple(NAMES), file
+        assert np.array_equal(side.correct, right), file
+        assert side.accuracy == pytest.approx(right.mean(1)), file
+        assert (side.n == 600).all(), file
+
+
+def test_ids_of_each_model_put_its_examples_in_one_order(write, sides):
+    right = sides[0]
+    orders = np.stack([np.random.default_rng(seed).permutation(600) for seed in range(9)])
+    moved = np.take_along_axis(right, orders, axis=1)
+    side = read_side(write("ids.npz", models=NAMES, correct=moved, ids=orders))
+    assert np.array_equal(side.correct, right)
+    assert side.ids.tolist() == list(range(600))
+    assert "another order" in side.notes[0]
+
+
+def test_the_same_examples_on_both_sides_are_paired_by_id(write, sides):
+    right = sides[0]
+    order = np.random.default_rng(0).permutation(600)
+    ids = np.array([f"image-{place}" for place in range(600)])
+    one = read_side(write("one.npz", models=NAMES, correct=right, ids=ids))
+    other = read_side(write("other.npz", models=NAMES, correct=right[:, order], ids=ids[order]))
+    found = join(one, other)
+    assert found.paired
+    assert np.array_equal(found.shifted.correct, right)
+    assert "by id" in found.notes[0]
+    assert join(one, one).paired
+    assert not join(one, one).notes
+    assert not join(one, read_side(write("no.npz", models=NAMES, correct=right))).paired
+
+
+def test_a_csv_has_accuracies_and_perhaps_n(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("model, accuracy, n\na, 0.5, 100\nb, 0.75, 200\n")
+    side = read_side(str(path))
+    assert side.models == ("a", "b")
+    assert side.accuracy.tolist() == [0.5, 0.75]
+    assert side.n.tolist() == [100, 200]
+    assert side.correct is None
+    path.write_text("model,accuracy\na,50\nb,75.5\n")
+    percent = read_side(str(path))
+    assert percent.accuracy == pytest.approx([0.5, 0.755])
+    assert "in percent" in percent.notes[0]
+    assert percent.n is None
+
+
+def test_models_at_several_sizes_are_taken_at_the_largest(tmp_path):
+    path = tmp_path / "timm.csv"
+    path.write_text("model,img_size,top1\na,224,70\nb,224,60\na,288,72\n")
+    side = read_side(str(path))
+    assert dict(zip(side.models, side.accuracy, strict=True)) == pytest.approx({"a": 0.72, "b": 0.6})
+    assert any("1 rows of models measured at several img_size" in note for note in side.notes)
+
+
+def test_models_are_joined_by_name_and_the_others_are_named(sides):
+    reference, shifted = sides
+    left = Side.of_correct("left", [*NAMES[:8], "resnet50"], reference)
+    right = Side.of_correct("right", [*NAMES[1:], "resnet-50"][:9], shifted)
+    found = join(left, right)
+    assert found.reference.models == found.shifted.models == tuple(NAMES[1:8])
+    assert np.array_equal(found.reference.correct, reference[1:8])
+    assert np.array_equal(found.shifted.correct, shifted[:7])
+    assert "2 left out, which only left has: net-0, resnet50" in found.notes[0]
+    assert "is resnet50 the" not in found.notes[0]
+    near = join(
+        Side.of_correct("left", [*NAMES[:8], "resnet50"], reference),
+        Side.of_correct("right", [*NAMES[:8], "resnet-50"], shifted),
+    )
+    assert "(is resnet50 the resnet-50 of right?)" in near.notes[0]
+
+
+def test_two_streams_of_a_study(tmp_path, sides):
+    targets = np.zeros(400, int)
+    folder = tmp_path / "study"
+    for name, clean, moved in zip(NAMES, *(side[:, :400] for side in sides), strict=True):
+        for stream, shift, severity, right in (
+            ("clean", "clean", 0, clean),
+            ("noise", "fog", 3, moved),
+            ("noise", "fog", 5, ~moved),
+        ):
+            order = np.random.default_rng(len(name) + severity).permutation(400)
+            np.savez(tmp_path / "p.npz", labels=(~right).astype(int)[order], targets=targets, ids=np.arange(400)[order])
+            import_predictions(tmp_path / "p.npz", folder, model=name, stream=stream, shift=shift, severity=severity)
+    clean, fog = read_side(f"{folder}:clean"), read_side(f"{folder}:noise:fog:3")
+    assert np.array_equal(clean.correct, sides[0][:, :400])
+    assert np.array_equal(fog.correct, sides[1][:, :400])
+    assert join(clean, fog).paired
+    both = read_side(f"{folder}:noise")
+    assert both.correct.shape == (9, 800)
+    assert both.ids is None
+    for wrong, message in (
+        (f"{folder}", "name one of its streams, as in"),
+        (f"{folder}:claen", "did you mean 'clean'"),
+        (f"{folder}:noise:fogg", "did you mean 'fog'"),
+        (f"{folder}:noise:fog:4", "no finished cell"),
+        (f"{folder}:noise:fog:4:5", "STREAM:SHIFT:SEVERITY was expected"),
+    ):
+        with pytest.raises(HoldfastError, match=message):
+            read_side(wrong)
+
+
+def test_an_adapter_makes_another_model_and_a_missing_part_is_named(tmp_path, sides):
+    folder = tmp_path / "study"
+    for name, adapter, right in (
+        (NAMES[0], "none", sides[0][0]),
+        (NAMES[0], "tent", sides[0][1]),
+        (NAMES[1], "none", sides[0][2]),
+    ):
+        for shift in ("fog", "snow"):
+            if (name, shift) != (NAMES[1], "snow"):
+                np.savez(tmp_path / "p.npz", labels=(~right).astype(int), targets=np.zeros(600, int))
+                import_predictions(
+                    tmp_path / "p.npz", folder, model=name, stream="s", adapter=adapter, shift=shift, severity=1
+                )
+    side = read_side(f"{folder}:s")
+    assert side.models == ("net-0", "net-0 · tent")
+    assert "1 left out, which have not been run on all of it: net-1" in side.notes[0]
+
+
+CSV = "model,accuracy\n"
+WRONG_CSV = {
+    "no column of models": ("name,accuracy\na,0.5\n", "has no column 'model'"),
+    "no accuracy": ("model,acuracy\na,0.5\n", "did you mean 'acuracy'"),
+    "a word for a number": (CSV + "a,0.5\nb,good\n", "b has no number for accuracy"),
+    "twice the same name": (CSV + "a,0.5\na,0.6\n", "'a' comes 2 times"),
+    "more than all": (CSV + "a,0.5\nb,120\n", "b has the accuracy 1.2"),
+    "less than nothing": (CSV + "a,-0.5\n", "a has the accuracy -0.5"),
+    "no number of examples": ("model,accuracy,n\na,0.5,0\n", "a has n = 0"),
+    "nothing at all": ("", "cannot read"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_CSV)
+def test_wrong_csv(kind, tmp_path):
+    content, message = WRONG_CSV[kind]
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(HoldfastError, match=message):
+        read_side(str(tmp_path / "a.csv"))
+
+
+RIGHT = np.ones((9, 20), bool)
+WRONG_NPZ = {
+    "no names": ({"correct": RIGHT}, "", "no array 'models'"),
+    "numbers for names": ({"models": np.arange(9), "correct": RIGHT}, "", r"models are int64 \(9,\)"),
+    "a row too few": ({"models": NAMES, "correct": RIGHT[:8]}, "", "9 models and 8 rows"),
+    "twice the same name": ({"models": [*NAMES[:8], NAMES[0]], "correct": RIGHT}, "", "'net-0' comes 2 times"),
+    "neither correct nor predictions": ({"models": NAMES, "right": RIGHT}, "", "correct, or predictions and targets"),
+    "which of several": ({"models": NAMES, "a": RIGHT, "a_n": 20}, "", "name one of its arrays, as in .*:a"),
+    "no such array": ({"models": NAMES, "val": RIGHT, "val_n": 20}, ":vall", "did you mean 'val'"),
+    "other numbers": ({"models": NAMES, "correct": RIGHT * np.uint8(7)}, "", "correct holds 7"),
+    "floats": ({"models": NAMES, "correct": RIGHT * 0.5}, "", "correct is float64"),
+    "targets of another length": (
+        {"models": NAMES, "predictions": RIGHT * 1, "targets": np.zeros(19, int)}, "", r"targets \(19,\)",
+    ),
+    "logits for predictions": (
+        {"models": NAMES, "predictions": RIGHT * 0.5, "targets": np.zeros(20, int)}, "", "predictions are float64",
+    ),
+    "ids that repeat": ({"models": NAMES, "correct": RIGHT, "ids": np.zeros(20, int)}, "", "ids repeat"),
+    "ids of another length": ({"models": NAMES, "correct": RIGHT, "ids": np.arange(19)}, "", r"ids are \(19,\)"),
+    "other examples for a model": (
+        {"models": NAMES, "correct": RIGHT, "ids": np.arange(20) + np.arange(9)[:, None]}, "", "row 1 of ids names",
+    ),
+    "two names": ({"models": NAMES, "a": RIGHT}, ":a:b", "one array of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG_NPZ)
+def test_wrong_npz(kind, write):
+    arrays, name, message = WRONG_NPZ[kind]
+    with pytest.raises(HoldfastError, match=message):
+        read_side(write("a.npz", **arrays) + name)
+
+
+def test_missing_and_foreign_files(tmp_path, write):
+    write("imagenet.npz", models=NAMES, correct=RIGHT)
+    with pytest.raises(HoldfastError, match=r"did you mean 'imagenet\.npz'"):
+        read_side(str(tmp_path / "imagnet.npz"))
+    with pytest.raises(HoldfastError, match="there is no file or folder"):
+        read_side(str(tmp_path / "nowhere" / "a.npz"))
+    (tmp_path / "a.txt").write_text("hello")
+    with pytest.raises(HoldfastError, match=r"is no \.npz file"):
+        read_side(str(tmp_path / "a.txt"))
+    (tmp_path / "a.csv").write_text("model,accuracy\na,0.5\n")
+    with pytest.raises(HoldfastError, match="a CSV holds one side"):
+        read_side(str(tmp_path / "a.csv:b"))
+    with pytest.raises(HoldfastError, match=r"no study\.json"):
+        read_side(f"{tmp_path}:clean")
+
+
+def test_fewer_than_three_models_in_common_are_too_few(sides):
+    one = Side.of_correct("one", NAMES, sides[0])
+    other = Side.of_correct("other", ["net-0", "net-1", "net_2"], sides[1][:3])
+    with pytest.raises(HoldfastError, match=r"2 models in common; at least 3 were expected.*net_2"):
+        join(one, other)

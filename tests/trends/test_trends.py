@@ -1,0 +1,133 @@
+"""The analysis as a whole: what it says with correctness, with n, and with accuracies alone."""
+
+import json
+
+import numpy as np
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.measures import Wedge
+from holdfast.theory.probit_models import ProbitModels
+from holdfast.trends import Side, Trends, join
+from holdfast.trends.summary import as_json, sentences, size
+
+NAMES = [f"net-{place}" for place in range(9)]
+PROMISED = {
+    "models", "linear", "probit", "two_piece", "dominance", "events", "bound", "outliers", "effective_robustness",
+}  # fmt: skip
+
+
+@pytest.fixture
+def joined():
+    reference, shifted = ProbitModels(np.linspace(-0.2, 1.6, 9), noise=0.4).correct(600, 400)
+    return join(Side.of_correct("a", NAMES, reference), Side.of_correct("b", NAMES, shifted))
+
+
+def alone(joined, n=None):
+    """The same with accuracies alone, or with n."""
+    return join(*(Side(side.source, side.models, side.accuracy, n) for side in (joined.reference, joined.shifted)))
+
+
+def test_the_json_has_every_promised_key(joined):
+    content = as_json(Trends(joined, draws=60))
+    assert set(content) >= PROMISED
+    for kind in ("linear", "probit"):
+        assert set(content[kind]) >= {"slope", "intercept", "r2", "max_residual"}
+    assert set(content["two_piece"]) >= {"pieces", "r2", "max_residual"}
+    assert set(content["dominance"]) >= {"pairs", "max", "share_below_0.05"}
+    assert set(content["events"]) >= {"count", "outside", "wedge"}
+    assert set(content["effective_robustness"]) == set(NAMES)
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+
+
+def test_the_default_wedge_holds_all_and_a_given_one_is_tested(joined):
+    default, given = Trends(joined, draws=60), Trends(joined, draws=60, wedge=Wedge(0, 0, 0, 0))
+    assert default.events.asked.closeness.outside == 0
+    assert default.events.most.closeness.share_inside >= 0.95
+    assert given.events.asked.wedge == Wedge(0, 0, 0, 0)
+    assert given.events.asked.closeness.outside > 400
+    assert given.guarantee.bound == 0
+
+
+def test_accuracies_alone_give_lines_and_robustness(joined):
+    trends = Trends(alone(joined), draws=60)
+    content = as_json(trends)
+    assert content["dominance"] is content["events"] is content["bound"] is None
+    assert content["intervals_over"] == "models"
+    assert "intervals are over models alone" in content["notes"][0]
+    assert set(content["linear"]["slope_interval"]) == {"models"}
+    assert set(content["effective_robustness"]) == set(NAMES)
+    assert "accuracies alone" in size(trends)
+    assert "over models" in dict(sentences(trends))["line"]
+    assert Trends(alone(joined), draws=60, wedge=Wedge(0.3, 0.3, 0, 0)).guarantee.bound > 0
+
+
+def test_with_n_intervals_are_over_examples(joined):
+    trends = Trends(alone(joined, np.full(9, 500)), draws=60)
+    assert trends.drawn == "examples"
+    assert set(as_json(trends)["probit"]["slope_interval"]) == {"examples", "models"}
+    assert "500 and 500 examples" in size(trends)
+
+
+def test_a_far_accuracy_is_an_outlier_where_only_accuracies_are_known(joined):
+    sides = alone(joined)
+    sides.shifted.accuracy[4] = 0.02
+    assert Trends(sides, draws=60).outliers[0] == "net-4"
+
+
+def test_the_line_can_be_chosen(joined):
+    found = {kind: Trends(joined, fit=kind, draws=60) for kind in ("linear", "two_piece", "best")}
+    assert found["linear"].kind == "linear"
+    assert found["two_piece"].kind == "two_piece"
+    assert found["best"].kind == found["best"].best or found["best"].best == "chebyshev"
+    assert "is what was asked for" in dict(sentences(found["two_piece"]))["line"]
+    assert Trends(joined, switch=3, draws=60).lines["two_piece"].line.switch == np.sort(joined.reference.accuracy)[2]
+
+
+def test_named_models_are_placed(joined):
+    rows = Trends(joined, placed=["net-3", "net-8"], draws=60).places
+    assert rows["model"].tolist() == ["net-3", "net-8"]
+    assert rows["events"].tolist() == [168, 168]
+
+
+def test_few_models_are_enough(joined):
+    for size_ in (3, 4, 5):
+        names = NAMES[:size_]
+        few = join(joined.reference.only(names), joined.shifted.only(names))
+        content = as_json(Trends(few, draws=60))
+        assert content["models"] == size_
+        assert (content["two_piece"] is None) == (size_ < 5)
+        assert content["outliers"] == []
+
+
+def test_models_of_one_accuracy_have_no_line(joined):
+    same = join(*(Side("a", tuple(NAMES), np.full(9, 0.5)) for _ in range(2)))
+    with pytest.raises(HoldfastError, match="the same accuracy"):
+        as_json(Trends(same, draws=60))
+
+
+def test_accuracies_of_0_and_1_need_n_on_probit_axes(joined):
+    sides = alone(joined)
+    sides.reference.accuracy[8] = 1.0
+    with pytest.raises(HoldfastError, match="an accuracy is 0 or 1"):
+        as_json(Trends(sides, draws=60))
+    sized = alone(joined, np.full(9, 400))
+    sized.reference.accuracy[8] = 1.0
+    content = as_json(Trends(sized, draws=60))
+    assert content["probit"]["r2"] > 0.5
+    assert any("moved inside by 1 / (2n) on probit: net-8" in note for note in content["notes"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"fit": "probitt"}, "did you mean 'probit'"),
+        ({"placed": ["net-88"]}, "did you mean 'net-8'"),
+        ({"baseline": "ned-1"}, "did you mean 'net-1'"),
+        ({"share": 1.5}, "share is 1.5"),
+        ({"draws": 0}, "draws is 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(joined, settings, message):
+    with pytest.raises(HoldfastError, match=message):
+        Trends(joined, **settings)
