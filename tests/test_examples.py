@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,8 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
-NEEDS = {"accuracy_by_severity.py": "cifar10.npz"}  # tested by themselves, where the data is
+NEEDS = dict.fromkeys(["accuracy_by_severity.py", "ccc_on_a_trained_model.py"], "cifar10.npz")
+"""Tested by themselves, where the data is."""
 SAYS = {
     "adapter_in_a_service.py": "black frames: outputs are finite: True",
     "contact_sheet.py": "19 corruptions at 6 severities",
@@ -74,6 +76,27 @@ def test_accuracy_falls_with_severity_but_where_the_published_constants_do_not_g
         if (rows["low"].to_numpy()[1:] > rows["high"].to_numpy()[:-1]).any():
             clearly.add(shift)
     assert clearly <= {"glass_blur", "saturate", "spatter", "elastic_transform"}
+
+
+@pytest.mark.real
+def test_a_walk_is_as_hard_as_it_was_meant_to_be_wherever_the_calibration_allows_it(tmp_path):
+    script = "ccc_on_a_trained_model.py"
+    if not (DATA / NEEDS[script]).is_file():
+        pytest.skip(f"there is no {DATA / NEEDS[script]}")
+    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path, timeout=6000)  # it calibrates, and may have to train first
+    assert done.returncode == 0, done.stderr
+    walk = pd.read_csv(tmp_path / "ccc_walk.csv")
+    assert (len(walk), walk["start"].iloc[-1]) == (50, 49_000)
+    target = walk["target"].iloc[0]
+    pairs = [walk.iloc[place : place + 2] for place in range(0, 50, 2)]  # windows of 2,000 images
+    near = [pair for pair in pairs if abs(pair["expected"].mean() - target) <= 0.05]
+    assert len(near) >= 20
+    assert all(abs(pair["accuracy"].mean() - target) <= 0.05 for pair in near)
+    ends = [place + 1 for place in range(50) if walk["severity_1"][place] == 0]
+    paths = [walk.iloc[start:end] for start, end in pairwise([0, *ends])]
+    near = [path for path in paths if abs(path["expected"].mean() - target) <= 0.02]
+    assert len(near) >= 3
+    assert all(abs(path["accuracy"].mean() - target) <= 0.02 for path in near)
 
 
 def test_scripts_are_short_enough_to_read_at_once():

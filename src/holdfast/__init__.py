@@ -16,7 +16,7 @@ _HOME = {
     "Study": "study",
     "HoldfastError": "errors",
     "NotApplicable": "errors",
-    "evaluate": "evaluate",
+    "evaluate": "loop",
     "open_data": "data",
 }
 __all__ = [*_HOME, "__version__"]

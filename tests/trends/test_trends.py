@@ -67,6 +67,7 @@ def test_with_n_intervals_are_over_examples(joined):
     assert trends.drawn == "examples"
     assert set(as_json(trends)["probit"]["slope_interval"]) == {"examples", "models"}
     assert "500 and 500 examples" in size(trends)
+    assert "500 to 508 and 500 to 508 examples" in size(Trends(alone(joined, np.arange(500, 509)), draws=60))
 
 
 def test_a_far_accuracy_is_an_outlier_where_only_accuracies_are_known(joined):
@@ -81,7 +82,10 @@ def test_the_line_can_be_chosen(joined):
     assert found["two_piece"].kind == "two_piece"
     assert found["best"].kind == found["best"].best or found["best"].best == "chebyshev"
     assert "is what was asked for" in dict(sentences(found["two_piece"]))["line"]
-    assert Trends(joined, switch=3, draws=60).lines["two_piece"].line.switch == np.sort(joined.reference.accuracy)[2]
+    given = Trends(joined, switch=3, fit="two_piece", draws=60)
+    assert given.lines["two_piece"].line.switch == np.sort(joined.reference.accuracy)[2]
+    assert given.robustness["effective_low"].notna().all()
+    assert len(given.prediction(np.array([0.5, 0.6]), "examples")) == 2
 
 
 def test_named_models_are_placed(joined):
@@ -96,8 +100,21 @@ def test_few_models_are_enough(joined):
         few = join(joined.reference.only(names), joined.shifted.only(names))
         content = as_json(Trends(few, draws=60))
         assert content["models"] == size_
-        assert (content["two_piece"] is None) == (size_ < 5)
+        assert (content["two_piece"] is None) == (size_ < 4)
         assert content["outliers"] == []
+
+
+def test_too_few_models_for_two_pieces_are_said_to_be(joined):
+    few = join(joined.reference.only(NAMES[:3]), joined.shifted.only(NAMES[:3]))
+    with pytest.raises(HoldfastError, match="too few for two pieces"):
+        sentences(Trends(few, fit="two_piece", draws=60))
+
+
+def test_the_same_data_twice_is_close_with_no_room_at_all(joined):
+    same = Trends(join(joined.reference, joined.reference), draws=60)
+    assert same.events.asked.wedge == Wedge(0, 0, 0, 0)
+    assert same.guarantee.bound == 0
+    assert same.outliers == []
 
 
 def test_models_of_one_accuracy_have_no_line(joined):
@@ -109,7 +126,7 @@ def test_models_of_one_accuracy_have_no_line(joined):
 def test_accuracies_of_0_and_1_need_n_on_probit_axes(joined):
     sides = alone(joined)
     sides.reference.accuracy[8] = 1.0
-    with pytest.raises(HoldfastError, match="an accuracy is 0 or 1"):
+    with pytest.raises(HoldfastError, match="a: net-8 has an accuracy of 0 or 1"):
         as_json(Trends(sides, draws=60))
     sized = alone(joined, np.full(9, 400))
     sized.reference.accuracy[8] = 1.0

@@ -22,6 +22,7 @@ log = logging.getLogger("holdfast")
 OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 WHEN = ("before", "after")
+_SAID: set[str] = set()
 
 
 class Learning(TypedDict, total=False):
@@ -92,7 +93,9 @@ class Learner(Adapter):
         self._source = [parameter.detach().clone() for parameter in self.adapted.values()]
         settings = {"momentum": momentum} if optimiser == "sgd" else {}
         self.optimiser = OPTIMISERS[optimiser](list(self.adapted.values()), lr=lr, **settings)
-        log.info("%s", self.choice())
+        if (choice := self.choice()) not in _SAID:
+            _SAID.add(choice)
+            log.info("%s", choice)
 
     def loss(self, logits: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor | None:
         """What to minimise, a scalar; None where this batch has nothing to learn from."""

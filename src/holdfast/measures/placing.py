@@ -68,7 +68,9 @@ def place(
 
 
 def _case(row: dict[str, Any]) -> str:
-    if row["low"] <= 0 <= row["high"] or np.isnan(row["low"]):
+    if np.isnan(row["low"]):
+        return "no interval, so no case"
+    if row["low"] <= 0 <= row["high"]:
         return STEEP if row["slope"] > 1 and row["most_accurate"] else "on the line"
     side = "above the line" if row["effective"] > 0 else "below the line"
     tested = {CLOSE: row.get("clear", np.nan) > BROKEN * row.get("events", 1)}

@@ -44,8 +44,8 @@ def prediction(
     """
     at = np.asarray(at, float)
     found = fit(reference, shifted, kind, n=n, switch=switch, joined=joined)
-    place = found.line.switch if switch is None else switch
-    again = fit(draws.reference, draws.shifted, kind, weights=draws.weights, n=n, switch=place, joined=joined)
+    at_switch = found.line.switch  # stays where it was
+    again = fit(draws.reference, draws.shifted, kind, weights=draws.weights, n=n, switch=at_switch, joined=joined)
     line = found.line(at)
     low, high = interval(line, again.line(at), draws.units)
     back = SCALES[SCALE[kind]][1]

@@ -65,7 +65,7 @@ def robustness(
     values = {"effective": found.left_out, "relative": y - y[before]}
     others = {"effective": np.full((1, len(x)), np.nan), "relative": np.full((1, len(x)), np.nan)}
     if draws is not None:
-        at = found.line.switch if switch is None else switch
+        at = found.line.switch  # stays where it was
         again = fit(draws.reference, draws.shifted, kind, weights=draws.weights, n=n, switch=at, joined=joined)
         others["effective"] = again.left_out
         if draws.shifted.ndim > 1:

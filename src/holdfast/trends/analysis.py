@@ -94,6 +94,12 @@ class Trends:
                 f"{self.sides.reference.source}: all models have the same accuracy, {self.accuracies[0][0]:g}; no line "
                 "goes through them"
             )
+        for side in (self.sides.reference, self.sides.shifted):
+            if ends := side.at_the_ends if side.n is None else []:
+                raise HoldfastError(
+                    f"{side.source}: {ends[0]} has an accuracy of 0 or 1, which is not on probit axes; with n, the number "
+                    "of examples, it could be moved inside"
+                )
         if not 0 < self.share <= 1:
             raise HoldfastError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
         if self.draws < 1:
@@ -114,8 +120,7 @@ class Trends:
         """What a reader must know: how the sides were joined, what was moved, and what is missing."""
         notes = list(self.sides.notes)
         for side in (self.sides.reference, self.sides.shifted):
-            ends = [name for name, each in zip(side.models, side.accuracy, strict=True) if each in (0, 1)]
-            if ends:
+            if ends := side.at_the_ends:
                 notes.append(
                     f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
                 )
@@ -130,7 +135,8 @@ class Trends:
     @cached_property
     def lines(self) -> dict[str, Fitted]:
         """Name of a fit -> the fit; without those for which there are too few models."""
-        kinds = [kind for kind in FITS if kind != "two_piece" or len(np.unique(self.accuracies[0])) > 4]
+        enough = len(np.unique(self.accuracies[0])) > 3 or self.fit == "two_piece"  # whoever asks is told why not
+        kinds = [kind for kind in FITS if enough or kind != "two_piece"]
         settings = {"switch": self.switch, "joined": self.joined} | self._sizes
         return {kind: fit(*self.accuracies, kind, **settings) for kind in kinds}
 

@@ -66,6 +66,11 @@ class Side:
         n = np.full(len(models), correct.shape[1])
         return cls(source, tuple(models), correct.mean(1), n, correct, ids, tuple(notes))
 
+    @property
+    def at_the_ends(self) -> list[str]:
+        """Models with an accuracy of 0 or 1."""
+        return [name for name, each in zip(self.models, self.accuracy, strict=True) if each in (0, 1)]
+
     def only(self, models: Sequence[str]) -> "Side":
         """The same for some of the models, in that order."""
         places = {name: place for place, name in enumerate(self.models)}
@@ -94,11 +99,6 @@ class Joined:
     shifted: Side
     paired: bool
     notes: tuple[str, ...]
-
-    @property
-    def counted(self) -> bool:
-        """Whether it is known on both sides who is right on which example."""
-        return self.reference.correct is not None and self.shifted.correct is not None
 
     @property
     def sized(self) -> bool:

@@ -10,7 +10,7 @@ from holdfast.manifest import shortened
 from holdfast.measures.dominance import share_below, zeta
 from holdfast.measures.line import Line
 from holdfast.measures.placing import CLOSE, SIMILAR
-from holdfast.trends.analysis import Trends
+from holdfast.trends.analysis import BEST, Trends
 from holdfast.trends.events import Held
 
 SHOWN = ("linear", "probit", "two_piece")
@@ -38,7 +38,7 @@ def sentences(trends: Trends) -> list[tuple[str, str]]:
 def size(trends: Trends) -> str:
     """How many models and examples there are."""
     sizes = [side.n for side in (trends.sides.reference, trends.sides.shifted)]
-    known = [f"{int(n[0]):,}" for n in sizes if n is not None and (n == n[0]).all()]
+    known = [f"{n.min():,}" + (f" to {n.max():,}" if n.min() < n.max() else "") for n in sizes if n is not None]
     examples = f"{' and '.join(known)} examples" if len(known) == 2 else "accuracies alone"
     return f"{len(trends.models):,} models, {examples}" + (", the same on both sides" if trends.sides.paired else "")
 
@@ -46,7 +46,8 @@ def size(trends: Trends) -> str:
 def _line(trends: Trends) -> str:
     fits = trends.fits.set_index("fit")
     row = fits.loc[trends.kind]
-    how = "predicts left-out models best" if trends.kind == trends.best else "is what was asked for"
+    how = "predicts left-out models best" if trends.fit == BEST else "is what was asked for"
+    how += f" but for {trends.best}" if trends.fit == BEST and trends.kind != trends.best else ""
     ends = [
         f"{row[f'slope_low_{over}']:.3f} .. {row[f'slope_high_{over}']:.3f} over {over}"
         for over in ("examples", "models")
