@@ -38,6 +38,7 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/shifts.py
+	$(BIN)/python benchmarks/ccc.py
 	$(BIN)/python benchmarks/demo.py
 	$(BIN)/python benchmarks/dependencies.py
 	$(BIN)/python benchmarks/trends.py
@@ -52,6 +53,12 @@ pictures: picture
 	$(BIN)/python examples/accuracy_by_severity.py build/severity > build/severity/accuracy_by_severity.txt
 	cp build/severity/accuracy_by_severity.csv build/severity/accuracy_by_severity.txt docs
 	$(BIN)/python docs/severity_picture.py docs/accuracy_by_severity.csv docs/accuracy_by_severity.svg
+	rm -rf build/ccc
+	mkdir -p build/ccc
+	$(BIN)/python examples/ccc_on_a_trained_model.py build/ccc > build/ccc/ccc_walk.txt
+	cp build/ccc/ccc_walk.csv build/ccc/ccc_walk.txt docs
+	$(BIN)/python docs/walk_picture.py docs/ccc_walk.csv docs/ccc_walk.svg
+	$(BIN)/python benchmarks/ccc.py > docs/ccc_speed.txt
 
 clean:
 	rm -rf .venv docs/_build holdfast-demo

@@ -1,9 +1,9 @@
 """Which adapters help, and when they collapse: small residual networks on Fashion-MNIST, three seeds, with intervals.
 
 Run it as `python benchmarks/adaptation_on_images.py [FOLDER] [--jobs 2]`, with `fashion-mnist.npz` (train_images,
-train_labels, test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains six networks once (BatchNorm and
-GroupNorm, three seeds each) and keeps their weights there; a second run into FOLDER finds every cell. It writes
-`adaptation.csv` and `adaptation.md`, the tables of the documentation.
+train_labels, test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains six networks once
+(BatchNorm and GroupNorm, three seeds each) and keeps their weights there; a second run into FOLDER finds every cell. It
+writes `adaptation.csv` and `adaptation.md`, the tables of the documentation.
 """
 
 import argparse

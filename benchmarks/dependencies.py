@@ -51,9 +51,9 @@ def logits(seed: int = 0, width: int = 2048, decay: float = 0.8) -> tuple[np.nda
 
 
 def peak() -> float:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Peak memory in MB; not from getrusage, where a child begins with what its parent had."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def child(mode: str, engine: str, path: Path) -> dict[str, float]:

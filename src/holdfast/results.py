@@ -37,7 +37,8 @@ def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd
     table = tables.tidy(rows)
     if comparing:
         whole = tables.tidy(rows + beside) if beside else table
-        table = tables.tidy(rows + [row for function in comparing for row in function(whole)])
+        compared = [row for function in comparing for row in function(whole)]
+        table = tables.tidy(pd.concat([table, tables.tidy(compared)])) if compared else table
     if measures is None:
         tables.write(table, folder / "table.parquet")
     return table

@@ -147,6 +147,15 @@ def test_difficulties_by_name_lie_between_chance_and_clean(calibrated):
     assert [round(resnet.target(name), 2) for name in ("easy", "medium", "hard")] == [0.34, 0.17, 0.02]
 
 
+def test_shifts_that_never_get_hard_enough_are_named(calibrated):
+    calibration = Calibration.load(calibrated)
+    falls, stays = np.array([[9, 9], [2, 2]]), np.array([[9, 3], [7, 1]])
+    made_up = replace(calibration, counts={("fog", "snow"): falls, ("snow", "fog"): stays}, samples=10)
+    assert made_up.out_of_reach(0.6) == ["snow"]
+    assert made_up.out_of_reach(0.66) == []  # near enough
+    assert made_up.out_of_reach(0.1) == ["fog", "snow"]
+
+
 def test_wrong_settings_are_named(model, data, tmp_path):
     unlabelled = ArrayData(data.images(np.arange(5)))
     few = LeNet(size=16, classes=3, width=2)

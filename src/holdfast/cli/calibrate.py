@@ -65,11 +65,13 @@ def calibrate(
         )
     clean = calibration.clean / calibration.samples
     targets = {name: calibration.target(name) for name in DIFFICULTIES}
+    easier = {name: calibration.out_of_reach(name) for name in DIFFICULTIES}
     if as_json:
-        say_json({"out": str(out), "pairs": len(calibration.counts), "clean": clean, **targets})
+        say_json({"out": str(out), "pairs": len(calibration.counts), "clean": clean, **targets, "out_of_reach": easier})
     else:
         say(f"{count(len(calibration.counts), 'pair')} on {count(calibration.samples, 'image')}; accuracy {clean:.3f}")
-        say("  ".join(f"{name} {target:.3f}" for name, target in targets.items()))
+        for name, target in targets.items():
+            say(f"{name:<6}  {target:.3f}" + (f"  out of reach of {', '.join(easier[name])}" if easier[name] else ""))
         where = "" if str(out) == CALIBRATION else f",calibration={out}"
         say(f"use it with: holdfast run --stream ccc:medium{where} ...")
 

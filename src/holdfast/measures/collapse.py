@@ -37,7 +37,7 @@ def collapse(table: pd.DataFrame, parents: Mapping[str, str] | None = None) -> R
     if not isinstance(parents, Mapping | None):
         raise HoldfastError(f"parents is {parents!r}; a mapping from an adapter to its parent was expected")
     rows = rows_of(table, "accuracy_over_steps")
-    rows = rows[rows["step"].notna()]
+    rows = rows[rows["step"].notna() & rows["n"].notna()]
     found: Rows = []
     for references in (NONE, _parents(table, rows, parents or {})):
         for key, run in beside(rows, references).groupby([*NAMES, "reference"], dropna=False, sort=True):

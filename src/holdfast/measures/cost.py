@@ -34,7 +34,7 @@ def relative_bytes(table: pd.DataFrame) -> Rows:
 
 def _relative(table: pd.DataFrame, measure: str, name: str) -> Rows:
     """The ratio of sums over the contexts and parts of a stream that both have, each weighted by its samples."""
-    pairs = beside(rows_of(table, measure))
+    pairs = beside(rows_of(table, measure)).dropna(subset="n")
     names = [each for each in NAMES if each != "part"]
     rows: Rows = []
     for key, run in pairs.groupby(names, dropna=False, sort=True):

@@ -42,7 +42,7 @@ def forgetting(table: pd.DataFrame) -> Rows:
     clean data after shifted data. The interval takes the two accuracies as independent.
     """
     rows = rows_of(table, "accuracy_over_steps")
-    rows = rows[rows["step"].notna()]
+    rows = rows[rows["step"].notna() & rows["n"].notna()]
     unshifted = (rows["shift"] == CLEAN) | (rows["severity"] == 0)
     if rows.empty or not unshifted.any():
         return []

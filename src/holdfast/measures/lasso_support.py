@@ -44,7 +44,8 @@ def solve_supports(gram: np.ndarray, right: np.ndarray, half: np.ndarray, theta:
         now, sign, bar = theta[waiting], signs[waiting], half[waiting, None]
         active = sign != 0
         ridge = RIDGE * diagonal[waiting]
-        system = gram[waiting] * (active[:, :, None] & active[:, None, :])
+        system = gram[waiting]
+        system *= active[:, :, None] & active[:, None, :]
         np.einsum("pii->pi", system)[...] += np.where(active, ridge, 1.0)
         goal = _solved(system, np.where(active, right[waiting] - bar * sign + ridge * now, 0.0))
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from holdfast import catalog
-from holdfast.report.cells import adapters, cells, in_order, led_by, named, pool
+from holdfast.report.cells import NONE, adapters, cells, in_order, led_by, named, pool
 from holdfast.report.figure import Figure
 from holdfast.report.findings import model_order
 from holdfast.report.listing import Listing
@@ -28,10 +28,11 @@ SIGNS = ("largest_class_share", "mean_prediction_entropy")
 
 
 def section(table: pd.DataFrame) -> Section | None:
-    """Records and signs of collapse along the stream; collapse and forgetting as tables."""
+    """Records and signs of collapse along the stream, where a model was adapted; collapse and forgetting as tables."""
     ours = set(catalog.entries("measures")) - set(SIGNS)
     points, left_out = along(table, [name for name in table["measure"].unique() if name not in ours])
-    figures = () if points.empty else (_figure(points, left_out, table),)
+    adapted = not points.empty and (points["adapter"] != NONE).any()
+    figures = (_figure(points, left_out, table),) if adapted else ()
     tables = [_collapse(named(table, "collapse")), _forgetting(named(table, "forgetting"))]
     listings = tuple(listing for listing in tables if listing is not None)
     if not figures and not listings:

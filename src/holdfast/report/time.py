@@ -25,9 +25,8 @@ def section(table: pd.DataFrame) -> Section | None:
         caption += f" Up to {windows} neighbouring windows are averaged, weighted by n, into one point."
     if rows["seed"].nunique() > 1:
         caption += " Seeds are averaged, weighted by n."
-    falls = named(table, "collapse")
-    if "against" in falls and (falls["value"] > 0).any():
-        points = flagged(points, falls)
+    points = flagged(points, named(table, "collapse"))
+    if "collapse" in points:
         caption += (
             " A cross marks from where an adapter stays below the unadapted model, or below its parent that does not "
             "learn, for good; with several seeds, where it does in most of them."
@@ -79,7 +78,9 @@ def apart(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def flagged(points: pd.DataFrame, falls: pd.DataFrame) -> pd.DataFrame:
-    """The points with a column `collapse`, which says at the first point from where on an adapter stays below."""
+    """The points with a column `collapse` that says from where on an adapter stays below, if one does in most seeds."""
+    if "against" not in falls:
+        return points
     parts = set(points["stream"]) - set(falls["stream"].astype("str"))
     names = _part_names(falls)
     falls = falls.assign(stream=names.where(names.isin(parts), falls["stream"].astype("str")))
@@ -87,6 +88,8 @@ def flagged(points: pd.DataFrame, falls: pd.DataFrame) -> pd.DataFrame:
     runs = falls.groupby([*LINE, "against"])["value"].agg(lambda shares: (shares > 0).mean())
     steps = falls[falls["value"] > 0].groupby([*LINE, "against"])["step"].mean()
     first = steps[runs.reindex(steps.index) > 0.5].astype(float).reset_index().sort_values("step")
+    if first.empty:
+        return points
     ordered = points[LINE].assign(step=points["step"].astype(float), place=points.index).sort_values("step")
     found = pd.merge_asof(first, ordered, on="step", by=LINE, direction="forward").dropna(subset="place")
     words = found.groupby("place")["against"].agg(lambda others: f"below {' and '.join(sorted(others))}, for good")

@@ -78,6 +78,11 @@ class Calibration:
             raise HoldfastError(f"difficulty is {difficulty}; an accuracy from 0 to 1, or {', '.join(DIFFICULTIES)}")
         return float(difficulty)
 
+    def out_of_reach(self, difficulty: str | float, near: float = 0.05) -> list[str]:
+        """Shifts that alone never make it as hard as that; where a walk begins or ends with one, it is easier."""
+        lowest = {first: counts[:, 0].min() / self.samples for (first, _), counts in self.counts.items()}
+        return [name for name, accuracy in lowest.items() if accuracy > self.target(difficulty) + near]
+
     def fingerprint(self) -> str:
         """Changes when any count or setting does."""
         settings = (self.samples, self.step, self.clean, self.classes, self.flip, self.crop, self.prints)

@@ -97,8 +97,8 @@ class Trends:
         for side in (self.sides.reference, self.sides.shifted):
             if ends := side.at_the_ends if side.n is None else []:
                 raise HoldfastError(
-                    f"{side.source}: {ends[0]} has an accuracy of 0 or 1, which is not on probit axes; with n, the number "
-                    "of examples, it could be moved inside"
+                    f"{side.source}: {ends[0]} has an accuracy of 0 or 1, which is not on probit axes; with n, the "
+                    "number of examples, it could be moved inside"
                 )
         if not 0 < self.share <= 1:
             raise HoldfastError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
@@ -118,12 +118,15 @@ class Trends:
     @cached_property
     def notes(self) -> list[str]:
         """What a reader must know: how the sides were joined, what was moved, and what is missing."""
-        notes = list(self.sides.notes)
-        for side in (self.sides.reference, self.sides.shifted):
-            if ends := side.at_the_ends:
-                notes.append(
-                    f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
-                )
+        moved = [(side, side.at_the_ends) for side in (self.sides.reference, self.sides.shifted)]
+        notes = [
+            *self.sides.notes,
+            *(
+                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
+                for side, ends in moved
+                if ends
+            ),
+        ]
         if not self.sides.sized:
             notes.append("n is not known on both sides, so intervals are over models alone")
         return notes

@@ -45,7 +45,7 @@ def _path(source: str) -> tuple[Path, list[str]]:
             return path, words[length:]
     path = Path(words[0])
     beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise HoldfastError(f"there is no file or folder {path};{hint(path.name, beside)}".rstrip(";"))
+    raise HoldfastError(f"there is no file or folder {path};{hint(path.name, beside, cutoff=0.6)}".rstrip(";"))
 
 
 def _read_npz(path: Path, name: str | None) -> Side:
