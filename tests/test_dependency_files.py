@@ -1,4 +1,4 @@
-"""Logits on disk, and the analysis of them: batches, cells of a study, names, pairs of files, and what is wrong with them."""
+"""Logits on disk and their analysis: batches, cells of a study, names, pairs of files, and what is wrong with them."""
 
 import zipfile
 
@@ -102,7 +102,7 @@ def test_exact_combinations_and_too_large_an_alpha_are_said(tmp_path):
 
 
 def test_onto_another_network(tmp_path, saved):
-    other, targets = rows_of(seed=3)
+    other, _ = rows_of(seed=3)
     np.savez(tmp_path / "other.npz", logits=other)
     analysis = analyse(saved, tmp_path / "other.npz", alpha=0.05)
     lasso = CovarianceLasso(alpha=0.05).fit(rows_of()[0], onto=other)
@@ -175,7 +175,10 @@ BAD = {
         lambda path: np.savez(path, logits=rows_of()[0], classes=np.ones((5, 2))),
         r"classes are float64 \(5, 2\)",
     ),
-    "targets of another length": (lambda path: np.savez(path, logits=rows_of()[0], targets=[1, 2]), r"targets are .*\(2,\)"),
+    "targets of another length": (
+        lambda path: np.savez(path, logits=rows_of()[0], targets=[1, 2]),
+        r"targets are .*\(2,\)",
+    ),
     "targets out of range": (
         lambda path: np.savez(path, logits=rows_of()[0], targets=np.full(300, 5)),
         "targets hold 5; the logits have classes 0 to 4",

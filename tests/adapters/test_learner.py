@@ -185,6 +185,13 @@ def test_it_works_without_gradients_and_in_inference_mode(model):
     assert plain.record == inference.record == expected.record
 
 
+def test_it_can_be_moved_to_another_type_after_it_was_made(model):
+    adapter = Tent(model, lr=0.1).double()
+    logits = adapter(example_batches()[0].double())
+    assert logits.dtype == torch.float64
+    assert adapter.record["change"] > 0
+
+
 def test_affine_methods_hold_no_second_copy_of_frozen_weights(model):
     adapter = Tent(model)
     shared = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())}

@@ -62,9 +62,7 @@ def test_state_before_and_after_a_cut():
     logits, targets = rows_of(), np.random.default_rng(3).integers(0, 6, 300)
     cut = logits.copy()
     cut[:, 0] -= 2 * cut[:, 4]
-    before, after = (
-        cut_state(rows, targets, (0, 4), alpha=0.05, unseen=rows_of(9, 50)) for rows in (logits, cut)
-    )
+    before, after = (cut_state(rows, targets, (0, 4), alpha=0.05, unseen=rows_of(9, 50)) for rows in (logits, cut))
     assert before.coefficient == CovarianceLasso(alpha=0.05).fit(logits).coef_[0, 4] > 1
     assert abs(after.coefficient) < 0.2
     assert before.moment == pytest.approx((logits[:, 0] * logits[:, 4]).mean())

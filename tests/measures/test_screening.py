@@ -20,9 +20,7 @@ def slope(matrix: np.ndarray, right: np.ndarray, lasso: CovarianceLasso) -> np.n
 
 
 @settings(deadline=None, max_examples=80)
-@given(
-    st.integers(0, 10_000), st.integers(2, 8), st.integers(1, 8), st.floats(0.02, 1.1), st.booleans(), st.booleans()
-)
+@given(st.integers(0, 10_000), st.integers(2, 8), st.integers(1, 8), st.floats(0.02, 1.1), st.booleans(), st.booleans())
 def test_theorem_3_never_screens_a_true_dependency(seed, classes, rank, share, whole, between):
     rows = rows_of(seed, 30, classes, rank)
     rows = np.round(rows) if whole else rows

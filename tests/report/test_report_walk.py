@@ -74,6 +74,12 @@ def test_target_expectation_and_models_are_lines_of_one_figure() -> None:
     assert start == {"line": [*both, "b · none", "b · batchnorm"]}  # at first the best model
 
 
+def test_without_labels_the_walk_is_still_shown() -> None:
+    table = tidy(rows())
+    _, frame, start = figures(table[table["measure"] == "expected_accuracy"])
+    assert frame["line"].unique().tolist() == [walk.TARGET, walk.EXPECTED] == start["line"]
+
+
 def test_every_seed_is_a_walk_of_its_own() -> None:
     severities, reached, _ = figures(tidy(rows(seeds=(0, 7))))
     assert severities["stream"].unique().tolist() == ["ccc, seed 0", "ccc, seed 7"]

@@ -24,12 +24,12 @@ from holdfast.streams.augment import augmented
 COARSE = {"samples": 50, "step": 2.5, "flip": True, "crop": 0.25}
 
 
-def subset(data, samples):
+def subset(targets, samples):
     """Random places; the k-th of a class comes when a share of (k - 1/2) / size of every class has come."""
-    places = np.random.default_rng([0, len(data)]).permutation(len(data))
-    came, sizes, keys = {}, np.bincount(data.targets), []
+    places = np.random.default_rng([0, len(targets)]).permutation(len(targets))
+    came, sizes, keys = {}, np.bincount(targets), []
     for place in places:
-        label = int(data.targets[place])
+        label = int(targets[place])
         came[label] = came.get(label, 0) + 1
         keys.append((came[label] - 0.5) / sizes[label])
     return np.array([place for _, place in sorted(zip(keys, places, strict=True), key=lambda pair: pair[0])])[:samples]
@@ -37,7 +37,7 @@ def subset(data, samples):
 
 def test_counts_are_those_of_the_model_by_hand(model, data, tmp_path):
     calibration = calibrate(model, data, tmp_path, SHIFTS[:2], **COARSE)
-    chosen, ids = subset(data, 50), torch.arange(50)
+    chosen, ids = subset(data.targets, 50), torch.arange(50)
     seen = augmented(data.images(chosen), ids, 0, flip=True, crop=0.25)
     noisy = torch.round(GaussianNoise(2.5)(seen, ids, 0) * 255) / 255
     with torch.no_grad():
@@ -83,7 +83,7 @@ def test_classes_of_the_data_are_mapped_to_those_of_the_model(model, data, tmp_p
         return calibrate(model, other, tmp_path / str(classes.restrict), SHIFTS[:2], **COARSE)
 
     parity = Classes(((0, 2, 4, 6, 8), (1, 3, 5, 7, 9)))
-    chosen = subset(ArrayData(np.zeros((len(data), 1, 1, 1)), data.targets % 2), 50)
+    chosen = subset(data.targets % 2, 50)
     seen = augmented(data.images(chosen), torch.arange(50), 0, flip=True, crop=0.25)
     with torch.no_grad():
         logits = model(seen).numpy()

@@ -6,7 +6,7 @@ Cost: a forward pass, and the part of the backward pass that the chosen paramete
 """
 
 import logging
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import torch
 from torch import nn
@@ -182,6 +182,12 @@ class Learner(Adapter):
         """How far the parameters are from where they began, in norm."""
         moved = torch._foreach_sub(list(self.adapted.values()), self._source)
         return float(nn.utils.get_total_norm(moved))
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        """What torch calls for `.to(device)` and the like: the source goes with the parameters."""
+        super()._apply(fn, recurse)
+        self._source = [fn(tensor) for tensor in self._source]
+        return self
 
     def get_extra_state(self) -> dict[str, Any]:
         """With the optimiser, and the gradient that waits for an update."""

@@ -29,7 +29,7 @@ LEAST = float(np.log(np.nextafter(0.0, 1.0)))
 
 @measure(bounds=(0, 1), higher_is_better=False)
 def expected_calibration_error(outputs: Outputs) -> Rows:
-    """Mean over bins, weighted by their samples, of |accuracy − confidence|; biased upwards where samples are few."""
+    """Mean distance of accuracy from confidence over bins, weighted by samples; biased upwards where these are few."""
     if not _applies(outputs):
         return []
     contexts, codes = outputs.groups

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from holdfast.errors import HoldfastError
 
@@ -24,7 +23,7 @@ class SecondMoment:
 
     Attributes:
         samples: how many.
-        within: `(classes, classes)`, sum of f fᵀ; the upper triangle, the other is not kept.
+        within: `(classes, classes)`, sum of f fᵀ.
         cross: `(classes, targets)`, sum of f gᵀ; None within one network.
         onto: `(targets,)`, sum of g²; None within one network.
     """
@@ -104,8 +103,10 @@ class SecondMoment:
         self._begin(logits.shape[1], None if onto is None else onto.shape[1])
         assert self.within is not None
         for first, rows in _blocks(logits):
-            self.within = dsyrk(1.0, rows.T, beta=1.0, c=self.within, overwrite_c=True)
-            _check_finite("logits", self.within.diagonal(), logits, first)
+            with np.errstate(invalid="ignore", over="ignore"):  # looked for below
+                product = rows.T @ rows  # one triangle is computed and mirrored, so it is exactly symmetric
+            _check_finite("logits", product.diagonal(), logits, first)
+            self.within += product
             if onto is not None and self.cross is not None and self.onto is not None:
                 others = onto[first : first + BLOCK].astype(np.float64)
                 with np.errstate(invalid="ignore", over="ignore"):
@@ -120,10 +121,7 @@ class SecondMoment:
         """`(classes, classes)`, E[f fᵀ]."""
         if self.within is None:
             raise HoldfastError("the second moment has seen no samples")
-        whole = self.within / self.samples
-        for place in range(1, len(whole)):
-            whole[place, :place] = whole[:place, place]
-        return whole
+        return self.within / self.samples
 
     def problems(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the lasso needs: E[f fᵀ], right sides `(targets, classes)`, the targets' own squares `(targets,)`."""
@@ -141,7 +139,7 @@ class SecondMoment:
 
     def _begin(self, classes: int, targets: int | None) -> None:
         if self.within is None:
-            self.within = np.zeros((classes, classes), order="F")
+            self.within = np.zeros((classes, classes))
             if targets is not None:
                 self.cross, self.onto = np.zeros((classes, targets)), np.zeros(targets)
         found = None if self.cross is None else self.cross.shape[1]

@@ -98,13 +98,16 @@ def _accuracy(steps: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     frames = [frame.assign(low=float("nan"), high=float("nan")) for frame in meant]
     for stream, walk in steps.groupby("stream", sort=False):
         own = measured[(measured["stream"] == stream) & measured["shift"].astype("str").str.contains(FADES)]
+        if own.empty:  # the data has no labels
+            continue
         points, _ = over_steps(own, LINE, MOST_POINTS)
         at = walk["step"].searchsorted(points["step"].clip(upper=walk["step"].iloc[-1]))
         lines = points["model"].astype("str") + " · " + points["adapter"].astype("str")
-        told = {"line": lines, "accuracy": points["value"], "path": walk["path"].to_numpy()[at]}
-        frames.append(points.assign(**told, shift=walk["shift"].to_numpy()[at]))
-    every = pd.concat(frames)["line"]
-    order = led_by([TARGET, EXPECTED, *every[every.str.endswith(f" · {NONE}")].sort_values()], every)
-    frame = pd.concat(frames).sort_values("line", key=lambda names: names.map(order.index), kind="stable")
+        told = walk[["path", "shift"]].iloc[at].set_index(points.index)
+        frames.append(points.assign(line=lines, accuracy=points["value"], path=told["path"], shift=told["shift"]))
+    frame = pd.concat(frames)
+    unadapted = frame["line"][frame["line"].str.endswith(f" · {NONE}")]
+    order = led_by([TARGET, EXPECTED, *unadapted.sort_values()], frame["line"])
+    frame = frame.sort_values("line", key=lambda names: names.map(order.index), kind="stable")
     frame = frame.sort_values(["stream", "step", "path"], kind="stable")
     return frame[["stream", "line", "step", "shift", "accuracy", "low", "high", "n"]].reset_index(drop=True)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BytesIO
+from math import ceil
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from holdfast.shifts.random import SampleRandom
 
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
+MANY = 12 * CACHED  # and with more at a time, fresh memory costs more than the work
 THREAD_PIXELS = 128 * 128  # below, Pillow spends its time in Python, and threads wait for each other
 
 
@@ -62,8 +64,8 @@ class Pixelate(Shift):
         rows, columns = (_there_and_back(side, max(int(side * share), 1)) for side in images.shape[-2:])
         work, shown = at_least_single(images.detach()), rows.shown.to(images.device)
         blocks = torch.empty_like(work)
-        group = _at_once(work, 8 * CACHED)  # fresh memory for a whole batch would cost more than the work
-        for some, out in zip(work.split(group), blocks.split(group), strict=True):
+        parts = ceil(work.numel() / MANY)
+        for some, out in zip(work.chunk(parts), blocks.chunk(parts), strict=True):
             torch.index_select(mix_columns(columns.both, mix_rows(rows.down, some)), -2, shown, out=out)
         return blocks
 
@@ -152,9 +154,9 @@ def _values(pixels: torch.Tensor, images: torch.Tensor) -> torch.Tensor:
     return values
 
 
-def _at_once(images: torch.Tensor, values: int = CACHED) -> int:
-    """How many images have about this many values, at least one."""
-    return max(values // images[0].numel(), 1)
+def _at_once(images: torch.Tensor) -> int:
+    """How many images stay in the cache, at least one."""
+    return max(CACHED // images[0].numel(), 1)
 
 
 def _through_jpeg(pixels: np.ndarray, quality: int) -> None:
