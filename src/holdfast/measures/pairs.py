@@ -70,8 +70,9 @@ def named_after(keys: Iterable[str], names: Iterable[Any]) -> dict[str, Any]:
 def newcombe(one: Iterable[float], other: Iterable[float]) -> tuple[float, float]:
     """The interval of a difference of two proportions, each given as value, low and high.
 
-    >>> [round(end, 4) for end in newcombe((56 / 70, 0.6920, 0.8767), (48 / 80, 0.4905, 0.7003))]
-    [0.0525, 0.3339]
+    >>> from holdfast.measures import wilson
+    >>> [round(end, 4) for end in newcombe((56 / 70, *wilson(56, 70)), (48 / 80, *wilson(48, 80)))]
+    [0.0524, 0.3339]
     """
     (value, low, high), (base, base_low, base_high) = one, other
     down = sqrt((value - low) ** 2 + (base_high - base) ** 2)
