@@ -17,7 +17,7 @@ demo: $(READY)
 	$(BIN)/holdfast demo --out holdfast-demo
 
 test: $(READY) lint
-	$(BIN)/python -m pytest -q --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
 
 lint: $(READY)
 	$(BIN)/ruff check
@@ -40,6 +40,7 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/shifts.py
 	$(BIN)/python benchmarks/ccc.py
 	$(BIN)/python benchmarks/demo.py
+	$(BIN)/python benchmarks/adapters.py
 	$(BIN)/python benchmarks/dependencies.py
 	$(BIN)/python benchmarks/trends.py
 
@@ -58,7 +59,6 @@ pictures: picture
 	$(BIN)/python examples/ccc_on_a_trained_model.py build/ccc > build/ccc/ccc_walk.txt
 	cp build/ccc/ccc_walk.csv build/ccc/ccc_walk.txt docs
 	$(BIN)/python docs/walk_picture.py docs/ccc_walk.csv docs/ccc_walk.svg
-	$(BIN)/python benchmarks/ccc.py > docs/ccc_speed.txt
 
 clean:
 	rm -rf .venv docs/_build holdfast-demo

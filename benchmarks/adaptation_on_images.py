@@ -3,7 +3,7 @@
 Run it as `python benchmarks/adaptation_on_images.py [FOLDER] [--jobs 2]`, with `fashion-mnist.npz` (train_images,
 train_labels, test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains six networks once
 (BatchNorm and GroupNorm, three seeds each) and keeps their weights there; a second run into FOLDER finds every cell. It
-writes `adaptation.csv` and `adaptation.md`, the tables of the documentation.
+writes `adaptation.md` and `adaptation_long.md`, the tables of the documentation.
 """
 
 import argparse
@@ -93,58 +93,70 @@ def over_seeds(values: pd.Series) -> str:
     return f"{values.mean():.3f} ± {half:.3f}"
 
 
-def main(folder: Path, jobs: int) -> None:
-    """Two studies: every corruption at severity 5 with a fresh adapter, and a long repeated world."""
-    with np.load(DATA) as file:
-        train = ArrayData(file["train_images"], file["train_labels"], "Fashion-MNIST")
-        test = ArrayData(file["test_images"][:IMAGES], file["test_labels"][:IMAGES], "Fashion-MNIST")
-    models = networks(train)
+def each(models: dict[str, ModelSource], test: ArrayData, folder: Path, jobs: int) -> None:
+    """Every corruption at severity 5, with a fresh adapter."""
     streams = [Clean(test), Corruptions(test, severities=(5,))]
     table = Study(models, streams, ADAPTERS, out=folder / "each").run(jobs=jobs)
     table[["norm", "net"]] = table["model"].str.split(" ", expand=True)
-    each = table[table["measure"].isin(["error", "expected_calibration_error"])]
-    means = each.groupby(["measure", "stream", "norm", "adapter", "net"])["value"].mean()
+    rows = table[table["measure"].isin(["error", "expected_calibration_error"])]
+    means = rows.groupby(["measure", "stream", "norm", "adapter", "net"])["value"].mean()
     lines = [f"Mean over 15 corruptions at severity 5, {IMAGES:,} images each, batches of 64, {len(SEEDS)} networks."]
     for norm in EPOCHS:
         lines += ["", f"**{norm.capitalize()}Norm**", "", "| adapter | clean error | error | of unadapted | ECE |"]
         lines += ["|---|---|---|---|---|"]
         for adapter in ADAPTERS:
-            try:
-                clean, error = (means["error", stream, norm, adapter] for stream in ("clean", "corruptions"))
-                ece = means["expected_calibration_error", "corruptions", norm, adapter]
-            except KeyError:  # BatchNorm statistics of a network without them
-                continue
+            if ("error", "clean", norm, adapter) not in means.index.droplevel("net"):
+                continue  # BatchNorm statistics of a network without them
+            clean, error = (means["error", stream, norm, adapter] for stream in ("clean", "corruptions"))
+            ece = means["expected_calibration_error", "corruptions", norm, adapter]
             share = over_seeds(error / means["error", "corruptions", norm, "none"])
             lines.append(f"| {adapter} | {over_seeds(clean)} | {over_seeds(error)} | {share} | {over_seeds(ece)} |")
+    (folder / "adaptation.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
 
+
+def long(models: dict[str, ModelSource], test: ArrayData, folder: Path, jobs: int) -> None:
+    """The same corruptions in a row, again and again: error and the largest share of one class, first and last pass."""
     few = {name: source for name, source in models.items() if name.startswith("batch")}
     world = Repeated(Continual(test, severity=5.0), times=6)
     table = Study(few, [world], LONG, out=folder / "long").run(jobs=jobs)
     steps = table[table["measure"] == "accuracy_over_steps"]
-    last = steps[steps["step"] >= steps["step"].max() * 5 // 6]
-    first = steps[steps["step"] < steps["step"].max() // 6]
-    lines += [
-        "",
-        f"The same 15 corruptions in a row, {world.times} times over, {world.samples:,} images, no reset from",
-    ]
-    lines[-1] += " outside: error in the first and in the last pass, and the largest share of one class in the last."
-    lines += ["", "| adapter | first pass | last pass | largest class |", "|---|---|---|---|"]
     largest = table[table["measure"] == "largest_class_share"]
+    length = len(world)
+    lines = [
+        f"The same 15 corruptions in a row, {world.times} times over, {world.samples:,} images, no reset from outside: "
+        "error in the first and in the last pass, and the largest share of one class in the last.",
+        "",
+        "| adapter | first pass | last pass | largest class |",
+        "|---|---|---|---|",
+    ]
     for adapter in LONG:
-        parts = [part[part["adapter"] == adapter].groupby("model")["value"].mean() for part in (first, last)]
-        own = largest[(largest["adapter"] == adapter) & (largest["step"] >= steps["step"].max() * 5 // 6)]
-        share = over_seeds(own.groupby("model")["value"].mean())
-        lines.append(f"| {adapter} | {over_seeds(1 - parts[0])} | {over_seeds(1 - parts[1])} | {share} |")
-    (folder / "adaptation.md").write_text("\n".join(lines) + "\n")
-    means.reset_index().to_csv(folder / "adaptation.csv", index=False, float_format="%.4f")
+        own, shares = (frame[frame["adapter"] == adapter] for frame in (steps, largest))
+        first = 1 - own[own["step"] < length / 6].groupby("model")["value"].mean()
+        last = 1 - own[own["step"] >= length * 5 / 6].groupby("model")["value"].mean()
+        share = shares[shares["step"] >= length * 5 / 6].groupby("model")["value"].mean()
+        lines.append(f"| {adapter} | {over_seeds(first)} | {over_seeds(last)} | {over_seeds(share)} |")
+    (folder / "adaptation_long.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
+
+
+def main(folder: Path, jobs: int, only: str | None) -> None:
+    """Both studies, or one."""
+    with np.load(DATA) as file:
+        train = ArrayData(file["train_images"], file["train_labels"], "Fashion-MNIST")
+        test = ArrayData(file["test_images"][:IMAGES], file["test_labels"][:IMAGES], "Fashion-MNIST")
+    models = networks(train)
+    for study in (each, long):
+        if only in (None, study.__name__):
+            study(models, test, folder, jobs)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", choices=["each", "long"])
     given = parser.parse_args()
     if not DATA.is_file():
         sys.exit(f"there is no {DATA}; put Fashion-MNIST there, or say in HOLDFAST_DATA where it is")
-    main(given.folder or Path(tempfile.mkdtemp(prefix="holdfast-")), given.jobs)
+    main(given.folder or Path(tempfile.mkdtemp(prefix="holdfast-")), given.jobs, given.only)

@@ -285,6 +285,10 @@ def test_fewer_samples_than_classes_is_no_trouble():
         (lambda: CovarianceLasso(per_class=1.5).fit(logits(1)), "per_class is 1.5"),
         (lambda: CovarianceLasso().fit(np.full((3, 2), np.nan)), "logits hold nan in sample 0, class 0"),
         (lambda: CovarianceLasso().fit(np.array([[1.0, np.inf]])), "logits hold inf in sample 0, class 1"),
+        (
+            lambda: CovarianceLasso().fit_stream([np.ones((9, 2)), np.array([[1.0, np.nan]])]),
+            "nan in sample 9, class 1",
+        ),
         (lambda: CovarianceLasso().fit(np.zeros(3)), r"logits are float64 \(3,\); numbers \(samples, classes\)"),
         (lambda: CovarianceLasso().fit(np.array([["a"]])), "logits are <U1"),
         (lambda: CovarianceLasso().fit(logits(1), onto=logits(1)[:9]), "onto has 9 samples, logits have 200"),

@@ -4,6 +4,7 @@ A finished cell of a study is such a file. The logits are read a batch at a time
 """
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -61,7 +62,7 @@ class LogitsFile:
                 rows = min(BLOCK, samples - first)
                 try:
                     content = stream.read(rows * size)
-                except (OSError, EOFError, zipfile.BadZipFile) as error:
+                except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
                     raise HoldfastError(f"{self.path}: cannot read the logits, the file is damaged: {error}") from error
                 if len(content) < rows * size:
                     raise HoldfastError(f"{self.path}: the logits end early, the file is damaged")

@@ -22,8 +22,8 @@ from holdfast.measures.second_moment import checked_logits
 def pairs_worth_cutting(lasso: CovarianceLasso, similarity: np.ndarray | None = None) -> pd.DataFrame:
     """Dependencies within one network, those worth cutting first.
 
-    The strength of a dependency is |θ_ij| √(C_jj / C_ii): how much of the size of logit i comes by way of j. The score
-    is strength times (1 − similarity), so that a strong dependency among unlike classes comes first.
+    The strength of a dependency is `|θ_ij| √(C_jj / C_ii)`: how much of the size of logit i comes by way of j. The
+    score is strength times (1 − similarity), so that a strong dependency among unlike classes comes first.
 
     Args:
         lasso: fitted on one network.

@@ -20,7 +20,7 @@ from holdfast.measures.second_moment import SecondMoment
 
 @dataclass(frozen=True)
 class Conjecture:
-    """How often |C_ij| < λ/2, which by conjecture 1 excludes a dependency, was wrong.
+    """How often `|C_ij| < λ/2`, which by conjecture 1 excludes a dependency, was wrong.
 
     Attributes:
         wrong: dependencies that it would have excluded.
@@ -46,10 +46,12 @@ class Screening:
     def __init__(self, moment: SecondMoment, redundancy: Redundancy | None = None) -> None:
         self.matrix, self.right, self.own = moment.problems()
         self.left_out = moment.left_out()
-        self.rest = (redundancy or Redundancy.of(moment)).value
+        redundancy = redundancy or Redundancy.of(moment)
+        self.rest = redundancy.value
         self.lambda_max = largest_lambda(self.right, self.left_out)
-        # ‖A_j‖ ‖A⁻ᵀb‖ for each pair. R is rounded, and a larger product screens less, so a little is added.
-        reach = np.sqrt(np.maximum(self.own - self.rest, 0.0)) * (1 + 1e-9)
+        # ‖A_j‖ ‖A⁻ᵀb‖ for each pair. A larger product screens less, so R counts as the least that it may be.
+        least = self.rest * np.maximum(1 - redundancy.uncertainty, 0.0)
+        reach = np.sqrt(np.maximum(self.own - least, 0.0)) * (1 + 1e-9)
         self._product = reach[:, None] * np.sqrt(self.matrix.diagonal())
 
     def slope_bound(self, lam: float, other: float) -> np.ndarray:

@@ -105,13 +105,13 @@ class SecondMoment:
         for first, rows in _blocks(logits):
             with np.errstate(invalid="ignore", over="ignore"):  # looked for below
                 product = rows.T @ rows  # one triangle is computed and mirrored, so it is exactly symmetric
-            _check_finite("logits", product.diagonal(), logits, first)
+            _check_finite("logits", product.diagonal(), logits, first, self.samples)
             self.within += product
             if onto is not None and self.cross is not None and self.onto is not None:
                 others = onto[first : first + BLOCK].astype(np.float64)
                 with np.errstate(invalid="ignore", over="ignore"):
                     squares = np.einsum("ij,ij->j", others, others)
-                _check_finite("onto", squares, onto, first)
+                _check_finite("onto", squares, onto, first, self.samples)
                 self.cross += rows.T @ others
                 self.onto += squares
         self.samples += len(logits)
@@ -166,7 +166,7 @@ def _blocks(logits: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield first, buffer[: len(rows)]
 
 
-def _check_finite(name: str, squares: np.ndarray, logits: np.ndarray, first: int) -> None:
+def _check_finite(name: str, squares: np.ndarray, logits: np.ndarray, first: int, before: int) -> None:
     """A single NaN makes its sum of squares NaN, so only then is it looked for."""
     if np.isfinite(squares).all():
         return
@@ -175,6 +175,5 @@ def _check_finite(name: str, squares: np.ndarray, logits: np.ndarray, first: int
     if not len(bad):
         raise HoldfastError(f"{name} are so large that their squares overflow")
     row, column = bad[0]
-    raise HoldfastError(
-        f"{name} hold {rows[row, column]} in sample {first + row}, class {column}; finite numbers were expected"
-    )
+    where = f"sample {before + first + row}, class {column}"
+    raise HoldfastError(f"{name} hold {rows[row, column]} in {where}; finite numbers were expected")
