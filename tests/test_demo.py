@@ -6,6 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
+from holdfast.demo import YARDSTICK
 from holdfast.manifest import Manifest
 
 
@@ -48,6 +49,18 @@ def test_batchnorm_statistics_help_where_contrast_is_low(demo):
     both = rows.pivot_table("value", "model", "adapter", aggfunc="mean").dropna()
     assert len(both) >= 3
     assert (both["batchnorm"] > both["none"] + 0.1).all()
+
+
+def test_a_calibrated_stream_keeps_the_accuracy_of_its_yardstick(demo):
+    run, printed = demo
+    table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    rows = table[(table["stream"] == "ccc") & (table["model"] == YARDSTICK) & (table["adapter"] == "none")]
+    walk = rows[rows["measure"] == "expected_accuracy"]
+    reached = rows[rows["measure"] == "accuracy_over_steps"]
+    assert len(walk) == 40
+    assert (walk["value"] - walk["difficulty"]).abs().mean() < 0.1
+    assert abs((reached["value"] * reached["n"]).sum() / reached["n"].sum() - walk["value"].mean()) < 0.1
+    assert "Severities along the walk" in (run.folder / printed["report"]).read_text()
 
 
 def test_again_no_cell_is_run_and_the_table_is_the_same(demo):

@@ -61,7 +61,7 @@ NETWORKS = (
 
 SHIFTS = (GaussianNoise, GaussianBlur, Contrast)
 YARDSTICK = "resnet-bn-8"
-FADING = (GaussianNoise, ImpulseNoise, Frost)  # each can be made hard enough for the yardstick
+FADING = (Frost, GaussianNoise, ImpulseNoise)  # each can be made hard enough for the yardstick
 
 
 def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
@@ -78,7 +78,7 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
             bar.advance(untrained[index].name)
     data = digits("test")
     models = {net.name: ModelSource(net.build, net.path(folder), net.arguments) for net in NETWORKS}
-    fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=100, length=3000)
+    fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
     return Study(
         models=models,
         streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS), fading],
