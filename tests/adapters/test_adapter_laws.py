@@ -41,6 +41,7 @@ ADAPTERS = {
     "batchnorm with nothing but the prior": (partial(BatchNorm, prior=float("inf")), ["batch"]),
     "batchnorm, running": (partial(BatchNorm, statistics="running"), ["batch"]),
     "batchnorm, cumulative": (partial(BatchNorm, statistics="cumulative"), ["batch"]),
+    "batchnorm, prior chosen by itself": (partial(BatchNorm, prior="auto"), ["batch"]),
     "batchnorm, window": (partial(BatchNorm, window=9), ["batch"]),
     "tent": (partial(Tent, lr=0.1), NORMED),
     "tent, every parameter": (partial(Tent, lr=0.01, parameters="all"), ANY),
