@@ -131,17 +131,16 @@ def test_fog_follows_its_formula(severity):
 def test_frost_weighs_image_and_texture():
     images = random_images(2, 3, 32, 32)
     ice = frost_texture(same_random(Frost, (0, 1)), 32, 32)
-    dark, bright = (torch.tensor(c).view(1, 3, 1, 1) for c in ((0.16, 0.24, 0.36), (0.93, 0.97, 1.0)))
+    dark, bright = (torch.tensor(c).view(1, 3, 1, 1) for c in ((0.27, 0.39, 0.45), (0.93, 0.97, 1.0)))
     expected = (0.7 * images + 0.7 * torch.lerp(dark, bright, ice)).clamp(0, 1)
     assert torch.allclose(Frost(3)(images), expected, atol=1e-6)
 
 
-def test_frost_is_bluish_white_of_middle_brightness_and_strong_contrast():
+def test_frost_has_the_mean_colour_of_the_published_photographs():
     texture = Frost(5)(torch.zeros(16, 3, 224, 224)) / 0.75
-    red, _, blue = texture.mean((0, 2, 3)).tolist()
-    assert 0.45 < float(texture.mean()) < 0.6
-    assert red < blue
-    assert float(texture.std((1, 2, 3)).mean()) > 0.2
+    # Crops of the five photographs that the public implementation draws from.
+    assert texture.mean((0, 2, 3)).tolist() == pytest.approx([0.563, 0.646, 0.693], abs=0.02)
+    assert float(texture.std((1, 2, 3)).mean()) > 0.115
 
 
 @pytest.mark.parametrize("severity", [1, 3, 5])

@@ -25,7 +25,7 @@ from holdfast.shifts.plasma import plasma
 from holdfast.shifts.random import SampleRandom
 
 _GREY = (0.299, 0.587, 0.114)
-_ICE = ((0.16, 0.24, 0.36), (0.93, 0.97, 1.0))  # glass behind the frost, crystals
+_ICE = ((0.27, 0.39, 0.45), (0.93, 0.97, 1.0))  # glass behind the frost, crystals
 _WATER = (175 / 255, 238 / 255, 238 / 255)
 _MUD = (63 / 255, 42 / 255, 20 / 255)
 _DEPTH = 20  # pixels from its edge at which a drop is as deep as it gets
@@ -185,10 +185,10 @@ def frost_texture(random: SampleRandom, height: int, width: int) -> torch.Tensor
     """`(samples, 1, height, width)` in [0, 1], how much ice lies where.
 
     A rough plasma is cut along contour lines, whose ridges branch as crystals do; the same plasma, moved by half its
-    side on its torus and mirrored at the diagonal, thickens them here and leaves clear glass there. Coloured, the mean
-    is near .55 and the standard deviation near .25.
+    side on its torus and mirrored at the diagonal, thickens them here and leaves clear glass there. Mean colour and
+    spectrum are near those of the photographs of ImageNet-C.
     """
-    rough = plasma(random, max(height, width), 1.3)
+    rough = plasma(random, max(height, width), 1.25)
     half = rough.shape[-1] // 2
     cover = rough.roll((half, half), (1, 2)).mT[:, None, :height, :width]
     ridges = rough[:, None, :height, :width].mul(5).frac_().mul_(2).sub_(1).abs_()
