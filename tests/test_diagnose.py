@@ -3,15 +3,15 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
 from holdfast.data import ArrayData, digits
-from holdfast.diagnose import change_of_statistics, diagnose, shift_regressions
+from holdfast.diagnose import diagnose
 from holdfast.errors import HoldfastError
+from holdfast.known_shifts import change_of_statistics
 from holdfast.models import LeNet, ResNet
 from holdfast.models.training import fit
 from holdfast.observe import batchnorm_statistics, observe_moments
@@ -58,6 +58,22 @@ def test_its_cost_is_foretold_near_the_truth(net, found):
     assert guess["family"] == "noise"
     assert abs(guess["error"] - (1 - right.mean())) < 0.15
     assert guess["low"] <= guess["error"] <= guess["high"]
+
+
+def test_labels_of_the_data_serve_for_nothing_but_the_measured_error(net, found):
+    data, images = part(250, 500, GaussianNoise(4)), np.arange(250)
+    with torch.no_grad():
+        wrong = net(data.images(images)).argmax(1).numpy() != data.targets
+    assert found.measured_error == pytest.approx(wrong.mean())
+    without = diagnose(net, ArrayData(pixels(data), None), part(0, 250), known_samples=128)
+    assert without.measured_error is None
+    assert without.prediction.equals(found.prediction)
+
+
+def test_the_best_prior_of_the_network_lies_among_those_of_its_layers(found):
+    layers = found.priors[found.profile["layer"]]
+    assert (found.priors["prior"] >= layers.min(axis=1)).all()
+    assert (found.priors["prior"] <= layers.max(axis=1)).all()
 
 
 def test_the_same_kind_of_data_raises_no_alarm(net):
@@ -120,15 +136,6 @@ def test_a_model_in_evaluation_on_its_own_training_statistics_has_little_shift(n
     seen = observe_moments(net, Clean(digits("train", size=16))).moments
     other = observe_moments(net, Clean(part(0, 300, Contrast(4)))).moments
     assert np.linalg.norm(change_of_statistics(known, seen)) < 0.3 * np.linalg.norm(change_of_statistics(known, other))
-
-
-def test_lines_are_fitted_on_hold_out_corruptions_only():
-    rows = [
-        {"shift": "speckle_noise", "family": "noise", "holdout": True, "size": s, "error": 0.1 + 0.5 * s}
-        for s in (0.2, 0.4, 0.8)
-    ] + [{"shift": "gaussian_noise", "family": "noise", "holdout": False, "size": 0.5, "error": 1.0}]
-    line = shift_regressions(pd.DataFrame(rows), 0.1)["noise"]
-    assert (line.slope, line.intercept) == (pytest.approx(0.5), pytest.approx(0.1))
 
 
 @pytest.mark.parametrize(

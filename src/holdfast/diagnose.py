@@ -12,28 +12,25 @@ corruption at three severities, for hold-out ones at five, on `known_samples` im
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 from torch import nn
 
-from holdfast.catalog import entries, find
 from holdfast.data import Data
 from holdfast.errors import HoldfastError
+from holdfast.known_shifts import KnownShifts, change_of_statistics, known_shifts
 from holdfast.measures.moments import Moments
-from holdfast.measures.shift_line import ShiftLine
 from holdfast.measures.shift_size import ShiftTest, shift_profile, shift_size, shift_test
 from holdfast.observe import batchnorm_statistics, observe_moments
-from holdfast.progress import Progress
-from holdfast.streams import Clean, Shifted, Truncated
+from holdfast.streams import Clean, Truncated
 from holdfast.theory.prior import Statistics, best_prior, prior_curve
 
 log = logging.getLogger("holdfast")
 
 BATCH_SIZES = (1, 8, 64, 256)
-SEVERITIES, HOLDOUT_SEVERITIES = (1.0, 3.0, 5.0), (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -43,13 +40,16 @@ class Diagnosis:
     Attributes:
         profile: each layer's distances.
         test: whether the shift is more than chance.
-        priors: `n`, `prior`: the best N for batches of n images; empty without BatchNorm layers.
+        priors: `n`, `prior`: the best N for batches of n images, by the lower bound; `upper` and `simulated`, by these
+            curves; then a column per layer, the best N of this layer alone. Empty without BatchNorm layers.
         known: known corruptions with `size`, `cosine` to the data's change and, with labels, `error`; empty without a
             reference.
         prediction: `family`, `error`, `low`, `high`, `inside`, `r2`; empty without a labelled reference.
         reference_error: of the model on the reference, where it has labels.
         prior_curves: `n`, `prior`, `lower`, `upper`, `simulated`: means over layers, as figure 2.5.
         place: of the data on the map of known corruptions, whose places are `x` and `y` of `known`.
+        measured_error: of the model on the data, where it has labels after all.
+        regressions: table A.6 of this model, if `adapted` was asked for.
     """
 
     profile: pd.DataFrame
@@ -60,6 +60,8 @@ class Diagnosis:
     reference_error: float | None = None
     prior_curves: pd.DataFrame = field(default_factory=pd.DataFrame)
     place: tuple[float, float] = (0.0, 0.0)
+    measured_error: float | None = None
+    regressions: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def nearest(self) -> pd.Series | None:
@@ -85,6 +87,7 @@ def diagnose(
     known_samples: int = 256,
     batch_size: int = 64,
     covariance: bool = False,
+    adapted: bool = False,
     seed: int = 0,
     progress: bool | None = None,
 ) -> Diagnosis:
@@ -92,13 +95,15 @@ def diagnose(
 
     Args:
         model: any network; without `layers`, one with BatchNorm.
-        data: unlabelled; labels, if it has any, are not read.
+        data: unlabelled; labels, if it has any, serve for `measured_error` alone.
         reference: what the model was made for; labelled, if an error is to be predicted.
         layers: names or patterns of modules to compare at; BatchNorm layers if left out.
         samples: how many images of each, at most.
         known_samples: how many images of the reference each known corruption is tried on, at most; 0 leaves them out.
         batch_size: images per forward pass.
         covariance: distances with whole covariance matrices as well.
+        adapted: also find what BatchNorm adaptation leaves of the errors of known corruptions, and what it costs on
+            clean images (table A.6); takes three times as long.
         seed: of the choice of images and of the corruptions.
         progress: show a bar; by default on a terminal.
     """
@@ -108,115 +113,82 @@ def diagnose(
     def first(source: Data, most: int) -> Truncated:
         return Truncated(Clean(source, batch_size=batch_size, seed=seed), first=most)
 
-    here = observe_moments(model, first(data, samples), layers, covariance=covariance).moments
+    seen_here = observe_moments(model, first(data, samples), layers, covariance=covariance)
+    here = seen_here.moments
     reference_error = None
     if reference is None:
         there = batchnorm_statistics(model)
     else:
         seen = observe_moments(model, first(reference, samples), layers, covariance=covariance)
         there, reference_error = seen.moments, seen.error
-    known, place = pd.DataFrame(), (0.0, 0.0)
+    known, place = KnownShifts(), (0.0, 0.0)
     if reference is not None and known_samples:
-        known, place = _known(model, reference, layers, known_samples, batch_size, seed, here, there, progress)
-    pairs = [] if layers else _pairs(there, here)
+        known = known_shifts(
+            model,
+            reference,
+            there,
+            layers,
+            samples=known_samples,
+            batch_size=batch_size,
+            adapted=adapted,
+            seed=seed,
+            progress=progress,
+        )
+        known, place = _placed(known, change_of_statistics(there, here))
+    pairs = {} if layers else _pairs(there, here)
+    curves = pd.concat([_curve(pairs, n) for n in BATCH_SIZES], ignore_index=True) if pairs else pd.DataFrame()
     return Diagnosis(
         shift_profile(there, here),
         shift_test(there, here, seed=seed),
-        pd.DataFrame([{"n": n, "prior": best_prior(pairs, n)} for n in BATCH_SIZES] if pairs else []),
-        known,
-        _predictions(known, shift_size(there, here), reference_error),
+        _priors(pairs, curves),
+        known.frame,
+        _predictions(known, shift_size(there, here)),
         reference_error,
-        pd.concat([_curve(pairs, n) for n in BATCH_SIZES], ignore_index=True) if pairs else pd.DataFrame(),
+        curves,
         place,
+        seen_here.error,
+        known.regressions() if adapted else pd.DataFrame(),
     )
 
 
-def shift_regressions(known: pd.DataFrame, reference_error: float) -> dict[str, ShiftLine]:
-    """Family -> the line through its hold-out corruption at every severity, and the clean reference (table A.6).
-
-    `all` is the line through all. A family whose corruption changes nothing, as colours on grey images, has none.
-    """
-    held = known[known["holdout"]]
-    lines = {}
-    for family, rows in [*held.groupby("family"), ("all", held)]:
-        sizes, errors = np.array([0.0, *rows["size"]]), np.array([reference_error, *rows["error"]])
-        if np.ptp(sizes[1:]) > 0.01 * held["size"].max():
-            lines[str(family)] = ShiftLine.fit(sizes, errors)
-    return lines
+def _placed(known: KnownShifts, own: np.ndarray) -> tuple[KnownShifts, tuple[float, float]]:
+    """Known shifts with their likeness to the data's and with places on a map; and the data's place."""
+    norms = np.linalg.norm(known.changes, axis=1) * np.linalg.norm(own)
+    cosines = np.divide(known.changes @ own, norms, out=np.zeros_like(norms), where=norms > 0)
+    places = _on_a_map(np.vstack([own, known.changes]))
+    frame = known.frame.assign(cosine=cosines, x=places[1:, 0], y=places[1:, 1])
+    return replace(known, frame=frame), (float(places[0, 0]), float(places[0, 1]))
 
 
-def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:
-    """Changes of mean and deviation in units of the reference's deviation, each layer with the same weight."""
-    (mean_s, var_s), (mean_t, var_t) = reference.pooled(), data.pooled()
-    scale = np.sqrt(np.where(var_s > 0, var_s, np.inf))
-    weight = np.repeat(1 / np.sqrt(reference.channels), reference.channels)
-    return np.concatenate([(mean_t - mean_s) / scale * weight, (np.sqrt(var_t) - np.sqrt(var_s)) / scale * weight])
-
-
-def _known(
-    model: nn.Module,
-    reference: Data,
-    layers: Sequence[str],
-    most: int,
-    batch_size: int,
-    seed: int,
-    here: Moments,
-    there: Moments,
-    progress: bool | None,
-) -> tuple[pd.DataFrame, tuple[float, float]]:
-    """Every corruption on the reference: size, likeness to the data, error, place on a map; and the data's place."""
-    kinds: list[Callable] = [find("shifts", name) for name in entries("shifts")]
-    tries = [
-        kind(severity)
-        for kind in kinds
-        if getattr(kind, "family", "") and getattr(kind, "tables", None)
-        for severity in (HOLDOUT_SEVERITIES if getattr(kind, "holdout", False) else SEVERITIES)
-    ]
-    own = change_of_statistics(there, here)
-    rows, changes = [], [own]
-    with Progress("known corruptions", len(tries), progress, unit="shifts") as bar:
-        for shift in tries:
-            stream = Truncated(Shifted(reference, shift, batch_size=batch_size, seed=seed), first=most)
-            seen = observe_moments(model, stream, layers)
-            change = change_of_statistics(there, seen.moments)
-            changes.append(change)
-            norm = np.linalg.norm(change) * np.linalg.norm(own)
-            rows.append(
-                {
-                    "shift": shift.name,
-                    "family": shift.family,
-                    "holdout": shift.holdout,
-                    "severity": float(shift.severity),
-                    "size": shift_size(there, seen.moments),
-                    "cosine": float(change @ own / norm) if norm else 0.0,
-                    "error": seen.error,
-                }
-            )
-            bar.advance(f"{shift.name} {shift.severity:g}")
-    places = _on_a_map(np.stack(changes))
-    return pd.DataFrame(rows).assign(x=places[1:, 0], y=places[1:, 1]), (float(places[0, 0]), float(places[0, 1]))
-
-
-def _predictions(known: pd.DataFrame, size: float, reference_error: float | None) -> pd.DataFrame:
-    if known.empty or reference_error is None:
-        return pd.DataFrame()
+def _predictions(known: KnownShifts, size: float) -> pd.DataFrame:
     rows = []
-    for family, line in shift_regressions(known, reference_error).items():
+    for family, line in (known.lines() if known.clean else {}).items():
         error, low, high = line.predict(size)
         row = {"family": family, "error": error, "low": low, "high": high, "inside": line.inside(size), "r2": line.r2}
         rows.append(row | {"slope": line.slope})
     return pd.DataFrame(rows)
 
 
-def _pairs(there: Moments, here: Moments) -> list[tuple[Statistics, Statistics]]:
-    """Source and target statistics of each layer."""
+def _priors(pairs: Mapping[str, tuple[Statistics, Statistics]], curves: pd.DataFrame) -> pd.DataFrame:
+    """The best N of the network by each of the three curves, and of each layer by the lower bound."""
+    rows = []
+    for n in BATCH_SIZES if pairs else ():
+        both, curve = list(pairs.values()), curves[curves["n"] == n]
+        simulated = float(curve["prior"].iloc[int(curve["simulated"].argmin())])
+        row = {"n": n, "prior": best_prior(both, n), "upper": best_prior(both, n, "upper"), "simulated": simulated}
+        rows.append(row | {name: best_prior([pair], n) for name, pair in pairs.items()})
+    return pd.DataFrame(rows)
+
+
+def _pairs(there: Moments, here: Moments) -> dict[str, tuple[Statistics, Statistics]]:
+    """Layer -> its source and target statistics."""
     cut = [there.per_layer(values) for values in (*there.pooled(), *here.pooled(), here.between_images())]
-    return [(Statistics(cut[0][k], cut[1][k]), Statistics(cut[2][k], cut[3][k], cut[4][k])) for k in there.names]
+    return {k: (Statistics(cut[0][k], cut[1][k]), Statistics(cut[2][k], cut[3][k], cut[4][k])) for k in there.names}
 
 
-def _curve(pairs: Sequence[tuple[Statistics, Statistics]], n: int) -> pd.DataFrame:
+def _curve(pairs: Mapping[str, tuple[Statistics, Statistics]], n: int) -> pd.DataFrame:
     """The mean over layers of the curves of each."""
-    curves = [prior_curve(source, target, n, draws=200) for source, target in pairs]
+    curves = [prior_curve(source, target, n, draws=200) for source, target in pairs.values()]
     return pd.concat(curves).groupby("prior", as_index=False).mean()
 
 

@@ -23,6 +23,9 @@ def diagnose(
     samples: Annotated[int, typer.Option(help="Images of each, at most.")] = 1000,
     known_samples: Annotated[int, typer.Option(help="Images per known corruption; 0 leaves these out.")] = 256,
     covariance: Annotated[bool, typer.Option(help="Distances with whole covariance matrices as well.")] = False,
+    adapted: Annotated[
+        bool, typer.Option(help="Also the errors of known corruptions with BatchNorm adaptation; three times as long.")
+    ] = False,
     batch_size: Annotated[int, typer.Option(help="Images per forward pass.")] = 64,
     size: Size = None,
     channels: Channels = None,
@@ -58,6 +61,7 @@ def diagnose(
             known_samples=known_samples,
             batch_size=batch_size,
             covariance=covariance,
+            adapted=adapted,
             seed=seed,
             progress=False if quiet else None,
         )
@@ -84,7 +88,9 @@ def _content(found: "Diagnosis") -> dict[str, Any]:
         "layers": _records(found.profile),
         "nearest": None if nearest is None else {k: nearest[k] for k in ("shift", "severity", "cosine")},
         "reference_error": found.reference_error,
+        "measured_error": found.measured_error,
         "prediction": _records(found.prediction),
+        "regressions": _records(found.regressions),
         "priors": _records(found.priors),
     }
 

@@ -25,6 +25,11 @@ DEFINITIONS = {
     "alike": "the cosine between two changes of statistics, all layers with the same weight",
     "N": "the number of images that training statistics count for in BatchNorm layers",
 }
+REGRESSIONS = (
+    "As table A.6: a line through the hold-out corruption of a family foretells the mean error of its other ones. "
+    "“off” is the mean absolute difference, “adapted” means with BatchNorm statistics of the corrupted images."
+)
+BEST = "The N with the least distance, for the whole network and for each layer alone (lower bound)."
 DISTANCES = {"wasserstein": "Wasserstein", "normalised": "Wasserstein, normalised", "jeffreys": "Jeffreys"}
 
 
@@ -79,8 +84,10 @@ def cost_section(found: "Diagnosis") -> Section | None:
         limits=(0.0, 1.0),
         labels={"size": "size of the shift"},
     )
-    listing = Listing("Predicted error", "If the shift is of that family.", found.prediction)
-    return Section("Cost", "What shifts of this size do to accuracy.", (figure,), (listing,))
+    tables = [Listing("Predicted error", "If the shift is of that family.", found.prediction)]
+    if not found.regressions.empty:
+        tables.append(Listing("How well lines foretell errors", REGRESSIONS, found.regressions))
+    return Section("Cost", "What shifts of this size do to accuracy.", (figure,), tuple(tables))
 
 
 def map_section(found: "Diagnosis") -> Section | None:
@@ -121,8 +128,15 @@ def prior_section(found: "Diagnosis") -> Section | None:
         labels={"prior": "N", "simulated": "expected distance"},
     )
     return Section(
-        "BatchNorm", "How much training statistics should count.", (figure,), (Listing("Best N", "", found.priors),)
+        "BatchNorm", "How much training statistics should count.", (figure,), (Listing("Best N", BEST, _best(found)),)
     )
+
+
+def _best(found: "Diagnosis") -> pd.DataFrame:
+    """A row for the network by each curve and for each layer, a column for each n."""
+    names = {"prior": "network, lower bound", "upper": "network, upper bound", "simulated": "network, simulated"}
+    frame = found.priors.set_index("n").rename(columns=names).T.rename_axis("of").reset_index()
+    return frame.rename(columns={n: f"batches of {n:g}" for n in found.priors["n"]})
 
 
 def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tuple[str, str]]:
@@ -144,6 +158,8 @@ def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tupl
             text += f"   {data}, predicted without labels {1 - guess['error']:.0%}"
             text += f" ({1 - guess['high']:.0%} to {1 - guess['low']:.0%}, from {guess['family']})"
             text += "" if guess["inside"] else "; outside the range that the line was fitted on"
+        if found.measured_error is not None:
+            text += f"; measured {1 - found.measured_error:.1%}"
         lines.append(("accuracy", text))
     if not found.priors.empty:
         each = [f"{row['prior']:.0f} for batches of {row['n']:.0f}" for _, row in found.priors.iterrows()]
