@@ -27,6 +27,7 @@ from holdfast.adapters import (
     ResetWhen,
     RoTTA,
     Tent,
+    Watch,
 )
 from holdfast.testing.adapters import ADAPTER_LAWS, check_adapter, example_batches, example_models
 from holdfast.testing.law import run_laws
@@ -36,6 +37,7 @@ NORMED = ("batch", "group", "layer")
 KEPT = {"margin": 1.1, "redundancy": 1.1}  # keeps every sample, so that the laws see it learn
 ADAPTERS = {
     "none": (NoAdaptation, ANY),
+    "watch": (Watch, ["batch"]),
     "batchnorm": (BatchNorm, ["batch"]),
     "batchnorm without prior": (partial(BatchNorm, prior=0), ["batch"]),
     "batchnorm with nothing but the prior": (partial(BatchNorm, prior=float("inf")), ["batch"]),

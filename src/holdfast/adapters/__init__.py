@@ -18,6 +18,7 @@ from holdfast.adapters.select import Select
 from holdfast.adapters.slr import SLR
 from holdfast.adapters.teacher import MeanTeacher
 from holdfast.adapters.tent import Tent
+from holdfast.adapters.watch import Watch
 from holdfast.adapters.wrapper import Offline
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Select",
     "Taught",
     "Tent",
+    "Watch",
     "adapt",
     "share",
 ]
