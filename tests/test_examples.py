@@ -24,6 +24,7 @@ SAYS = {
     "my_own_adapter.py": "laws broken: none",
     "my_own_shift.py": "laws broken: none",
     "net.py": "net.safetensors",
+    "small_theories.py": "0 of them where none was promised",
     "study_in_python.py": "20 cells run, 0 found finished",
     "trends_of_classifiers.py": "11 models, 897 and 897 examples, the same on both sides",
 }

@@ -15,16 +15,25 @@ def ks_p_value(reference: np.ndarray, data: np.ndarray) -> float:
     return float(min(np.min(p) * reference.shape[1], 1.0))
 
 
+def mmd(reference: np.ndarray, data: np.ndarray) -> float:
+    """The squared MMD between two samples (biased estimate), with a kernel as wide as the median distance."""
+    kernel = _kernel(np.concatenate([reference, data]))
+    return _mmd(kernel, np.arange(len(kernel)), len(reference))
+
+
 def mmd_p_value(reference: np.ndarray, data: np.ndarray, permutations: int = 200, seed: int = 0) -> float:
     """The share of divisions of the pooled features whose MMD is at least that of the given one."""
-    pooled = np.concatenate([reference, data])
+    kernel = _kernel(np.concatenate([reference, data]))
+    random, m = np.random.default_rng(seed), len(reference)
+    given = _mmd(kernel, np.arange(len(kernel)), m)
+    chance = [_mmd(kernel, random.permutation(len(kernel)), m) for _ in range(permutations)]
+    return float((1 + sum(value >= given for value in chance)) / (1 + permutations))
+
+
+def _kernel(pooled: np.ndarray) -> np.ndarray:
     squares = cdist(pooled, pooled, "sqeuclidean")
     width = np.median(squares[np.triu_indices(len(pooled), 1)])
-    kernel = np.exp(-squares / max(width, 1e-12))
-    random, m = np.random.default_rng(seed), len(reference)
-    given = _mmd(kernel, np.arange(len(pooled)), m)
-    chance = [_mmd(kernel, random.permutation(len(pooled)), m) for _ in range(permutations)]
-    return float((1 + sum(value >= given for value in chance)) / (1 + permutations))
+    return np.exp(-squares / max(width, 1e-12))
 
 
 def _mmd(kernel: np.ndarray, order: np.ndarray, m: int) -> float:

@@ -12,6 +12,7 @@ from holdfast.report.listing import Listing
 from holdfast.report.page import render
 from holdfast.report.section import Section
 from holdfast.report.summary import Answer
+from holdfast.report.theory import prior_figure
 
 if TYPE_CHECKING:
     from holdfast.diagnose import Diagnosis
@@ -113,20 +114,7 @@ def prior_section(found: "Diagnosis") -> Section | None:
     """The expected distance of blended statistics from the target's, against N."""
     if found.prior_curves.empty:
         return None
-    frame = found.prior_curves.assign(n=found.prior_curves["n"].map("batches of {:g}".format))
-    figure = Figure(
-        "Expected distance against N",
-        "The area lies between the bounds of proposition 1; N = 0 is drawn at one half.",
-        frame[["n", "prior", "simulated", "lower", "upper"]].assign(prior=frame["prior"].clip(lower=0.5)),
-        kind="line",
-        x="prior",
-        y="simulated",
-        low="lower",
-        high="upper",
-        color=("n",),
-        log_x=True,
-        labels={"prior": "N", "simulated": "expected distance"},
-    )
+    figure = prior_figure(found.prior_curves)
     return Section(
         "BatchNorm", "How much training statistics should count.", (figure,), (Listing("Best N", BEST, _best(found)),)
     )
