@@ -256,6 +256,7 @@ def summary(frame: pd.DataFrame) -> str:
 
 
 def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     frame = pd.DataFrame([row for seed in SEEDS for row in of_seed(seed)])
     frame.to_csv(folder / "dependencies_on_images.csv", index=False, float_format="%.5g")
     text = summary(frame)

@@ -19,6 +19,7 @@ from holdfast.study import Ran, Study
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 
+COSTS = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"]
 SLOW = '''
 import os, time, zlib
 from pathlib import Path
@@ -67,7 +68,7 @@ def study(tmp_path, slow):
 
 
 def values(table):
-    return table[~table["measure"].isin(["seconds_per_image", "relative_seconds"])].reset_index(drop=True)
+    return table[~table["measure"].isin(COSTS)].reset_index(drop=True)
 
 
 def test_a_killed_worker_costs_only_the_cell_it_was_running(tmp_path, study):

@@ -19,10 +19,12 @@ from holdfast.shifts import Contrast, GaussianNoise
 from holdfast.streams import Clean, Continual, Corruptions
 from holdfast.study import Ran, Study
 
+COSTS = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"]
+
 
 def values(table: pd.DataFrame) -> pd.DataFrame:
     """Everything but the clock."""
-    return table[~table["measure"].isin(["seconds_per_image", "relative_seconds"])].reset_index(drop=True)
+    return table[~table["measure"].isin(COSTS)].reset_index(drop=True)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from holdfast.adapters import Adapter, Offline
 from holdfast.batch import Batch, Stream
 from holdfast.data import Classes
 from holdfast.errors import HoldfastError
+from holdfast.memory import forget_peak, peak
 from holdfast.outputs import Outputs, context_columns
 
 log = logging.getLogger("holdfast")
@@ -53,11 +54,12 @@ def _one_pass(adapter: Adapter, stream: Stream, collected: "_Collector", context
     device = adapter.device
     for batch in ahead(stream) if device.type != "cpu" else stream:
         inputs = batch.inputs.to(device)
+        forget_peak(device)
         start = time.perf_counter()
         logits = check_outputs(adapter(inputs), len(batch))
         if logits.is_cuda:
             torch.cuda.synchronize(logits.device)
-        record = {"seconds": time.perf_counter() - start, **adapter.record}
+        record = {"seconds": time.perf_counter() - start, "peak_bytes": peak(device), **adapter.record}
         collected.add(replace(batch, context={**batch.context, **context}) if context else batch, logits, record)
 
 

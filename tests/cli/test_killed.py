@@ -6,6 +6,8 @@ import time
 import pandas as pd
 import pytest
 
+COSTS = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"]
+
 STUDY = """
 data = "data.npz"
 batch_size = 2
@@ -17,7 +19,7 @@ adapters = ["none", "batchnorm"]
 
 def values(path):
     table = pd.read_parquet(path)
-    return table[~table["measure"].isin(["seconds_per_image", "relative_seconds"])].reset_index(drop=True)
+    return table[~table["measure"].isin(COSTS)].reset_index(drop=True)
 
 
 def stamps(folder):
