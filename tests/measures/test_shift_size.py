@@ -124,6 +124,27 @@ def test_a_clear_shift_is_found_and_none_is_not_invented():
     assert np.mean(p) > 0.3
 
 
+@pytest.mark.parametrize(("reference", "data"), [(400, 50), (50, 400), (70, 130)])
+def test_false_alarms_keep_their_rate_whatever_the_numbers_of_images(reference, data):
+    p = [size.shift_test(images(reference, seed=2 * s), images(data, seed=2 * s + 1), 60).p_value for s in range(80)]
+    assert np.mean(np.array(p) < 0.1) < 0.2
+    assert np.mean(p) == pytest.approx(0.5, abs=0.12)
+
+
+def test_groups_have_one_size_and_merge_without_loss():
+    moments = images(210)  # at most 50 groups: 52 of 4 and one of 2 would be too many, so 26 of 8 and one of 2
+    assert moments.images.tolist() == [8] * 26 + [2]
+    first, second = moments.merged(16)
+    assert len(first) == len(second) == 13
+    assert first.mean(0) == pytest.approx(moments.first[:26].mean(0))
+    assert second[0] == pytest.approx(moments.second[:2].mean(0))
+
+
+def test_too_few_images_for_a_test_are_told():
+    with pytest.raises(HoldfastError, match="two groups of 8 images"):
+        size.shift_test(images(400), images(12))
+
+
 def test_known_statistics_are_tested_by_halves_of_the_data():
     known = Moments.known({"layer0": (np.zeros(3), np.ones(3)), "layer1": (np.full(2, 0.5), np.full(2, 4.0))})
     assert size.shift_test(known, images(200, shift=1.0), 200).p_value < 0.01

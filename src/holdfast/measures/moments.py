@@ -33,15 +33,24 @@ class Moments:
     def grouped(
         cls, layers: Mapping[str, np.ndarray], groups: int, covariance: Mapping[str, np.ndarray] | None = None
     ) -> Self:
-        """From `(images, 2, channels)` of each layer: mean and mean square of each image."""
+        """From `(images, 2, channels)` of each layer: mean and mean square of each image.
+
+        Args:
+            layers: name -> the values.
+            groups: at most so many; each has the least power of two of images that allows this, the last one the rest.
+            covariance: layer -> matrix.
+        """
         sizes = {len(values) for values in layers.values()}
         if len(sizes) > 1:
             raise HoldfastError(f"layers saw different numbers of images: {sorted(sizes)}; one is used more than once")
         (total,) = sizes
-        edges = np.unique(np.linspace(0, total, min(groups, total) + 1).astype(int))
-        counts = np.diff(edges)
+        size = 1
+        while total > groups * size:
+            size *= 2
+        edges = np.arange(0, total, size)
+        counts = np.diff(np.append(edges, total))
         stacked = [
-            np.add.reduceat(values.astype(np.float64), edges[:-1], axis=0) / counts[:, None, None]
+            np.add.reduceat(values.astype(np.float64), edges, axis=0) / counts[:, None, None]
             for values in layers.values()
         ]
         first, second = (np.concatenate([values[:, k] for values in stacked], 1) for k in (0, 1))
@@ -54,6 +63,16 @@ class Moments:
         first = np.concatenate([mean for mean, _ in layers.values()])[None]
         second = np.concatenate([var + mean**2 for mean, var in layers.values()])[None]
         return cls(tuple(layers), tuple(len(mean) for mean, _ in layers.values()), first, second, None)
+
+    def merged(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Means and mean squares of groups of `size` images, a multiple of the present size; no incomplete group."""
+        assert self.images is not None
+        together = size // int(self.images[0])
+        whole = int((self.images == self.images[0]).sum()) // together
+        first, second = (
+            values[: whole * together].reshape(whole, together, -1).mean(1) for values in (self.first, self.second)
+        )
+        return first, second
 
     def pooled(self, groups: np.ndarray | slice | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance, `(all channels,)` each, over some groups or all."""

@@ -122,31 +122,38 @@ class ShiftTest:
 
 
 def shift_test(reference: Moments, data: Moments, divisions: int = 1000, seed: int = 0) -> ShiftTest:
-    """Permutation test on groups of images; without images of the reference, on two halves of the data."""
+    """Permutation test on groups of images; without images of the reference, on two halves of the data.
+
+    Groups must have the same size on both sides to be exchangeable; the smaller ones are put together, and images that
+    do not fill a group do not take part.
+    """
     if data.images is None:
         raise HoldfastError("a test needs images on the side of the data")
     size = shift_size(reference, data)
     pools = [data] if reference.images is None else [reference, data]
-    first, second = (np.concatenate([getattr(pool, key) for pool in pools]) for key in ("first", "second"))
-    images = np.concatenate([pool.images for pool in pools if pool.images is not None]).astype(float)
-    if len(images) < 4:
-        raise HoldfastError(f"a test needs at least 4 groups of images, found {len(images)}")
-    part = len(images) // 2 if reference.images is None else len(reference.images)
+    together = max(int(pool.images[0]) for pool in pools if pool.images is not None)
+    parts = [pool.merged(together) for pool in pools]
+    first, second = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    if min(len(part[0]) for part in parts) < 2 or len(first) < 4:
+        raise HoldfastError(
+            f"a test needs at least two groups of {together} images on each side, and four in all; "
+            "give more images, or fewer samples of the other side"
+        )
+    part = len(first) // 2 if reference.images is None else len(parts[0][0])
+    given = size if reference.images is None else _divided(reference, first, second, np.arange(len(first)), part)
     random = np.random.default_rng(seed)
-    chance = np.array([_divided(reference, first, second, images, random, part) for _ in range(divisions)])
-    as_far = int((chance >= size).sum())
+    orders = (random.permutation(len(first)) for _ in range(divisions))
+    chance = np.array([_divided(reference, first, second, order, part) for order in orders])
+    as_far = int((chance >= given).sum())
     return ShiftTest(size, float(np.median(chance)), (1 + as_far) / (1 + divisions), divisions)
 
 
-def _divided(
-    layers: Moments, first: np.ndarray, second: np.ndarray, images: np.ndarray, random: np.random.Generator, part: int
-) -> float:
-    order = random.permutation(len(images))
+def _divided(layers: Moments, first: np.ndarray, second: np.ndarray, order: np.ndarray, part: int) -> float:
+    """The size between the first groups of an order, so many, and the others."""
     sides = []
     for rows in (order[:part], order[part:]):
-        weights = images[rows] / images[rows].sum()
-        mean = weights @ first[rows]
-        sides += [mean, np.maximum(weights @ second[rows] - mean**2, 0.0)]
+        mean = first[rows].mean(0)
+        sides += [mean, np.maximum(second[rows].mean(0) - mean**2, 0.0)]
     return _sizes(layers, *sides)
 
 
