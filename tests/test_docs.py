@@ -1,6 +1,8 @@
 """The documentation builds without a warning, its examples run, and what it names exists."""
 
 import doctest
+import importlib
+import inspect
 import os
 import re
 import shlex
@@ -101,3 +103,29 @@ def test_command_on_the_page_exists(page, command):
 def test_files_on_the_page_exist(page):
     named = re.findall(r"(?<![\w/.-])((?:examples|tests|src|benchmarks)/[\w./-]*\w)", page.read_text("utf-8"))
     assert not [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "adapters",
+        "data",
+        "dependencies",
+        "embed",
+        "losses",
+        "measures",
+        "models",
+        "observe",
+        "report",
+        "shifts",
+        "streams",
+        "testing",
+        "trends",
+        "tune",
+    ],
+)
+def test_the_reference_has_every_public_class_and_function(package):
+    module = importlib.import_module(f"holdfast.{package}")
+    text = (DOCS / "reference.md").read_text("utf-8")
+    public = [name for name in module.__all__ if inspect.isclass(found := getattr(module, name)) or callable(found)]
+    assert not [name for name in public if not re.search(rf"\b{name}\b", text)]

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from holdfast.adapters import Watch
+from holdfast.adapters.norm import per_image
 from holdfast.adapters.watch import shift_size
 from holdfast.errors import NotApplicable
 
@@ -67,3 +68,14 @@ def test_a_frozen_one_records_nothing():
 def test_a_model_without_statistics_is_refused():
     with pytest.raises(NotApplicable, match="no BatchNorm"):
         Watch(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 7), (5, 3, 6, 4), (5, 3, 2, 3, 4)])
+@pytest.mark.parametrize("last", [False, True])
+def test_moments_of_an_image_do_not_depend_on_the_layout(shape, last):
+    values = torch.randn(shape)
+    if last and len(shape) == 4:
+        values = values.contiguous(memory_format=torch.channels_last)
+    flat = values.reshape(5, 3, -1)
+    expected = torch.stack([flat.mean(2), (flat**2).mean(2)], 1)
+    assert torch.allclose(per_image(values), expected, atol=1e-5)

@@ -130,6 +130,9 @@ def per_image(values: torch.Tensor) -> torch.Tensor:
         return torch.stack([values, values**2], 1)
     dims = list(range(2, values.ndim))
     positions = values[0, 0].numel()
+    if not values.is_contiguous() and values.ndim == 4:  # channels last, where a norm over positions is slow
+        flat = values.permute(0, 2, 3, 1).flatten(1, 2)
+        return torch.stack([flat.mean(1), flat.square().mean(1)], 1)
     norm = torch.linalg.vector_norm(values, dim=dims)
     return torch.stack([values.mean(dims), norm**2 / positions], 1)
 
