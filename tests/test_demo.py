@@ -63,6 +63,17 @@ def test_a_calibrated_stream_keeps_the_accuracy_of_its_yardstick(demo):
     assert "Severities along the walk" in (run.folder / printed["report"]).read_text()
 
 
+def test_the_report_sets_errors_against_stability(demo):
+    run, printed = demo
+    table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    plain = table[(table["measure"] == "relative_stability") & (table["adapter"] == "none")]
+    assert plain["model"].nunique() == table["model"].nunique()
+    assert (plain["low"] < plain["value"]).all()
+    residual = plain["model"].str.startswith("resnet-bn")
+    assert plain.loc[residual, "value"].max() < plain.loc[plain["model"].str.startswith("mlp"), "value"].min()
+    assert "Error against stability" in (run.folder / printed["report"]).read_text()
+
+
 def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
     run, first = demo
     before = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")

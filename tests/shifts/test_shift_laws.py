@@ -51,10 +51,16 @@ def test_catalog_name_is_the_class_name(shift):
 
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
-@pytest.mark.parametrize("severity", [-0.1, 5.01, float("nan"), "3", True])
+@pytest.mark.parametrize("severity", [-0.1, float("inf"), float("nan"), "3", True])
 def test_wrong_severity_is_refused(shift, severity):
     with pytest.raises(HoldfastError, match=f"severity of {shift.name}"):
         shift(severity)
+
+
+@pytest.mark.parametrize("shift", [shift for shift in SHIFTS if shift.name != "diffeo"], ids=lambda shift: shift.name)
+def test_severity_above_5_is_refused_but_for_diffeo_whose_severity_is_in_pixels(shift):
+    with pytest.raises(HoldfastError, match=rf"severity of {shift.name} is 5.01; it must be from 0 to 5"):
+        shift(5.01)
 
 
 @pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)

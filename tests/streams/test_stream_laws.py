@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader
 
 from holdfast.errors import HoldfastError
 from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Continual, Corruptions, Directory, Shifted
+from holdfast.streams import Clean, Continual, Corruptions, Directory, Shifted, Stability
 from holdfast.testing.streams import STREAM_LAWS, check_stream, example_corrupted, example_data
 
 DATA = example_data()
@@ -18,6 +18,7 @@ STREAMS = {
     "corruptions": Corruptions(DATA, (GaussianNoise, Contrast), (1, 4.5), batch_size=10),
     "continual": Continual(DATA, (GaussianNoise, Contrast), 3.0, batch_size=10),
     "one at a time": Continual(DATA, (GaussianNoise,), batch_size=1),
+    "stability": Stability(DATA, 1.0, 3.0, 20, batch_size=7),
     "directory": Directory(example_corrupted(), batch_size=9),
 }
 
@@ -28,7 +29,7 @@ def test_law_holds(law, stream):
     law(stream, DATA)
 
 
-@pytest.mark.parametrize("kind", [Clean, Corruptions, Continual, Directory])
+@pytest.mark.parametrize("kind", [Clean, Corruptions, Continual, Stability, Directory])
 def test_public_check_passes(kind):
     assert not any(check_stream(kind).values())
 

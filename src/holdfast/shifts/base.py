@@ -34,6 +34,8 @@ class Shift(ABC):
         name: as the table of results calls it.
         family: `noise`, `blur`, `weather` or `digital`.
         holdout: kept for choosing settings, not for testing.
+        by_default: whether a stream that names no shifts takes it.
+        most: the largest severity.
         tables: name -> the constants at severities 0 to 5.
     """
 
@@ -43,12 +45,14 @@ class Shift(ABC):
     name: ClassVar[str]
     family: ClassVar[str] = ""
     holdout: ClassVar[bool] = False
+    by_default: ClassVar[bool] = True
+    most: ClassVar[float] = MAX_SEVERITY
     tables: ClassVar[Mapping[str, Knots]] = {}
 
     def __post_init__(self) -> None:
         if self.tables and self.table not in self.tables:
             raise unknown(f"table of {self.name}", self.table, self.tables)
-        object.__setattr__(self, "severity", check_severity(self.severity, self.name))
+        object.__setattr__(self, "severity", check_severity(self.severity, self.name, self.most))
 
     def at(self, severity: float, *, table: str | None = None) -> Self:
         """The same shift at another severity; `shift.at` stands where a stream takes a class of shifts.
@@ -69,6 +73,10 @@ class Shift(ABC):
     def scale(self, images: torch.Tensor) -> float:
         """Lengths in pixels hold for the side at which a table was published, and scale with the shorter side."""
         return min(images.shape[-2:]) / SIDES[self.table]
+
+    def random(self, ids: torch.Tensor | Sequence[int], seed: int) -> SampleRandom:
+        """The randomness of samples, which another shift, of another name, does not share."""
+        return SampleRandom(ids, seed, salt=crc32(self.name.encode()))
 
     @abstractmethod
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
@@ -91,8 +99,7 @@ class Shift(ABC):
             raise HoldfastError(f"{self.name} got ids of shape {tuple(numbers.shape)} for {len(images)} images")
         if self.severity == 0 or not len(images):
             return images.clone()
-        random = SampleRandom(numbers, seed, salt=crc32(self.name.encode()))
-        shifted = self.apply(images, random)
+        shifted = self.apply(images, self.random(numbers, seed))
         if shifted.shape != images.shape:
             raise HoldfastError(f"{self.name} made {tuple(shifted.shape)} out of {tuple(images.shape)}")
         return shifted.to(images.dtype).clamp_(0, 1)
@@ -102,12 +109,12 @@ MakeShift = Callable[[float], Shift]
 """From a severity to a shift: a class of shifts, or `at` of a shift."""
 
 
-def check_severity(severity: float, name: str) -> float:
-    """Refuse anything but a number from 0 to 5."""
+def check_severity(severity: float, name: str, most: float = MAX_SEVERITY) -> float:
+    """Refuse anything but a number from 0 to the largest severity; where that is infinite, any finite one."""
     if isinstance(severity, bool) or not isinstance(severity, int | float):
-        raise HoldfastError(f"severity of {name} is {severity!r}; a number from 0 to 5 was expected")
-    if not 0 <= severity <= MAX_SEVERITY:  # also false for NaN
-        raise HoldfastError(f"severity of {name} is {severity}; it must be from 0 to {MAX_SEVERITY:g}")
+        raise HoldfastError(f"severity of {name} is {severity!r}; a number from 0 to {most:g} was expected")
+    if not (0 <= severity <= most and severity < float("inf")):  # also false for NaN
+        raise HoldfastError(f"severity of {name} is {severity}; it must be from 0 to {most:g}")
     return float(severity)
 
 

@@ -61,7 +61,7 @@ class Compose(Shift):
 
     def at(self, severity: float, *, table: str | None = None) -> Self:
         """The same parts with the largest at this severity and the others in proportion; all at it, if all are at 0."""
-        severity = check_severity(severity, self.name)
+        severity = check_severity(severity, self.name, max(part.most for part in self.shifts))
         shares = [part.severity / self.severity if self.severity else 1.0 for part in self.shifts]
         return type(self)(
             [part.at(severity * share, table=table) for part, share in zip(self.shifts, shares, strict=True)]

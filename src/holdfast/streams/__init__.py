@@ -6,6 +6,7 @@ from holdfast.streams.directory import Directory
 from holdfast.streams.order import Correlated, Mixed
 from holdfast.streams.schedule import ContinualOrders, Gradual, permutations
 from holdfast.streams.sequence import Clean, Continual, Corruptions, Shifted
+from holdfast.streams.stability import Stability
 from holdfast.streams.walk import CCC
 from holdfast.streams.wrap import Interleaved, OneByOne, Repeated, Truncated
 
@@ -25,6 +26,7 @@ __all__ = [
     "OneByOne",
     "Repeated",
     "Shifted",
+    "Stability",
     "Truncated",
     "calibrate",
     "permutations",

@@ -20,7 +20,8 @@ SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
 
 def all_shifts() -> tuple[type[Shift], ...]:
     """Every shift of the catalog that is meant for testing; hold-out ones are for choosing settings."""
-    return tuple(shift for shift in (find("shifts", name) for name in entries("shifts")) if not shift.holdout)
+    every = [find("shifts", name) for name in entries("shifts")]
+    return tuple(shift for shift in every if shift.by_default and not shift.holdout)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,11 @@ class Wrapper(Stream):
         return self.stream.classes
 
     @property
+    def labelled(self) -> bool:  # type: ignore[override]
+        """Whether the stream within gives targets."""
+        return self.stream.labelled
+
+    @property
     def data(self) -> Any:
         """What the stream within reads, if it says so."""
         return getattr(self.stream, "data", None)

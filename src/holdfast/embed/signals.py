@@ -1,0 +1,120 @@
+"""Signals: sessions as tensors, windows of their samples, and the points of an embedding for places on a timeline.
+
+An array stays where it is, on disk if it is a memory map. Where the windows of a batch have more samples than the
+session itself (up to thirty times the batch for windows of ten), all points are computed in one convolution over the
+whole session, and those of the batch are taken from it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import nn
+
+from holdfast.embed.encoder import encode_sequence, encode_windows
+from holdfast.embed.timeline import Timeline
+from holdfast.embed.windows import Offset
+
+AT_ONCE = 2**15
+"""Samples that are embedded together where no gradient is needed."""
+
+
+class Signal:
+    """One session.
+
+    Args:
+        values: `(samples, channels)`, of any type of number.
+        offset: the window.
+        device: where tensors go.
+    """
+
+    def __init__(self, values: np.ndarray, offset: Offset, device: torch.device) -> None:
+        self.values, self.offset, self.device = values, offset, device
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def windows(self, indices: np.ndarray) -> torch.Tensor:
+        """`(indices, channels, length)`."""
+        return _tensor(self.offset.windows(self.values, indices), self.device).transpose(1, 2)
+
+    @cached_property
+    def sequence(self) -> torch.Tensor:
+        """All of it, `(channels, samples)`."""
+        return _tensor(self.values, self.device).T
+
+
+class Embedder:
+    """Points for places on a timeline, with gradients.
+
+    Args:
+        encoders: one for each session.
+        signals: one for each session.
+        timeline: of the sessions.
+        rows: how many places of each session a step asks for.
+    """
+
+    def __init__(
+        self, encoders: Sequence[nn.Module], signals: Sequence[Signal], timeline: Timeline, rows: float
+    ) -> None:
+        self.encoders, self._signals, self._timeline = encoders, signals, timeline
+        self._whole = []
+        for encoder, signal in zip(encoders, signals, strict=True):
+            covered = rows * len(signal.offset) / int(getattr(encoder, "stride", 1))
+            self._whole.append(bool(getattr(encoder, "convolutional", False)) and len(signal) <= covered)
+
+    def __call__(self, places: np.ndarray) -> torch.Tensor:
+        """`(places, dimensions)`."""
+        if len(self._signals) == 1:
+            return self._session(0, places)
+        sessions = self._timeline.session_of(places)
+        order = np.argsort(sessions, kind="stable")
+        counts = np.bincount(sessions, minlength=len(self._signals))
+        parts = np.split(places[order] - self._timeline.starts[sessions[order]], counts.cumsum()[:-1])
+        points = torch.cat([self._session(number, part) for number, part in enumerate(parts) if len(part)])
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return points[torch.from_numpy(back).to(points.device)]
+
+    def _session(self, number: int, indices: np.ndarray) -> torch.Tensor:
+        encoder, signal = self.encoders[number], self._signals[number]
+        if not self._whole[number]:
+            return encode_windows(encoder, signal.windows(indices))
+        rows = torch.from_numpy(indices - signal.offset.left).to(signal.device)
+        return encode_sequence(encoder, signal.sequence, rows)
+
+
+@torch.no_grad()
+def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.device, pad: bool = True) -> np.ndarray:
+    """The whole embedding of a signal, piece by piece.
+
+    Args:
+        encoder: to use as it is.
+        values: `(samples, channels)`.
+        offset: its window.
+        device: where the encoder is.
+        pad: repeat the ends, so that there is a point for every sample; otherwise only samples with a whole window.
+
+    Returns:
+        `(samples, dimensions)`, or `length − 1` rows less.
+    """
+    was_training = encoder.training
+    encoder.eval()
+    pieces = []
+    before, after = (offset.left, offset.right - 1) if pad else (0, 0)
+    rows = len(values) + before + after - len(offset) + 1
+    for start in range(0, rows, AT_ONCE):
+        stop = min(start + AT_ONCE, rows) + len(offset) - 1
+        first, last = start - before, stop - before
+        piece = _tensor(values[max(first, 0) : min(last, len(values))], device)
+        ends = piece[:1].expand(max(-first, 0), -1), piece[-1:].expand(max(last - len(values), 0), -1)
+        sequence = torch.cat([ends[0], piece, ends[1]]).T
+        pieces.append(encode_sequence(encoder, sequence).cpu().numpy())
+    encoder.train(was_training)
+    return np.concatenate(pieces)
+
+
+def _tensor(values: np.ndarray, device: torch.device) -> torch.Tensor:
+    """32-bit numbers of our own, whatever the array was."""
+    return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)

@@ -1,0 +1,27 @@
+"""Stability in a study: R, D and G of each network against its error on clean data, with the power laws among them."""
+
+import pandas as pd
+
+from holdfast.measures.power_law import power_laws
+from holdfast.report.cells import KEYS, NONE, clean, named, pool
+from holdfast.report.section import Section
+from holdfast.report.stability import against_error
+
+MEASURES = {"relative_stability": "R", "diffeo_stability": "D", "noise_stability": "G"}
+
+
+def section(table: pd.DataFrame) -> Section | None:
+    """Where the stream `stability` was run on at least two networks, and their error on clean data is known."""
+    points = stability_and_error(table)
+    return against_error(points, power_laws(points)) if len(points) > 1 else None
+
+
+def stability_and_error(table: pd.DataFrame) -> pd.DataFrame:
+    """`model`, `error`, `R`, `D` and `G` of the networks without an adapter; seeds, and settings of δ, are averaged."""
+    errors = clean(pool(named(table, "error"), KEYS))
+    errors = errors[errors["adapter"] == NONE][["model", "value"]].rename(columns={"value": "error"})
+    for measure, index in MEASURES.items():
+        rows = named(table, measure)
+        rows = pool(rows[rows["adapter"] == NONE], ["model"])[["model", "value"]]
+        errors = errors.merge(rows.rename(columns={"value": index}), on="model")
+    return errors.sort_values("R", ignore_index=True)
