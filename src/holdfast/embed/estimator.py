@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from holdfast.embed.inputs import Inputs, is_several, read_signals
+from holdfast.embed.jacobian import JacobianTerm
 from holdfast.embed.loss import InfoNCE, Similarity, in_bits
 from holdfast.embed.model import NEGATIVES, Model
 from holdfast.embed.model_file import read_model, write_model
@@ -52,6 +53,10 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         temperature_mode: `constant`, or `auto` to learn it.
         min_temperature: the least that `auto` may reach.
         positive_in_denominator: the form of the loss that cannot run away.
+        jacobian_weight: λ of the term that keeps the encoder's Jacobian small, which attribution maps need (8.3); 0 is
+            none.
+        jacobian_ramp: steps without that term, and steps over which it rises; None is an eighth of all steps each.
+        jacobian_exact: the norm itself, with a backward pass for each dimension, instead of one random projection.
         separate_encoders: one encoder for references, another for positives and negatives.
         batch_size: references of each session in a step; None is all samples.
         learning_rate: of Adam.
@@ -97,6 +102,9 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         temperature_mode: str = "constant",
         min_temperature: float | None = None,
         positive_in_denominator: bool = False,
+        jacobian_weight: float = 0.0,
+        jacobian_ramp: tuple[int, int] | None = None,
+        jacobian_exact: bool = False,
         separate_encoders: bool = False,
         batch_size: int | None = 512,
         learning_rate: float = 3e-4,
@@ -124,6 +132,9 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.temperature_mode = temperature_mode
         self.min_temperature = min_temperature
         self.positive_in_denominator = positive_in_denominator
+        self.jacobian_weight = jacobian_weight
+        self.jacobian_ramp = jacobian_ramp
+        self.jacobian_exact = jacobian_exact
         self.separate_encoders = separate_encoders
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -294,6 +305,11 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return np.array(self.model_.goodness_of_fit_history)
 
     @property
+    def jacobian_history_(self) -> np.ndarray:
+        """Mean squared norm of the Jacobian in each step that had the Jacobian term, as it was estimated."""
+        return np.array(self.model_.jacobian_history)
+
+    @property
     def validation_history_(self) -> dict[int, float]:
         """Step -> goodness of fit of held-out samples."""
         return dict(self.model_.validation_history)
@@ -327,6 +343,10 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise HoldfastError(f"{name} is {value!r}; a whole number of at least 1 was expected")
+        ramp = self.jacobian_ramp
+        if ramp is not None and (np.ndim(ramp) != 1 or len(ramp) != 2):
+            raise HoldfastError(f"jacobian_ramp is {ramp!r}; (steps without, steps of the ramp) was expected")
+        JacobianTerm.of(self.jacobian_weight, ramp, self.jacobian_exact, self.max_iterations)
         if not self.learning_rate > 0:
             raise HoldfastError(f"learning_rate is {self.learning_rate!r}; more than 0 was expected")
         if not 0 <= self.validation_fraction < 1:

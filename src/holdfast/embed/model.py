@@ -13,6 +13,7 @@ from holdfast.embed import training
 from holdfast.embed.adapting import Anchors, begin_stem, take_over
 from holdfast.embed.building import chosen_device, hybrid_dimensions, new_encoder, new_loss
 from holdfast.embed.inputs import Inputs
+from holdfast.embed.jacobian import JacobianTerm
 from holdfast.embed.loss import InfoNCE
 from holdfast.embed.modes import Context, Mode
 from holdfast.embed.neighbours import LabelSpace
@@ -45,6 +46,7 @@ class Model:
         offset: the window.
         loss_history: loss of each step.
         goodness_of_fit_history: the same minus that of a constant embedding.
+        jacobian_history: squared norm of the Jacobian in each step with that term.
         validation_history: step -> goodness of fit of held-out samples.
         anchors: for each session samples by which a new one begins, or None where there are no labels.
     """
@@ -57,6 +59,7 @@ class Model:
         self._random = np.random.default_rng(seed)
         self.loss_history: list[float] = []
         self.goodness_of_fit_history: list[float] = []
+        self.jacobian_history: list[float] = []
         self.validation_history: dict[int, float] = {}
         self.anchors: list[Anchors | None] = [None] * len(channels)
         with torch.random.fork_rng(devices=[]):
@@ -124,6 +127,8 @@ class Model:
                 samples=sum(inputs.lengths),
                 modules=modules,
                 held_out=self._held_out(inputs, mode) if held else None,
+                jacobian=self._jacobian(steps),
+                done=done,
                 progress=self.settings["verbose"],
             )
         modules.eval()
@@ -132,6 +137,7 @@ class Model:
         self.anchors = [Anchors.of(*one, self.seed) for one in zip(self.encoders, inputs.signals, parts, strict=True)]
         self.validation_history |= {done + step: value for step, value in history.held_out.items()}
         self.loss_history += history.loss
+        self.jacobian_history += history.jacobian
         self.goodness_of_fit_history += history.goodness_of_fit
         if history.best_step is not None and history.best_step < len(history.loss):
             log.info("back to step %d, where held-out samples fitted best", done + history.best_step)
@@ -224,6 +230,11 @@ class Model:
     def _objectives(self, mode: Mode, context: Context, timeline: Timeline) -> list[training.Objective]:
         parts = zip(mode.samplers(context, timeline), self.losses, self._slices(), strict=True)
         return [training.Objective(sampler, loss, chosen) for sampler, loss, chosen in parts]
+
+    def _jacobian(self, steps: int) -> JacobianTerm | None:
+        weight = self.settings["jacobian_weight"]
+        ramp, exact = self.settings["jacobian_ramp"], self.settings["jacobian_exact"]
+        return JacobianTerm.of(weight, ramp, exact, steps) if weight else None
 
     def _held_out(self, inputs: Inputs, mode: Mode) -> training.HeldOut:
         timeline = Timeline(

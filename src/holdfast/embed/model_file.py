@@ -33,6 +33,7 @@ def write_model(model: Model, mode: Mode, path: Path) -> None:
         "seed": model.seed,
         "loss_history": model.loss_history,
         "goodness_of_fit_history": model.goodness_of_fit_history,
+        "jacobian_history": model.jacobian_history,
         "validation_history": model.validation_history,
         "anchors": {},
     }
@@ -66,6 +67,7 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
             raise HoldfastError(f"{path} was made with a {name} of your own; give it again, load(path, {name}=...)")
     model = Model(facts["settings"] | settings, facts["channels"], facts["paired_channels"], facts["seed"])
     model.loss_history, model.goodness_of_fit_history = facts["loss_history"], facts["goodness_of_fit_history"]
+    model.jacobian_history = facts["jacobian_history"]
     model.validation_history = {int(step): value for step, value in facts["validation_history"].items()}
     for session, classes in facts["anchors"].items():
         continuous = tensors.pop(f"{_ANCHORS}{session}.continuous", None)

@@ -5,7 +5,7 @@ session itself (up to thirty times the batch for windows of ten), all points are
 whole session, and those of the batch are taken from it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -76,6 +76,13 @@ class Embedder:
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return points[torch.from_numpy(back).to(points.device)]
+
+    def windows(self, places: np.ndarray) -> Iterator[tuple[nn.Module, torch.Tensor]]:
+        """For each session that has some of the places, its encoder and their windows."""
+        sessions = self._timeline.session_of(places)
+        for number in np.unique(sessions):
+            local = places[sessions == number] - self._timeline.starts[number]
+            yield self.encoders[number], self._signals[number].windows(local)
 
     def _session(self, number: int, indices: np.ndarray) -> torch.Tensor:
         encoder, signal = self.encoders[number], self._signals[number]

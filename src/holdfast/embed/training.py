@@ -1,7 +1,7 @@
 """The training loop: draw pairs, embed them, follow the gradient; stop where the loss runs away or no longer improves.
 
 Source: thesis, chapter 7, (7.2). Several objectives may act on slices of the same embedding, as the hybrid mode does;
-their losses are added. The reference side of a pair may have encoders of its own.
+their losses are added, and a term may keep the encoder's Jacobian small (8.3). The reference side of a pair may have encoders of its own.
 Where the similarity has no bound and the positive is not in the denominator, the loss can fall without end: it is
 known to have run away when it claims more than the samples can tell, since KL(p‖q) ≤ log(samples).
 Cost: one pass through the encoders for each side and step, whatever the number of objectives.
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from holdfast.embed.jacobian import JacobianTerm, squared_norms
 from holdfast.embed.loss import InfoNCE
 from holdfast.embed.sampling import Pairs, Sampler
 from holdfast.embed.signals import Embedder
@@ -73,14 +74,16 @@ class History:
     """What happened.
 
     Attributes:
-        loss: of every step.
+        loss: of every step, without the Jacobian term.
         goodness_of_fit: the same minus that of a constant embedding; nats, lower is better.
+        jacobian: mean squared norm of the Jacobian in every step that had the term, as it was estimated.
         held_out: step -> goodness of fit of pairs that were held out.
         best_step: after which the held-out goodness of fit was best, if training stopped by it.
     """
 
     loss: list[float] = field(default_factory=list)
     goodness_of_fit: list[float] = field(default_factory=list)
+    jacobian: list[float] = field(default_factory=list)
     held_out: dict[int, float] = field(default_factory=dict)
     best_step: int | None = None
 
@@ -96,6 +99,8 @@ def train(
     samples: int,
     modules: nn.Module,
     held_out: HeldOut | None = None,
+    jacobian: JacobianTerm | None = None,
+    done: int = 0,
     progress: bool = False,
 ) -> History:
     """Train in place.
@@ -110,6 +115,8 @@ def train(
         samples: of the recording, by which a loss that runs away is known.
         modules: holds everything that learns, so that the best state can be kept.
         held_out: pairs to look at every so often.
+        jacobian: the term that keeps Jacobians small.
+        done: steps before these, by which the term is ramped.
         progress: show a bar.
     """
     history = History()
@@ -119,8 +126,13 @@ def train(
         for step in range(1, steps + 1):
             pairs = [objective.sampler.draw(batch_size, random) for objective in objectives]
             loss = total_loss(sides, objectives, pairs)
+            total = loss
+            if jacobian is not None and (weight := jacobian.at(done + step)):
+                size = jacobian_size(sides, pairs, jacobian.exact)
+                history.jacobian.append(size.item())
+                total = loss + weight * size
             optimiser.zero_grad()
-            loss.backward()
+            total.backward()
             optimiser.step()
             chance = chance or chance_loss(objectives, pairs)
             history.loss.append(loss.item())
@@ -158,6 +170,14 @@ def total_loss(sides: Sides, objectives: Sequence[Objective], pairs: Sequence[Pa
             three = (reference[..., chosen], positive[..., chosen], negative[..., chosen])
         losses.append(objective.weight * objective.loss(*three))
     return torch.stack(losses).sum()
+
+
+def jacobian_size(sides: Sides, pairs: Sequence[Pairs], exact: bool) -> torch.Tensor:
+    """Mean ‖J‖_F² over the references of the first objective, with gradients; of separate encoders, of both."""
+    places = pairs[0].reference.reshape(-1)
+    embedders = [sides.reference] if sides.reference is sides.other else [sides.reference, sides.other]
+    parts = [squared_norms(*one, exact).sum() for embedder in embedders for one in embedder.windows(places)]
+    return torch.stack(parts).sum() / places.size
 
 
 def chance_loss(objectives: Iterable[Objective], pairs: Iterable[Pairs]) -> float:

@@ -104,6 +104,7 @@ class FigureView {
       chart.layout.annotations = [{ text: 'nothing is selected', showarrow: false, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5 }];
     }
     Plotly.react(this.plot, chart.traces, chart.layout, { displayModeBar: false, responsive: false });
+    if (chart.keys) chart.keys(this.plot);
     legend(this.box.querySelector('.legend'), chart.legend);
     this.status.textContent = chart.note;
     this.csvShown.textContent = `CSV (${formatted(this.rows.length)} rows shown)`;

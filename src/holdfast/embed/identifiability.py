@@ -1,0 +1,190 @@
+"""Identifiability: how far an embedding is the known latents, up to an affine map, or up to their order and sign.
+
+Source: thesis chapter 6: R² of a linear regression from the embedding to the latents (affine identifiability, table
+6.1), and the mean correlation coefficient, MCC, of each latent with the dimension that an optimal assignment gives it
+(identifiability up to permutation, table 6.2). Here the regression and the assignment are found on one half of the
+samples and scored on the other, each score has an interval by resampling samples, and beside the MCC stands that of
+random rotations of the true latents: an embedding that finds the latents but not their axes has about that much.
+Cost: a regression, an assignment, and `RESAMPLES` weighted means.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+
+from holdfast.errors import HoldfastError
+
+RESAMPLES = 1000
+ROTATIONS = 200
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """What was found.
+
+    Attributes:
+        r2: of the affine map from embedding to latents, the mean over latents, on held-out samples.
+        mcc: mean absolute Pearson correlation after the assignment, on held-out samples.
+        mcc_spearman: the same with ranks.
+        permutation: for each latent the dimension of the embedding assigned to it.
+        rotation_mcc: mean MCC of random rotations of the latents.
+        rotation_high: what 95 % of such rotations stay below.
+        n: held-out samples.
+    """
+
+    r2: Score
+    mcc: Score
+    mcc_spearman: Score
+    permutation: np.ndarray
+    rotation_mcc: float
+    rotation_high: float
+    n: int
+
+    def table(self) -> pd.DataFrame:
+        """`measure`, `value`, `low`, `high`, `n`."""
+        scores = {"r2": self.r2, "mcc": self.mcc, "mcc_spearman": self.mcc_spearman}
+        rows = [{"measure": name, **vars(score), "n": self.n} for name, score in scores.items()]
+        null = {"measure": "rotation_mcc", "value": self.rotation_mcc, "low": np.nan, "high": self.rotation_high}
+        return pd.DataFrame([*rows, null | {"n": self.n}])
+
+
+def identifiability(
+    latents: np.ndarray, embedding: np.ndarray, *, held: float = 0.5, resamples: int = RESAMPLES, seed: int = 0
+) -> Identifiability:
+    """Compare an embedding with the latents behind it.
+
+    Args:
+        latents: `(samples, latents)`.
+        embedding: `(samples, dimensions)`, at least as many dimensions as latents.
+        held: share of the samples, at the end, on which everything is scored.
+        resamples: by which intervals are found.
+        seed: of resamples and rotations.
+
+    >>> z = np.random.default_rng(0).uniform(size=(400, 3))
+    >>> found = identifiability(z, 5 - 2 * z[:, [2, 0, 1]])
+    >>> round(found.mcc.value, 3), found.permutation.tolist()
+    (1.0, [1, 2, 0])
+    """
+    latents, embedding = _checked(latents, embedding, held)
+    cut = round(len(latents) * (1 - held))
+    train, test = slice(None, cut), slice(cut, None)
+    random = np.random.default_rng(seed)
+    count = len(latents) - cut
+    weights = random.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+
+    permutation = assigned(correlations(latents[train], embedding[train]))
+    pairs = latents[test], embedding[test][:, permutation]
+    ranks = tuple(rankdata(part, axis=0) for part in pairs)
+    null = rotation_mcc(np.corrcoef(latents.T), random)
+    return Identifiability(
+        _r2(latents, embedding, train, test, weights),
+        _mcc(*pairs, weights),
+        _mcc(*ranks, weights),
+        permutation,
+        float(null.mean()),
+        float(np.quantile(null, 0.95)),
+        count,
+    )
+
+
+def correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Absolute Pearson correlations of the columns, `(columns of first, columns of second)`; 0 of a constant one."""
+    parts = [part - part.mean(0) for part in (first, second)]
+    norms = [np.linalg.norm(part, axis=0) for part in parts]
+    return np.abs(parts[0].T @ parts[1]) / np.maximum(np.outer(*norms), 1e-300)
+
+
+def assigned(sizes: np.ndarray) -> np.ndarray:
+    """For each row the column that makes the sum largest, no column twice."""
+    rows, columns = linear_sum_assignment(-sizes)
+    return np.asarray(columns[np.argsort(rows)])
+
+
+def rotation_mcc(correlation: np.ndarray, random: np.random.Generator, rotations: int = ROTATIONS) -> np.ndarray:
+    """MCC of latents with random rotations of themselves, each scaled to the same spread.
+
+    Args:
+        correlation: of the latents, `(latents, latents)`.
+        random: draws the rotations.
+        rotations: how many.
+
+    Returns:
+        `(rotations,)`.
+    """
+    found = np.empty(rotations)
+    for place in range(rotations):
+        turn = np.linalg.qr(random.normal(size=correlation.shape))[0]
+        spread = np.sqrt(np.einsum("ij,ik,kj->j", turn, correlation, turn))
+        sizes = np.abs(correlation @ turn) / spread
+        found[place] = sizes[np.arange(len(sizes)), assigned(sizes)].mean()
+    return found
+
+
+def _r2(latents: np.ndarray, embedding: np.ndarray, train: slice, test: slice, weights: np.ndarray) -> Score:
+    inputs = np.column_stack([embedding, np.ones(len(embedding))])
+    coefficients = np.linalg.lstsq(inputs[train], latents[train], rcond=None)[0]
+    left = (latents[test] - inputs[test] @ coefficients) ** 2
+    true = latents[test] - latents[test].mean(0)
+
+    def score(weight: np.ndarray) -> np.ndarray:
+        spread = weight @ true**2 - (weight @ true) ** 2
+        return np.asarray((1 - weight @ left / spread).mean(-1))
+
+    return _interval(score, weights)
+
+
+def _mcc(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> Score:
+    first, second = first - first.mean(0), second - second.mean(0)
+
+    def score(weight: np.ndarray) -> np.ndarray:
+        means = weight @ first, weight @ second
+        together = weight @ (first * second) - means[0] * means[1]
+        spreads = (weight @ first**2 - means[0] ** 2) * (weight @ second**2 - means[1] ** 2)
+        return np.asarray((np.abs(together) / np.sqrt(np.maximum(spreads, 1e-300))).mean(-1))
+
+    return _interval(score, weights)
+
+
+def _interval(score, weights: np.ndarray) -> Score:  # type: ignore[no-untyped-def]
+    count = weights.shape[1]
+    value = float(score(np.full(count, 1 / count)))
+    low, high = np.quantile(score(weights), [0.025, 0.975])
+    return Score(value, float(low), float(high))
+
+
+def _checked(latents: np.ndarray, embedding: np.ndarray, held: float) -> tuple[np.ndarray, np.ndarray]:
+    latents, embedding = np.asarray(latents, float), np.asarray(embedding, float)
+    if latents.ndim != 2 or embedding.ndim != 2 or len(latents) != len(embedding):
+        raise HoldfastError(
+            f"latents have shape {latents.shape}, the embedding {embedding.shape}; (samples, latents) and "
+            "(samples, dimensions) of the same samples were expected"
+        )
+    if embedding.shape[1] < latents.shape[1]:
+        raise HoldfastError(
+            f"the embedding has {embedding.shape[1]} dimensions, and there are {latents.shape[1]} latents; at least as "
+            "many were expected"
+        )
+    if not 0 < held < 1:
+        raise HoldfastError(f"held is {held}; a share between 0 and 1 was expected")
+    if round(len(latents) * min(held, 1 - held)) < 2 * embedding.shape[1] + 2:
+        raise HoldfastError(
+            f"{len(latents)} samples are too few for {embedding.shape[1]} dimensions and a held-out part"
+        )
+    for name, values in (("latents", latents), ("embedding", embedding)):
+        if not np.isfinite(values).all():
+            raise HoldfastError(f"the {name} have {int((~np.isfinite(values)).sum())} values that are NaN or infinite")
+    if (constant := np.flatnonzero(latents.std(0) < 1e-12)).size:
+        raise HoldfastError(f"latent {constant[0]} never changes; there is nothing to find")
+    return latents, embedding

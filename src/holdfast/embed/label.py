@@ -1,0 +1,123 @@
+"""Label: what was going on in each sample of a recording, and of what kind it is.
+
+The kind decides how values are averaged, compared and given to an estimator: an `angle` lives on a circle, so that 359
+degrees are near 1 degree; a `discrete` label has classes; a `continuous` one is a number, or several.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from holdfast.errors import HoldfastError, unknown
+
+Kind = Literal["continuous", "discrete", "angle"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_ANGULAR = ("angle", "direction", "heading", "theta", "phase", "yaw", "orientation")
+_TURN = 2 * np.pi
+
+
+@dataclass(frozen=True, eq=False)
+class Label:
+    """One label of every sample.
+
+    Attributes:
+        values: `(samples,)`, or `(samples, dimensions)` where it is continuous; angles in radians, from 0 to 2π;
+            classes as codes from 0 on.
+        kind: `continuous`, `discrete` or `angle`.
+        classes: of a discrete label, what each code stands for.
+    """
+
+    values: np.ndarray
+    kind: Kind
+    classes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: np.ndarray, kind: str | None = None, name: str = "label") -> "Label":
+        """A label from plain values; the kind, where nobody says it, from their type, range and name.
+
+        Args:
+            values: one for each sample; text and integers are classes unless said otherwise.
+            kind: `continuous`, `discrete`, `angle` (radians) or `degrees`; None decides by itself.
+            name: of the label; one such as `head_direction` says that it is an angle, if its range allows it.
+
+        >>> Label.of(np.array([-90.0, 0.0]), "degrees").values.round(2).tolist()
+        [4.71, 0.0]
+        """
+        values = np.asarray(values)
+        if kind is not None and kind not in (*KINDS, "degrees"):
+            raise unknown(f"kind of label {name!r}", kind, (*KINDS, "degrees"))
+        if values.ndim == 0 or values.ndim > 2:
+            raise HoldfastError(f"label {name!r} has shape {values.shape}; one value or row for each sample expected")
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        kind = kind or _guess(values, name)
+        if kind == "discrete":
+            return cls._discrete(values, name)
+        try:
+            numbers = values.astype(float)
+        except (TypeError, ValueError) as error:
+            raise HoldfastError(f"label {name!r} holds {values.dtype}, not numbers; it can only be discrete") from error
+        if kind == "continuous":
+            return cls(numbers, "continuous")
+        if numbers.ndim != 1:
+            raise HoldfastError(f"label {name!r} has {numbers.shape[1]} columns; an angle has one")
+        return cls(np.mod(np.deg2rad(numbers) if kind == "degrees" else numbers, _TURN), "angle")
+
+    @classmethod
+    def _discrete(cls, values: np.ndarray, name: str) -> "Label":
+        if values.ndim != 1:
+            raise HoldfastError(f"label {name!r} has {values.shape[1]} columns; a discrete label has one")
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise HoldfastError(f"label {name!r} has {int(np.isnan(values).sum()):,} values that are not a number")
+        found, codes = np.unique(values, return_inverse=True)
+        texts = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in found)
+        return cls(codes.astype(np.int64), "discrete", tuple(texts))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> "Label":
+        """The label of these samples; classes keep their codes."""
+        return Label(self.values[rows], self.kind, self.classes)
+
+    @property
+    def features(self) -> np.ndarray:
+        """What an estimator takes: angles as points on the circle `(samples, 2)`, classes as integers, else numbers.
+
+        >>> Label.of(np.array([0.0, np.pi / 2]), "angle").features.round(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        if self.kind == "angle":
+            return np.column_stack([np.cos(self.values), np.sin(self.values)])
+        return self.values if self.kind == "discrete" else self.values.reshape(len(self.values), -1)
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Of every sample, whether its label is not a number."""
+        if self.kind == "discrete":
+            return np.zeros(len(self.values), bool)
+        return np.isnan(self.values.reshape(len(self.values), -1)).any(1)
+
+    def shuffled(self, seed: int) -> "Label":
+        """The same values in another order, over all samples (figure 7.7)."""
+        return self[np.random.default_rng(seed).permutation(len(self))]
+
+
+def stacked(labels: Sequence[Label]) -> list[np.ndarray]:
+    """Labels as the `*y` of an estimator: all continuous ones side by side, then each discrete one."""
+    numbers = [label.features for label in labels if label.kind != "discrete"]
+    classes = [label.features for label in labels if label.kind == "discrete"]
+    return ([np.concatenate(numbers, axis=1)] if numbers else []) + classes
+
+
+def _guess(values: np.ndarray, name: str) -> Kind:
+    """By type; a float whose name and range say so is an angle in radians."""
+    if values.dtype.kind in "iubUSO":
+        return "discrete" if values.ndim == 1 else "continuous"
+    if values.ndim == 1 and any(word in name.lower() for word in _ANGULAR) and np.isfinite(values).any():
+        low, high = np.nanmin(values), np.nanmax(values)
+        inside = (low >= 0 and high <= _TURN + 1e-6) or (low >= -np.pi - 1e-6 and high <= np.pi + 1e-6)
+        if inside and high - low > 0.75 * _TURN:
+            return "angle"
+    return "continuous"

@@ -1,0 +1,180 @@
+"""Arrays by name, out of npz, npy, mat, h5 and csv, and the recording that some of them make.
+
+Arrays are read when they are asked for, so a large file with one needed array costs that array.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.embed.label import Label
+from holdfast.embed.reading.hdf5 import open_hdf5
+from holdfast.embed.reading.tables import read_columns
+from holdfast.embed.recording import Recording
+from holdfast.errors import HoldfastError, unknown
+from holdfast.npz import member, open_npz
+
+SIGNALS = ("signal", "spikes", "neural", "counts", "tracks", "X")
+TIMES = ("times", "time", "timestamps", "t")
+
+Arrays = Mapping[str, Callable[[], np.ndarray]]
+
+
+def split_kind(label: str) -> tuple[str, str | None]:
+    """A label and its kind, where one is said.
+
+    >>> split_kind("heading:angle"), split_kind("heading")
+    (('heading', 'angle'), ('heading', None))
+    """
+    name, colon, kind = label.rpartition(":")
+    return (name, kind) if colon else (label, None)
+
+
+@contextmanager
+def open_arrays(path: Path) -> Iterator[Arrays]:
+    """Names of a file's arrays, each with what reads it; files with one array without a name call it `signal`."""
+    ending = path.suffix.lower()
+    if ending == ".npz":
+        with open_npz(path) as file:
+            yield {key: partial(member, file, key, path) for key in file.files}
+    elif ending == ".npy":
+        yield {"signal": partial(_npy, path)}
+    elif ending == ".csv":
+        yield {name: partial(np.asarray, column) for name, column in read_columns(path).items()}
+    elif ending == ".mat" and not _is_hdf5(path):
+        yield {name: partial(np.asarray, array) for name, array in _mat(path).items()}
+    else:
+        with open_hdf5(path) as file:
+            if "df_with_missing" in file:
+                raise HoldfastError(f"{path} is a table of DeepLabCut with its names in a pickle; save it as CSV")
+            # MATLAB stores matrices column by column, so that its HDF5 files show them transposed.
+            yield _datasets(path, file, transposed=ending == ".mat")
+
+
+def recording_of(
+    arrays: Arrays, signal: str | None, labels: Sequence[str], trials: str | None, *, source: str
+) -> Recording:
+    """The recording that the named arrays make."""
+    wanted = dict(map(split_kind, labels))
+    found = {
+        name: Label.of(_squeezed(_named(arrays, name, "label", source)), kind, name) for name, kind in wanted.items()
+    }
+    trial = None if trials is None else _squeezed(_named(arrays, trials, "array", source))
+    clock = next((name for name in TIMES if name in arrays and name not in wanted), None)
+    taken = {*wanted, *([trials] if trials else []), *([clock] if clock else [])}
+    name, values = _signal(arrays, signal, taken, source)
+    for label, each in found.items():
+        if len(each) != len(values) and len(each) == values.shape[1]:
+            raise HoldfastError(
+                f"{source}: signal {name!r} is {values.shape} and label {label!r} has {len(each):,} samples; "
+                "it looks transposed, (samples, channels) was expected"
+            )
+    times = None
+    if clock is not None and len(stamps := _squeezed(arrays[clock]())) == len(values) and stamps.ndim == 1:
+        times = stamps.astype(float)
+    return Recording({name: values}, found, trial, times, source=source)
+
+
+def _named(arrays: Arrays, name: str, what: str, source: str) -> np.ndarray:
+    if name not in arrays:
+        raise unknown(f"{what} in {source}", name, arrays)
+    return arrays[name]()
+
+
+def _signal(arrays: Arrays, name: str | None, taken: set[str], source: str) -> tuple[str, np.ndarray]:
+    """The signal's name and its values `(samples, channels)`."""
+    if name is not None and name in arrays:
+        values = arrays[name]()
+        return name, values[:, None] if values.ndim == 1 else values
+    free = [key for key in arrays if key not in taken]
+    if name is not None:
+        columns = [key for key in free if fnmatchcase(key, name)]
+        if not columns:
+            raise unknown(f"signal in {source}", name, arrays)
+        return name, _columns(arrays, columns, source)
+    usual = [key for key in SIGNALS if key in free]
+    if len(usual) == 1:
+        return _signal(arrays, usual[0], taken, source)
+    loaded = {key: arrays[key]() for key in free}
+    matrices = [key for key, values in loaded.items() if values.ndim == 2 and values.dtype.kind in "fiub"]
+    if len(matrices) == 1:
+        return matrices[0], loaded[matrices[0]]
+    numbers = [key for key, values in loaded.items() if values.ndim == 1 and values.dtype.kind in "fiub"]
+    if not matrices and len(numbers) > 1 and len({len(loaded[key]) for key in numbers}) == 1:
+        return "signal", np.column_stack([loaded[key] for key in numbers])
+    listed = ", ".join(f"{key} {values.shape}" for key, values in loaded.items()) or "nothing else"
+    raise HoldfastError(f"{source} has {listed}; name the signal, (samples, channels)")
+
+
+def _columns(arrays: Arrays, names: Sequence[str], source: str) -> np.ndarray:
+    columns = [arrays[name]() for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if column.ndim != 1 or column.dtype.kind not in "fiub" or len(column) != len(columns[0]):
+            raise HoldfastError(
+                f"{source}: {name!r} is {column.dtype} {column.shape}; a column of numbers was expected"
+            )
+    return np.column_stack(columns)
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    """MATLAB has no vectors, only matrices with one row or column."""
+    return values.ravel() if values.ndim == 2 and 1 in values.shape else values
+
+
+def _npy(path: Path) -> np.ndarray:
+    try:
+        values: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise HoldfastError(f"cannot read {path}: {error}") from error
+    return values
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:  # the format's signature stands after MATLAB's own header of 512 bytes
+        return any(file.seek(at) == at and file.read(8) == b"\x89HDF\r\n\x1a\n" for at in (0, 512))
+
+
+def _mat(path: Path) -> dict[str, np.ndarray]:
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(path, simplify_cells=True)
+    except (OSError, ValueError, NotImplementedError, TypeError) as error:
+        raise HoldfastError(f"cannot read {path}: {error}") from error
+    return dict(_leaves(content))
+
+
+def _leaves(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays of a structure, named by their path."""
+    for key, value in content.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}/")
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubUS":
+            yield f"{prefix}{key}", value
+
+
+def _datasets(path: Path, file: Mapping, transposed: bool) -> dict[str, Callable[[], np.ndarray]]:
+    import h5py
+
+    found: dict[str, Callable[[], np.ndarray]] = {}
+
+    def reader(data: h5py.Dataset, name: str) -> Callable[[], np.ndarray]:
+        def read() -> np.ndarray:
+            try:
+                values = np.asarray(data.asstr()[()] if h5py.check_string_dtype(data.dtype) else data[()])
+            except OSError as error:
+                raise HoldfastError(f"{path}: cannot read {name!r}, the file is damaged: {error}") from error
+            return values.T if transposed else values
+
+        return read
+
+    def visit(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset) and not name.startswith("#") and item.ndim:
+            found[name] = reader(item, name)
+
+    file.visititems(visit)  # type: ignore[attr-defined]
+    return found

@@ -1,0 +1,198 @@
+"""NWB files: spikes counted in bins, or a series, with behaviour brought into the same bins.
+
+Bins lie where every label that is asked for was recorded, inside the epochs if some are named, and inside trials if
+these are asked for. What lies in a gap of a label is left out, and says so; there a new block begins.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.embed.label import Label
+from holdfast.embed.preparation import bin_edges, bin_spikes, resample
+from holdfast.embed.reading.arrays import split_kind
+from holdfast.embed.reading.hdf5 import open_hdf5
+from holdfast.embed.reading.series import Series, find_series
+from holdfast.embed.recording import Recording
+from holdfast.errors import HoldfastError, unknown
+
+BIN = 0.1
+SPIKES = ("spikes", "units")
+
+
+def read_nwb(
+    path: Path,
+    signal: str | None = None,
+    labels: Sequence[str] = (),
+    *,
+    trials: str | None = None,
+    bin: float | None = None,
+    epoch: str | None = None,
+) -> Recording:
+    """See `read_recording`."""
+    with open_hdf5(path) as file:
+        try:
+            return _read(file, str(path), signal or "spikes", labels, trials, bin, epoch)
+        except HoldfastError as error:
+            raise HoldfastError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
+
+
+def _read(
+    file: Any, source: str, signal: str, labels: Sequence[str], trials: str | None, bin: float | None, epoch: str | None
+) -> Recording:
+    notes: list[str] = []
+    spikes = series = None
+    if signal in SPIKES:
+        spikes = _spikes(file)
+    else:
+        series = find_series(file, signal)
+        if series.values.ndim == 1:
+            series = Series(series.path, series.times, series.values[:, None], None)
+    table = None if trials is None else _intervals(file, trials)
+    wanted = dict(map(split_kind, labels))
+    conditions = {} if table is None else {name: table[name] for name in wanted if name in table}
+    behaviour = {name: find_series(file, name) for name in wanted if name not in conditions}
+    for name, found in behaviour.items():
+        if found.path.rpartition("/")[2] != name.rpartition("/")[2]:
+            notes.append(f"{name} is {found.path}")
+
+    spans = _spans(file, spikes, series, list(behaviour.values()), epoch)
+    if bin is None:
+        bin = BIN if series is None else float(np.median(np.diff(series.times)))
+        notes.append(f"bins of {bin:g} s, as nothing else was said")
+    parts = [bin_edges(start, stop, bin) for start, stop in spans]
+    middle = np.concatenate([(edges[1:] + edges[:-1]) / 2 for edges in parts])
+    if spikes is not None:
+        values = np.concatenate([bin_spikes(spikes, edges) for edges in parts])
+    elif series is not None:
+        rows = [resample(series.times, series.values, edges) for edges in parts]
+        values = np.concatenate(rows).astype(np.float32)
+
+    kept = np.isfinite(values).all(1)
+    found_labels: dict[str, Label] = {}
+    for name, found in behaviour.items():
+        kind = wanted[name] or found.kind
+        before = Label.of(found.values, kind, name)
+        columns = np.concatenate([resample(found.times, before.values, edges, before.kind) for edges in parts])
+        kept &= np.isfinite(columns.reshape(len(columns), -1)).all(1)
+        found_labels[name] = Label(columns, before.kind, before.classes)
+    trial = None
+    if table is not None:
+        trial = _places(table, middle)
+        kept &= trial >= 0
+        for name, column in conditions.items():
+            found_labels[name] = Label.of(column.to_numpy()[np.maximum(trial, 0)], wanted[name], name)
+    if not kept.any():
+        raise HoldfastError("no bin has the signal and all labels")
+    if left := int((~kept).sum()):
+        notes.append(f"{left:,} of {len(kept):,} bins left out: no label there, or no trial")
+    cast = {name: Label(_codes(label)[kept], label.kind, label.classes) for name, label in found_labels.items()}
+    return Recording(
+        {signal: values[kept]},
+        cast,
+        None if trial is None else trial[kept],
+        middle[kept],
+        {signal: _units(file)} if spikes is not None else {},
+        source,
+        tuple(notes),
+    )
+
+
+def _codes(label: Label) -> np.ndarray:
+    """Codes of classes are integers again, now that no bin without one counts."""
+    return np.nan_to_num(label.values).astype(np.int64) if label.kind == "discrete" else label.values
+
+
+def _spikes(file: Any) -> list[np.ndarray]:
+    if "units" not in file or not {"spike_times", "spike_times_index"} <= set(file["units"]):
+        raise HoldfastError("there are no units with spike times in the file; name a series as the signal")
+    times = np.asarray(file["units/spike_times"][()], float)
+    ends = np.asarray(file["units/spike_times_index"][()], np.int64)
+    return np.split(times, ends[:-1])
+
+
+def _units(file: Any) -> pd.DataFrame:
+    """One row for each unit: its id and every column with one plain value for each."""
+    units = file["units"]
+    count = len(units["spike_times_index"])
+    columns: dict[str, np.ndarray] = {"id": np.asarray(units["id"][()])} if "id" in units else {}
+    for name, data in units.items():
+        plain = (
+            getattr(data, "shape", None) == (count,) and not name.endswith("_index") and f"{name}_index" not in units
+        )
+        if not plain or name == "id":
+            continue
+        values = data[()]
+        if data.dtype.kind in "iufb":
+            columns[name] = np.asarray(values)
+        elif all(isinstance(value, bytes | str) for value in values):
+            columns[name] = np.array([_text(value) for value in values])
+    return pd.DataFrame(columns)
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _spans(
+    file: Any, spikes: Sequence[np.ndarray] | None, series: Series | None, labels: Sequence[Series], epoch: str | None
+) -> list[tuple[float, float]]:
+    """Where all that is needed was recorded."""
+    if series is not None:
+        half = float(np.median(np.diff(series.times))) / 2 if len(series.times) > 1 else 0.0
+        start, stop = float(series.times[0]) - half, float(series.times[-1]) + half
+    elif labels:  # units are recorded all the time; no spike is a count of zero
+        start, stop = -np.inf, np.inf
+    else:
+        every = np.concatenate(list(spikes or []))
+        if not len(every):
+            raise HoldfastError("not one unit has a spike")
+        start, stop = float(every.min()), float(every.max())
+    for label in labels:
+        start, stop = max(start, float(label.times[0])), min(stop, float(label.times[-1]))
+    if stop <= start:
+        raise HoldfastError("signal and labels were recorded at different times")
+    if epoch is None:
+        return [(start, stop)]
+    table = _intervals(file, "epochs")
+    tags = table["tags"].astype(str)
+    if epoch not in set(tags):
+        raise unknown("epoch", epoch, set(tags))
+    spans = [
+        (max(start, float(row["start_time"])), min(stop, float(row["stop_time"])))
+        for _, row in table[tags == epoch].iterrows()
+    ]
+    spans = [(first, last) for first, last in spans if last > first]
+    if not spans:
+        raise HoldfastError(f"epoch {epoch!r} has no time in which signal and labels were recorded")
+    return spans
+
+
+def _intervals(file: Any, name: str) -> pd.DataFrame:
+    """A table of intervals with its plain columns; of a column with several values in a row, the first."""
+    path = f"intervals/{name}"
+    if path not in file:
+        raise unknown("table of intervals", name, file.get("intervals", ()))
+    group = file[path]
+    rows = len(group["start_time"])
+    columns: dict[str, object] = {}
+    for key, data in group.items():
+        if key.endswith("_index") or not hasattr(data, "shape") or data.ndim != 1:
+            continue
+        values = data[()]
+        if f"{key}_index" in group:
+            first = np.concatenate([[0], np.asarray(group[f"{key}_index"][()], np.int64)[:-1]])
+            values = values[np.minimum(first, max(len(values) - 1, 0))] if len(values) else values
+        if len(values) == rows and data.dtype.kind in "iufbO":
+            columns[key] = [_text(each) if isinstance(each, bytes | str) else each for each in values.tolist()]
+    return pd.DataFrame(columns).sort_values("start_time", ignore_index=True)
+
+
+def _places(table: pd.DataFrame, middle: np.ndarray) -> np.ndarray:
+    """The row of the interval that each time lies in, or -1."""
+    start, stop = table["start_time"].to_numpy(float), table["stop_time"].to_numpy(float)
+    place = np.searchsorted(start, middle, side="right") - 1
+    return np.where((place >= 0) & (middle < stop[np.maximum(place, 0)]), place, -1)

@@ -1,0 +1,79 @@
+"""Tables: columns of a CSV with a header, and DeepLabCut's tables of body parts over frames.
+
+A DeepLabCut table (three rows of headers: scorer, bodyparts, coords) becomes `tracks` (frames, 2 x parts), a signal for
+embeddings of behaviour alone, and each part (frames, 2), a label. Where the likelihood is low, or nothing was found,
+the place is interpolated in time. Tables as HDF5 hold their column names in a pickle; save them as CSV.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from holdfast.errors import HoldfastError
+
+LIKELY = 0.6
+"""DeepLabCut's own default for a part that counts as seen."""
+
+
+def read_columns(path: Path) -> dict[str, np.ndarray]:
+    """Columns by name; for a DeepLabCut table, `tracks` and the body parts."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            first = file.readline().split(",")[0].strip().strip('"').lower()
+        if first == "scorer":
+            return read_tracks(path)
+        frame = pd.read_csv(path)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise HoldfastError(f"cannot read {path}: {error}") from error
+    if all(_is_number(name) for name in frame.columns):
+        raise HoldfastError(f"{path} begins with numbers; a first row with the names of the columns was expected")
+    # As objects, text would be a pickle to NumPy; as strings it is text.
+    return {
+        str(name): column.to_numpy() if pd.api.types.is_numeric_dtype(column) else column.astype(str).to_numpy("U")
+        for name, column in frame.items()
+    }
+
+
+def read_tracks(path: Path, likely: float = LIKELY) -> dict[str, np.ndarray]:
+    """`tracks` and the body parts of a DeepLabCut table.
+
+    Args:
+        path: of the CSV.
+        likely: parts less likely than this count as not seen.
+    """
+    try:
+        frame = pd.read_csv(path, header=[0, 1, 2], index_col=0)
+    except (ValueError, OSError, pd.errors.ParserError) as error:
+        raise HoldfastError(
+            f"cannot read {path}: {error}; a table of DeepLabCut (scorer, bodyparts, coords) was expected"
+        ) from error
+    parts: dict[str, np.ndarray] = {}
+    for part in dict.fromkeys(str(name) for name in frame.columns.get_level_values(1)):
+        columns = frame.loc[:, frame.columns.get_level_values(1) == part]
+        by_axis = {
+            str(axis): columns.iloc[:, at].to_numpy(float)
+            for at, axis in enumerate(columns.columns.get_level_values(2))
+        }
+        if not {"x", "y"} <= set(by_axis):
+            raise HoldfastError(f"{path}: body part {part!r} has {', '.join(by_axis)}; x and y were expected")
+        place = np.column_stack([by_axis["x"], by_axis["y"]])
+        place[by_axis.get("likelihood", np.ones(len(place))) < likely] = np.nan
+        parts[part] = _filled(place, part, path)
+    return {"tracks": np.concatenate(list(parts.values()), axis=1)} | parts
+
+
+def _filled(place: np.ndarray, part: str, path: Path) -> np.ndarray:
+    seen = np.isfinite(place).all(1)
+    if not seen.any():
+        raise HoldfastError(f"{path}: body part {part!r} was never seen with a likelihood of {LIKELY:g} or more")
+    frames = np.arange(len(place))
+    return np.column_stack([np.interp(frames, frames[seen], column[seen]) for column in place.T])
+
+
+def _is_number(text: object) -> bool:
+    try:
+        float(str(text))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""`holdfast embed` as a user runs it: text, JSON, files, and mistakes."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.cli import main
+from holdfast.cli.embed import _seconds
+
+DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+QUICK = ("--steps", 40, "--batch-size", 128, "--seeds", 2, "--shuffles", 1, "--baseline", "pca")
+
+
+def call(*arguments):
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    angle = np.mod(np.cumsum(generator.normal(0, 0.15, 1200)), 2 * np.pi)
+    rates = 0.1 + 4 * np.exp(3 * (np.cos(angle[:, None] - np.arange(10) * 0.628) - 1))
+    np.savez("mouse.npz", spikes=generator.poisson(rates), heading=angle, still=np.ones(1200), short=angle[1:])
+    return tmp_path
+
+
+def test_text_says_what_was_found_and_files_are_written(here, capsys):
+    assert call("embed", "mouse.npz", "--signal", "spikes", "--label", "heading", "--out", "hd", *QUICK) == 0
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
+    assert lines[0] == "10 channels, 1,200 samples; heading is an angle"
+    assert [line.split()[0] for line in lines[1:-1]] == ["mode", "fit", "decoding", "topology"]
+    assert lines[-1].split() == ["hd/report.html", "hd/embedding.npz", "hd/model.safetensors", "hd/table.csv"]
+    with np.load("hd/embedding.npz") as file:
+        assert file["embedding"].shape == (1200, 3)
+        assert file["label_heading"].shape == file["part"].shape == (1200,)
+    assert (here / "hd" / "report.html").stat().st_size > 1_000_000  # plotly is inside
+    assert sorted(path.name for path in (here / "hd").iterdir()) == [
+        "embedding.npz", "model.safetensors", "report.html", "result.json", "table.csv",
+    ]  # fmt: skip
+
+
+def test_the_saved_model_gives_the_saved_embedding(here, capsys):
+    from holdfast.embed import ContrastiveEmbedding
+
+    arguments = ("--label", "heading", "--out", "hd", "--no-controls", "--steps", 20, "--json")
+    assert call("embed", "mouse.npz", *arguments) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["shuffles"] == 0
+    assert content["topology"] is None
+    model = ContrastiveEmbedding.load("hd/model.safetensors")
+    with np.load("mouse.npz") as file, np.load("hd/embedding.npz") as saved:
+        again = model.transform(file["spikes"].astype(np.float32))
+        assert np.allclose(again[20:600], saved["embedding"][20:600], atol=1e-5)  # but for windows at cuts
+
+
+def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
+    assert call("embed", "mouse.npz", "--label", "heading:angle", "--out", "hd", "--json", "--quiet", *QUICK) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["decoding"]["median_error"] < 25
+    assert content["shuffled"]["median_error"] > 55
+    assert content["files"]["report"] == "hd/report.html"
+    assert content["settings"]["max_iterations"] == 40
+    kept = json.loads((here / "hd" / "result.json").read_text())
+    assert kept["decoding"] == content["decoding"]
+    assert kept["read"]["labels"] == ["heading:angle"]  # enough to read it again
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mose.npz", "--out", "x"], "did you mean 'mouse.npz'"),
+        (["mouse.npz", "--label", "haeding", "--out", "x"], "did you mean 'heading'"),
+        (["mouse.npz", "--signal", "spike", "--out", "x"], "did you mean 'spikes'"),
+        (["mouse.npz", "--label", "still", "--out", "x"], "the same in every sample"),
+        (["mouse.npz", "--label", "short", "--out", "x"], "1,199 samples"),
+        (["mouse.npz", "--bin", "100ms", "--out", "x"], "bin is for .nwb files"),
+        (["mouse.npz", "--bin", "wide", "--out", "x"], "a width such as 100ms"),
+        (["mouse.npz", "--units", "adn", "--out", "x"], "COLUMN=VALUE was expected"),
+        (["mouse.npz", "--mode", "hybird", "--label", "heading", "--out", "x"], "did you mean 'hybrid'"),
+        (["mouse.npz", "--label", "heading", "--baseline", "umpa", "--out", "x"], "did you mean 'umap'"),
+        (["mouse.npz", "--label", "heading", "--architecture", "offset11-model", "--out", "x"], "did you mean"),
+        (["mouse.npz", "--label", "heading", "--out", "mouse.npz"], "it is a file"),
+    ],
+)
+def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):
+    assert call("embed", *arguments) == 2
+    told = capsys.readouterr()
+    assert message in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+
+
+def test_widths_have_units():
+    assert (_seconds("25ms"), _seconds("1s"), _seconds("0.5")) == (0.025, 1.0, 0.5)
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_head_direction_is_read_from_the_recording(tmp_path, capsys):
+    path = DATA / "head-direction.nwb"
+    if not path.is_file():
+        pytest.skip(f"there is no {path}")
+    arguments = ("--signal", "spikes", "--label", "head_direction", "--out", tmp_path / "hd", "--json")
+    assert call("embed", path, *arguments) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["decoding"]["median_error"] <= 8.0
+    assert 60 < content["shuffled"]["median_error"] < 100
+    assert abs(content["fit"]["held_out_shuffled"]["nats"]) < 0.05
+    assert content["topology"]["betti"] == [1, 1, 0]

@@ -1,0 +1,237 @@
+"""One call fits, shuffles, holds out, compares, and what it says agrees with what was recorded."""
+
+import json
+
+import numpy as np
+import pytest
+
+from holdfast.embed.analysis import analyse
+from holdfast.embed.baselines import baseline, installed
+from holdfast.embed.comparison import block_windows, summarised, value_of
+from holdfast.embed.hypotheses import combined, compare_hypotheses
+from holdfast.embed.label import Label
+from holdfast.embed.plan import Parts, Plan
+from holdfast.embed.preparation import smooth
+from holdfast.embed.recording import Recording
+from holdfast.embed.summary import as_json, as_table, sentences, size
+from holdfast.embed.windows import Offset
+from holdfast.errors import HoldfastError
+from holdfast.report.embedding import methods, write_embedding
+
+QUICK = {"max_iterations": 60, "batch_size": 128, "num_hidden_units": 16}
+
+
+def compass(samples=1600, units=12, seed=0):
+    """Units that fire around a direction each, while a head turns; and a speed that they know nothing of."""
+    generator = np.random.default_rng(seed)
+    angle = np.mod(np.cumsum(generator.normal(0, 0.15, samples)), 2 * np.pi)
+    counts = generator.poisson(
+        0.1 + 4 * np.exp(3 * (np.cos(angle[:, None] - np.arange(units) * 2 * np.pi / units) - 1))
+    )
+    labels = {
+        "heading": Label.of(angle, "angle"),
+        "speed": Label.of(generator.normal(size=samples)),
+        "side": Label.of(np.where(angle > np.pi, "left", "right")),
+    }
+    times = np.arange(samples) * 0.1
+    return Recording({"spikes": counts.astype(np.float32)}, labels, None, times, source="mouse.npz")
+
+
+@pytest.fixture(scope="module")
+def found():
+    plan = Plan(labels=("heading",), seeds=2, shuffles=1, baselines=("pca",), settings=QUICK)
+    return analyse(compass(), plan, progress=False)
+
+
+def test_true_labels_fit_held_out_samples_and_shuffled_ones_do_not(found):
+    held = found.goodness_of_fit.query("part == 'held out'")
+    assert held[~held["shuffled"]]["bits"].min() > 0.5
+    assert held[held["shuffled"]]["bits"].abs().max() < 0.07
+    assert len(held) == 3
+
+
+def test_a_label_is_read_from_the_embedding_and_not_from_shuffled_ones(found):
+    def error(what, decoder="knn"):
+        return value_of(found.decoding, what=what, label="heading", decoder=decoder, measure="median_error")
+
+    assert error("embedding") < 15
+    assert error("shuffled decoder") > 60
+    assert error("shuffled training") > 1.5 * error("embedding")
+    assert error("windows", "bayesian, 5 bins") < 15
+    assert error("constant", "constant") > 45
+    assert error("pca") < 40
+    assert error("nothing") is None
+    table = summarised(found.decoding)
+    row = table[(table["what"] == "embedding") & (table["decoder"] == "knn") & (table["measure"] == "median_error")]
+    assert row["seeds"].item() == 2
+    assert row["low"].item() <= row["value"].item() <= row["high"].item()
+
+
+def test_seeds_agree_and_a_ring_is_found(found):
+    assert set(found.consistency["source"]) == {"seed 0", "seed 1"}
+    assert found.consistency["value"].min() > 0.5  # after 60 steps
+    assert found.betti[1] >= 1
+    assert found.ring_ratio > 1.5
+
+
+def test_encoders_learn_from_the_first_part_and_nothing_else(found):
+    assert found.parts.names.tolist() == ["train"] * 896 + ["validation"] * 224 + ["held out"] * 480
+    changed = compass()
+    signal = changed.signal("spikes").copy()
+    signal[896:] = signal[896:][::-1]
+    labels = dict(changed.labels) | {
+        "heading": Label(np.concatenate([changed.label("heading").values[:896], np.arange(704) % 6.0]), "angle")
+    }
+    other = analyse(
+        Recording({"spikes": signal}, labels, None, changed.times),
+        Plan(labels=("heading",), seeds=1, shuffles=0, baselines=(), topology=False, settings=QUICK),
+        progress=False,
+    )
+    assert np.array_equal(found.embedding[:880], other.embedding[:880])  # but for windows at the cut
+
+
+def test_history_and_tables_hold_every_fit(found):
+    assert found.history.groupby(["shuffled", "seed"]).size().tolist() == [6, 6, 6]
+    table = as_table(found)
+    assert set(table["measure"]) >= {"median_error", "consistency", "goodness_of_fit_bits, held out"}
+    assert table["value"].notna().all()
+
+
+def test_json_has_the_errors_in_degrees_and_is_plain(found):
+    content = as_json(found)
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    assert content["decoding"]["median_error"] < 15
+    assert content["shuffled"]["median_error"] > 60
+    assert content["shuffled"]["which"] == "labels of the decoder, in a random order"
+    assert content["fit"]["held_out_shuffled"]["nats"] == pytest.approx(0, abs=0.05)
+    assert content["topology"]["betti"] == list(found.betti)
+    assert content["recording"]["labels"] == {"heading": "angle"}
+    assert content["baselines"]["pca"]["median_error"] == value_of(
+        found.decoding, what="pca", decoder="knn", measure="median_error"
+    )
+
+
+def test_sentences_say_it_in_words(found):
+    assert size(found).startswith("12 channels, 1,600 samples of 100 ms; heading is an angle")
+    lines = dict(sentences(found))
+    assert list(lines) == ["mode", "fit", "decoding", "topology"]
+    assert "2 seeds, consistency" in lines["fit"]
+    assert "shuffled in training" in lines["decoding"]
+    assert "deg median on the last 30%" in lines["decoding"]
+
+
+def test_the_page_has_every_section_and_the_methods(found, tmp_path):
+    write_embedding(found, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    for heading in ("Embedding", "Fit", "Decoding", "Consistency", "Topology", "Methods"):
+        assert f"<h2>{heading}</h2>" in page or f">{heading}</h2>" in page
+    said = methods(found)
+    assert said in page.replace("&#39;", "'")
+    assert all(word in said for word in ("offset10-model", "60 steps of 128 pairs", "896", "224", "480", "2 seeds"))
+
+
+def test_time_alone_and_hybrid_and_several_labels():
+    few = {"seeds": 1, "shuffles": 1, "baselines": (), "topology": False, "settings": QUICK}
+    by_time = analyse(compass(), Plan(labels=("heading",), mode="time", **few), progress=False)
+    assert by_time.mode.startswith("time")
+    assert value_of(by_time.decoding, what="embedding", decoder="knn", measure="median_error") < 40
+    held = by_time.goodness_of_fit.query("part == 'held out'").set_index("shuffled")["bits"]
+    assert held[False] > held[True] + 0.3  # not 0: windows 3 samples apart overlap, whatever is in them
+    assert "whose windows overlap" in dict(sentences(by_time))["fit"]
+    both = analyse(compass(), Plan(labels=("heading", "side"), mode="hybrid", **few), progress=False)
+    assert both.mode.startswith("hybrid")
+    assert set(both.decoding["label"]) == {"heading", "side"}
+    assert value_of(both.decoding, what="embedding", label="side", decoder="knn", measure="accuracy") > 0.8
+    assert as_json(both)["labels"]["side"]["decoding"]["accuracy"] > 0.8
+    classes = analyse(compass(), Plan(labels=("side",), **few), progress=False)
+    assert classes.mode.startswith("discrete")
+    assert as_json(classes)["decoding"]["accuracy"] > 0.8
+    assert as_json(classes)["shuffled"]["accuracy"] < 0.7
+    around = few | {"settings": QUICK | {"conditional": "delta", "delta": 0.2}}
+    assert "Gaussian" in analyse(compass(), Plan(labels=("heading",), **around), progress=False).mode
+    alone = analyse(compass(), Plan(seeds=1, shuffles=0, baselines=(), topology=False, settings=QUICK), progress=False)
+    assert alone.decoding.empty
+    assert as_json(alone)["decoding"] is None
+    assert [word for word, _ in sentences(alone)] == ["mode", "fit"]
+
+
+def test_parts_are_smoothed_by_themselves_and_scaled_by_the_first():
+    recording = compass(400)
+    plain = Parts.of(recording, Plan(labels=("heading",)))
+    made = Parts.of(recording, Plan(labels=("heading",), smoothing=2.0, zscore=True))
+    before = smooth(plain.train.signal(), 2.0)
+    assert np.allclose(made.train.signal(), (before - before.mean(0)) / before.std(0), atol=1e-4)
+    after = smooth(plain.test.signal(), 2.0)
+    assert np.allclose(made.test.signal(), (after - before.mean(0)) / before.std(0), atol=1e-4)
+    assert len(made.whole) == 400
+
+
+def test_windows_stay_inside_blocks():
+    times = np.array([0.0, 1, 2, 10, 11, 12])
+    recording = Recording({"x": np.arange(6.0)[:, None]}, times=times)
+    rows = block_windows(recording, Offset(1, 2))
+    assert rows.tolist() == [[0, 0, 1], [0, 1, 2], [1, 2, 2], [3, 3, 4], [3, 4, 5], [4, 5, 5]]
+
+
+def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
+    assert list(combined(["a", "b"])) == ["a", "b", "a + b"]
+    frame = compare_hypotheses(
+        compass(), combined(["heading", "speed"], 1), dimensions=(3,), model_architecture="offset10-model",
+        learning_rate=1e-3, time_offsets=10, progress=False, **QUICK,
+    )  # fmt: skip
+    assert frame["hypothesis"][0] == "heading"
+    assert frame["held_out"][0] > 0.3
+    other = frame[(frame["hypothesis"] == "speed") | frame["shuffled"]]
+    assert other["held_out"].max() < 0.1
+    assert len(frame) == 4
+
+
+@pytest.mark.parametrize("name", ["pca", "tsne"])
+def test_baselines_embed_every_sample(name):
+    signal = np.random.default_rng(0).normal(size=(120, 6))
+    embedding = baseline(name, signal[:80], signal, 2)
+    assert embedding.shape == (120, 2)
+    assert np.isfinite(embedding).all()
+    assert np.array_equal(embedding, baseline(name, signal[:80], signal, 2))
+
+
+def test_pca_knows_the_training_part_only():
+    generator = np.random.default_rng(0)
+    signal = generator.normal(size=(100, 4))
+    changed = signal.copy()
+    changed[60:] *= 50
+    assert np.array_equal(baseline("pca", signal[:60], signal, 2)[:60], baseline("pca", changed[:60], changed, 2)[:60])
+    assert "pca" in installed()
+
+
+@pytest.mark.slow
+def test_umap_embeds_every_sample():
+    pytest.importorskip("umap", reason="umap-learn is not installed")
+    signal = np.random.default_rng(0).normal(size=(200, 6))
+    assert baseline("umap", signal, signal, 2).shape == (200, 2)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ({"mode": "lable"}, "unknown mode 'lable'; did you mean 'label'"),
+        ({"mode": "hybrid"}, "no label was named"),
+        ({"baselines": ("t-sne",)}, "unknown baseline 't-sne'; did you mean 'tsne'"),
+        ({"seeds": 0}, "seeds is 0; at least 1"),
+        ({"smoothing": -1.0}, "0 samples or more"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_an_error(plan, message):
+    with pytest.raises(HoldfastError, match=message):
+        Plan(**plan)
+
+
+def test_a_recording_that_does_not_fit_the_plan_is_an_error():
+    recording = compass(200)
+    with pytest.raises(HoldfastError, match="unknown label of mouse"):
+        Parts.of(recording, Plan(labels=("haeding",)))
+    constant = recording.with_label("still", np.zeros(200))
+    with pytest.raises(HoldfastError, match="label 'still' is the same in every sample"):
+        Parts.of(constant, Plan(labels=("still",)))
+    with pytest.raises(HoldfastError, match="no hypothesis"):
+        compare_hypotheses(recording, {})

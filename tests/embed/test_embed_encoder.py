@@ -1,0 +1,164 @@
+"""Windows and encoders: which samples a point depends on, and that it does not matter how points are computed."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from holdfast.embed import signals
+from holdfast.embed.convolution import convolve
+from holdfast.embed.encoder import ARCHITECTURES, build_encoder, encode_sequence, encode_windows
+from holdfast.embed.signals import embed
+from holdfast.embed.windows import Offset
+from holdfast.errors import HoldfastError
+
+OFFSETS = {
+    "offset1-model": (0, 1),
+    "offset5-model": (2, 3),
+    "offset10-model": (5, 5),
+    "offset15-model": (7, 8),
+    "offset36-model": (18, 18),
+    "offset40-model-4x-subsample": (20, 20),
+}
+CPU = torch.device("cpu")
+
+
+def encoder_of(name, channels=4, hidden=6, dimensions=3):
+    torch.manual_seed(0)
+    return build_encoder(name, channels, hidden, dimensions).double().eval()
+
+
+@pytest.mark.parametrize("name", OFFSETS)
+def test_every_point_sees_exactly_the_samples_of_its_window(name):
+    encoder, (left, right) = encoder_of(f"{name}-mse"), OFFSETS[name]
+    assert encoder.offset == Offset(left, right)
+    signal = torch.randn(4, 90, dtype=torch.float64, requires_grad=True)
+    index = 45
+    encode_sequence(encoder, signal)[index - left].sum().backward()
+    seen = torch.nonzero(signal.grad.abs().sum(0)).flatten()
+    assert seen.tolist() == list(range(index - left, index + right))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_sequence_windows_and_long_sequences_give_the_same_points(name):
+    encoder = encoder_of(name)
+    signal = np.random.default_rng(0).normal(size=(400, 4))
+    sequence = torch.tensor(signal.T)
+    points = encode_sequence(encoder, sequence)
+    assert points.shape == (400 - len(encoder.offset) + 1, 3)
+    indices = np.arange(encoder.offset.left, 400 - encoder.offset.right + 1)
+    windows = torch.tensor(encoder.offset.windows(signal, indices)).transpose(1, 2)
+    torch.testing.assert_close(points, encode_windows(encoder, windows))
+    short = encode_sequence(encoder, sequence[:, 100 : 100 + len(encoder.offset) + 2])
+    torch.testing.assert_close(points[100:103], short)
+
+
+def test_normalised_unless_for_euclidean_distances():
+    windows = torch.randn(5, 4, 10, dtype=torch.float64)
+    lengths = encode_windows(encoder_of("offset10-model"), windows).norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones(5, dtype=torch.float64))
+    assert encode_windows(encoder_of("offset10-model-mse"), windows).norm(dim=1).std() > 1e-3
+
+
+def test_offset10_is_the_published_network_written_with_loops():
+    encoder = encoder_of("offset10-model")
+    window = np.random.default_rng(1).normal(size=(4, 10))
+
+    def convolve(signal, layer, kernel):
+        weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+        places = signal.shape[1] - kernel + 1
+        return np.stack([np.einsum("oik,ik->o", weight, signal[:, t : t + kernel]) + bias for t in range(places)], 1)
+
+    def gelu(values):
+        return nn.functional.gelu(torch.tensor(values)).numpy()
+
+    hidden = gelu(convolve(window, encoder.stem, 2))
+    for block in encoder.blocks:
+        hidden = hidden[:, 1:-1] + gelu(convolve(hidden, block, 3))
+    out = convolve(hidden, encoder.last, 3)[:, 0]
+    found = encode_windows(encoder, torch.tensor(window)[None])[0].detach().numpy()
+    np.testing.assert_allclose(found, out / np.linalg.norm(out))
+
+
+def test_offset1_has_four_layers_and_the_third_is_half_as_wide():
+    shapes = [tuple(weight.shape) for weight in encoder_of("offset1-model", hidden=8).parameters() if weight.ndim == 2]
+    assert shapes == [(8, 4), (8, 8), (4, 8), (3, 4)]
+
+
+def test_windows_at_the_ends_are_moved_inwards():
+    signal = np.arange(20.0)[:, None]
+    windows = Offset(5, 5).windows(signal, np.array([0, 5, 10, 15, 19]))
+    assert windows[:, :, 0].astype(int).tolist() == [
+        list(range(10)),
+        list(range(10)),
+        list(range(5, 15)),
+        list(range(10, 20)),
+        list(range(10, 20)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["offset1-model", "offset10-model", "offset5-model", "offset40-model-4x-subsample"])
+def test_batched_embedding_equals_the_whole_one_and_is_as_long_as_the_signal(name, monkeypatch):
+    encoder = encoder_of(name).float()
+    signal = np.random.default_rng(0).normal(size=(203, 4)).astype(np.float32)
+    whole = embed(encoder, signal, encoder.offset, CPU)
+    assert whole.shape == (203, 3)
+    padded = torch.tensor(encoder.offset.pad(signal))
+    with torch.no_grad():
+        slow = torch.cat([encode_windows(encoder, padded[t : t + len(encoder.offset)].T[None]) for t in range(203)])
+    np.testing.assert_allclose(whole, slow, atol=1e-5)
+    for pieces in (7, 50, 202):
+        monkeypatch.setattr(signals, "AT_ONCE", pieces)
+        np.testing.assert_allclose(embed(encoder, signal, encoder.offset, CPU), whole, atol=1e-5)
+    without = embed(encoder, signal, encoder.offset, CPU, pad=False)
+    left, right = encoder.offset.left, encoder.offset.right
+    np.testing.assert_allclose(without, whole[left : 203 - right + 1], atol=1e-5)
+
+
+def test_signal_shorter_than_the_window_is_padded():
+    encoder = encoder_of("offset10-model").float()
+    assert embed(encoder, np.ones((3, 4), np.float32), encoder.offset, CPU).shape == (3, 3)
+
+
+def test_unknown_architecture_names_the_nearest():
+    with pytest.raises(HoldfastError, match="did you mean 'offset10-model'"):
+        build_encoder("offset10model", 3, 8, 2)
+
+
+@pytest.mark.parametrize("time", [3, 4, 11, 12, 13])
+def test_convolution_of_a_sequence_is_that_of_torch_with_both_gradients(time):
+    torch.manual_seed(0)
+    sequence = torch.randn(time, 2, dtype=torch.float64, requires_grad=True)
+
+    def by_torch(sequence, layer):
+        return layer(sequence.T[None])[0].T
+
+    for kernel in (1, 2, 3):
+        layer = nn.Conv1d(2, 4, kernel).double()
+        torch.testing.assert_close(convolve(sequence, layer), by_torch(sequence, layer))
+        weights = [sequence, layer.weight, layer.bias]
+        for first, second in zip(
+            torch.autograd.grad(convolve(sequence, layer).square().sum(), weights),
+            torch.autograd.grad(by_torch(sequence, layer).square().sum(), weights),
+            strict=True,
+        ):
+            torch.testing.assert_close(first, second)
+        assert has_both_gradients(sequence, layer)
+
+
+def has_both_gradients(sequence, layer):
+    def of_all(sequence, weight, bias):
+        parameters = {"layer.weight": weight, "layer.bias": bias}
+        return torch.func.functional_call(Convolved(layer), parameters, sequence)
+
+    weights = [sequence, layer.weight, layer.bias]
+    return torch.autograd.gradcheck(of_all, weights) and torch.autograd.gradgradcheck(of_all, weights)
+
+
+class Convolved(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, sequence):
+        return convolve(sequence, self.layer)

@@ -1,0 +1,170 @@
+"""The Jacobian term: against automatic differentiation, unbiased, ramped, and with the effect that it is for."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from holdfast.attribute import jacobians
+from holdfast.embed import ContrastiveEmbedding
+from holdfast.embed.encoder import build_encoder
+from holdfast.embed.jacobian import JacobianTerm, squared_norms
+from holdfast.embed.regularisation import choose_jacobian_weight
+from holdfast.errors import HoldfastError
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    return build_encoder("offset5-model", channels=4, hidden=6, dimensions=3)
+
+
+@pytest.fixture
+def windows():
+    return torch.randn(6, 4, 5, generator=torch.Generator().manual_seed(1))
+
+
+def frobenius(encoder, windows):
+    """‖J‖² sample by sample, by torch's own Jacobian."""
+    found = [
+        torch.autograd.functional.jacobian(lambda x: encoder(x[None])[0, :, 0], one, create_graph=True)
+        for one in windows
+    ]
+    return torch.stack([each.square().sum() for each in found])
+
+
+def test_the_exact_norm_is_that_of_automatic_differentiation(encoder, windows):
+    torch.testing.assert_close(squared_norms(encoder, windows, exact=True), frobenius(encoder, windows))
+
+
+def test_its_gradient_is_that_of_automatic_differentiation(encoder, windows):
+    parameters = list(encoder.parameters())
+    found, expected = (
+        torch.autograd.grad(norms.sum(), parameters, allow_unused=True, materialize_grads=True)
+        for norms in (squared_norms(encoder, windows, exact=True), frobenius(encoder, windows))
+    )
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_random_projections_are_unbiased(encoder, windows):
+    torch.manual_seed(3)
+    draws = torch.stack([squared_norms(encoder, windows).detach() for _ in range(600)])
+    exact = squared_norms(encoder, windows, exact=True).detach()
+    error = draws.std(0) / len(draws) ** 0.5
+    assert ((draws.mean(0) - exact).abs() < 4.5 * error).all()
+    assert (draws.std(0) > 0).all()
+
+
+def test_the_weight_waits_then_rises_then_stays():
+    term = JacobianTerm.of(0.4, (10, 20), exact=False, steps=100)
+    assert [term.at(step) for step in (1, 10, 20, 30, 31, 1000)] == pytest.approx([0, 0, 0.2, 0.4, 0.4, 0.4])
+    assert JacobianTerm.of(0.4, None, False, 80).at(10) == 0
+    assert JacobianTerm.of(0.4, None, False, 80).at(20) == 0.4
+    assert JacobianTerm(0.4).at(1) == 0.4
+
+
+def walk(samples=600):
+    """Two latents that walk in a box, and eight inputs."""
+    generator = np.random.default_rng(0)
+    position = np.cumsum(generator.normal(0, 0.1, (samples, 2)), 0)
+    latent = 1 - np.abs(np.mod(position, 4) - 2)
+    return np.tanh(latent @ generator.normal(size=(2, 8))) + 0.05 * generator.normal(size=(samples, 8)), latent
+
+
+def estimator(**settings):
+    common = {"output_dimension": 2, "distance": "euclidean", "positive_in_denominator": True, "batch_size": 128}
+    return ContrastiveEmbedding(
+        "offset1-model-mse", **common, max_iterations=150, learning_rate=3e-3, random_state=0, **settings
+    )
+
+
+def mean_norm(model, signal):
+    found = jacobians(lambda x: model.encoders_[0](x)[..., 0], torch.from_numpy(signal.astype(np.float32))[..., None])
+    return float(found.square().flatten(1).sum(1).mean())
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_term_makes_jacobians_smaller_and_is_recorded(exact):
+    signal, _ = walk()
+    plain = estimator().fit(signal)
+    small = estimator(jacobian_weight=0.1, jacobian_ramp=(20, 30), jacobian_exact=exact).fit(signal)
+    assert mean_norm(small, signal) < 0.5 * mean_norm(plain, signal)
+    assert len(small.jacobian_history_) == 130
+    assert len(plain.jacobian_history_) == 0
+    assert small.jacobian_history_[-20:].mean() == pytest.approx(mean_norm(small, signal), rel=0.3)
+
+
+def test_a_weight_of_zero_changes_nothing():
+    signal, latent = walk()
+    plain = estimator().fit(signal, latent).transform(signal)
+    zero = estimator(jacobian_weight=0.0, jacobian_ramp=(0, 0)).fit(signal, latent).transform(signal)
+    np.testing.assert_array_equal(plain, zero)
+
+
+def test_goodness_of_fit_does_not_count_the_term():
+    signal, _ = walk()
+    model = estimator(jacobian_weight=100.0, jacobian_ramp=(0, 0)).set_params(max_iterations=3).fit(signal)
+    assert np.abs(model.goodness_of_fit_history_).max() < 2
+    assert model.loss_history_.max() < 2 + np.log(129)
+
+
+def test_sessions_and_separate_encoders_have_the_term():
+    signal, latent = walk()
+    settings = {"jacobian_weight": 0.1, "jacobian_ramp": (0, 0), "max_iterations": 5}
+    several = estimator().set_params(**settings).fit([signal, signal[:, :5]], [latent, latent])
+    assert len(several.jacobian_history_) == 5
+    separate = estimator(separate_encoders=True).set_params(**settings).fit(signal, latent)
+    assert len(separate.jacobian_history_) == 5
+
+
+def test_a_file_keeps_the_history(tmp_path):
+    signal, _ = walk()
+    model = estimator(jacobian_weight=0.1, jacobian_ramp=(0, 2)).set_params(max_iterations=4).fit(signal)
+    model.save(tmp_path / "model.safetensors")
+    again = ContrastiveEmbedding.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.jacobian_history_, model.jacobian_history_)
+    assert tuple(again.jacobian_ramp) == (0, 2)
+    again.partial_fit(signal)
+    assert len(again.jacobian_history_) == 8
+
+
+def test_the_largest_weight_that_keeps_the_fit_is_chosen():
+    signal, _ = walk()
+    found = choose_jacobian_weight(estimator(), signal, weights=[1e-4, 100.0], loss=0.1)
+    assert found.table["weight"].tolist() == [0, 1e-4, 100]
+    assert not found.table["kept"].iloc[-1]
+    assert found.weight == 1e-4
+    assert found.model.jacobian_weight == 1e-4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"jacobian_weight": -1.0}, "jacobian_weight is -1"),
+        ({"jacobian_ramp": (1, 2, 3)}, "steps of the ramp"),
+        ({"jacobian_ramp": (-1, 2)}, "no negative"),
+    ],
+)
+def test_a_wrong_setting_is_named_before_anything_is_fitted(settings, message):
+    with pytest.raises(HoldfastError, match=message):
+        estimator(**settings).fit(walk()[0])
+
+
+def test_an_encoder_of_ones_own_has_the_term():
+    class Own(nn.Module):
+        offset = (0, 1)
+
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+
+        def forward(self, windows):
+            return self.layer(windows[..., 0])
+
+    signal, _ = walk()
+    model = ContrastiveEmbedding(
+        Own(), output_dimension=2, max_iterations=4, jacobian_weight=1.0, jacobian_ramp=(0, 0), random_state=0
+    ).fit(signal)
+    weight = model.encoders_[0].layer.weight.detach()
+    assert model.jacobian_history_[-1] == pytest.approx(float(weight.square().sum()), rel=0.5)

@@ -1,0 +1,286 @@
+"""Every kind of file gives the same recording, and a mistake in the name or the content says what to mend."""
+
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.io import savemat
+
+from holdfast.embed.reading import read_recording
+from holdfast.errors import HoldfastError
+
+DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+GENERATOR = np.random.default_rng(0)
+SPIKES = GENERATOR.poisson(2, (50, 4)).astype(float)
+PLACE = np.linspace(0, 1, 50)
+TRIAL = np.repeat([1, 2], 25)
+
+
+def write_npz(path):
+    np.savez(path, spikes=SPIKES, place=PLACE, trial=TRIAL)
+
+
+def write_mat(path):
+    savemat(path, {"spikes": SPIKES, "place": PLACE, "trial": TRIAL})
+
+
+def write_new_mat(path):
+    with h5py.File(path, "w") as file:
+        file["spikes"], file["place"], file["trial"] = SPIKES.T, PLACE[:, None], TRIAL[:, None]
+
+
+def write_h5(path):
+    with h5py.File(path, "w") as file:
+        file["spikes"], file["place"], file["trial"] = SPIKES, PLACE, TRIAL
+
+
+def write_csv(path):
+    pd.DataFrame({f"unit{k}": SPIKES[:, k] for k in range(4)} | {"place": PLACE, "trial": TRIAL}).to_csv(
+        path, index=False
+    )
+
+
+FILES = {
+    "a.npz": (write_npz, "spikes"),
+    "a.mat": (write_mat, "spikes"),
+    "b.mat": (write_new_mat, "spikes"),
+    "a.h5": (write_h5, "spikes"),
+    "a.csv": (write_csv, "unit*"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_recording(name, tmp_path):
+    write, signal = FILES[name]
+    write(tmp_path / name)
+    for asked in (signal, None):
+        found = read_recording(tmp_path / name, asked, ["place"], trials="trial")
+        assert np.array_equal(found.signal(), SPIKES)
+        assert np.allclose(found.label("place").values, PLACE)
+        assert found.label("place").kind == "continuous"
+        assert np.array_equal(found.trials, TRIAL)
+
+
+def test_an_npy_file_is_one_signal_that_stays_on_disk(tmp_path):
+    np.save(tmp_path / "a.npy", SPIKES)
+    signal = read_recording(tmp_path / "a.npy").signal()
+    assert isinstance(signal, np.memmap)
+    assert np.array_equal(signal, SPIKES)
+
+
+def test_a_structure_of_matlab_has_paths(tmp_path):
+    savemat(tmp_path / "a.mat", {"session": {"spikes": SPIKES, "place": PLACE}})
+    found = read_recording(tmp_path / "a.mat", "session/spikes", ["session/place"])
+    assert np.array_equal(found.signal(), SPIKES)
+
+
+def test_kind_of_a_label_can_be_said(tmp_path):
+    np.savez(tmp_path / "a.npz", spikes=SPIKES, heading=np.linspace(0, 359, 50), phase=TRIAL)
+    found = read_recording(tmp_path / "a.npz", labels=["heading:degrees", "phase:continuous"])
+    assert found.label("heading").kind == "angle"
+    assert found.label("heading").values.max() < 2 * np.pi
+    assert found.label("phase").kind == "continuous"
+
+
+def test_times_of_a_table_make_blocks(tmp_path):
+    times = np.arange(50) * 0.1 + np.repeat([0, 3], 25)
+    pd.DataFrame({"time": times, "a": SPIKES[:, 0], "b": SPIKES[:, 1], "side": np.repeat(["l", "r"], 25)}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    found = read_recording(tmp_path / "a.csv", labels=["side"])
+    assert found.signal().shape == (50, 2)  # neither the time nor the label
+    assert found.blocks.tolist() == [0] * 25 + [1] * 25
+    assert found.label("side").classes == ("l", "r")
+
+
+def write_tracks(path):
+    frames = np.arange(6)
+    columns = pd.MultiIndex.from_product([["net"], ["nose", "tail"], ["x", "y", "likelihood"]])
+    values = np.zeros((6, 6))
+    values[:, 0], values[:, 1], values[:, 2] = frames, 2 * frames, 1.0
+    values[:, 3], values[:, 4], values[:, 5] = 10 + frames, 5, [1, 1, 0.1, 1, 1, 1]
+    values[2, 3] = 900  # a jump that the network itself does not believe
+    pd.DataFrame(values, columns=columns.set_names(["scorer", "bodyparts", "coords"])).to_csv(path)
+
+
+def test_body_parts_of_deeplabcut_are_labels_and_together_a_signal(tmp_path):
+    write_tracks(tmp_path / "tracks.csv")
+    found = read_recording(tmp_path / "tracks.csv", labels=["nose", "tail"])
+    assert found.signal("tracks").shape == (6, 4)
+    assert found.label("nose").values[:, 1].tolist() == [0, 2, 4, 6, 8, 10]
+    assert found.label("tail").values[:, 0].tolist() == [10, 11, 12, 13, 14, 15]  # unlikely: interpolated
+
+
+def test_a_table_of_deeplabcut_in_hdf5_is_told_apart(tmp_path):
+    with h5py.File(tmp_path / "tracks.h5", "w") as file:
+        file["df_with_missing/table"] = np.arange(3)
+    with pytest.raises(HoldfastError, match="save it as CSV"):
+        read_recording(tmp_path / "tracks.h5")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": ["plaec"]}, "unknown label in .*a.npz 'plaec'; did you mean 'place'"),
+        ({"signal": "spike"}, "unknown signal in .* 'spike'; did you mean 'spikes'"),
+        ({"trials": "trials"}, "did you mean 'trial'"),
+        ({"labels": ["place:angel"]}, "unknown kind of label 'place' 'angel'; did you mean 'angle'"),
+        ({"labels": ["short"]}, "label 'short' has 49 samples"),
+        ({"signal": "turned", "labels": ["place"]}, "it looks transposed"),
+        ({"signal": "holes"}, "1 values that are not finite, the first in sample 3, channel 2"),
+        ({"bin": 0.1}, "bin is for .nwb files"),
+        ({"signal": None}, "name the signal"),
+    ],
+)
+def test_mistakes_in_arrays_say_what_to_mend(arguments, message, tmp_path):
+    holes = SPIKES.copy()
+    holes[3, 2] = np.nan
+    np.savez(tmp_path / "a.npz", spikes=SPIKES, place=PLACE, trial=TRIAL, short=PLACE[1:], turned=SPIKES.T, holes=holes,
+             counts=SPIKES)  # fmt: skip
+    with pytest.raises(HoldfastError, match=message):
+        read_recording(tmp_path / "a.npz", **({"signal": "spikes"} | arguments))
+
+
+def test_files_that_are_not_what_they_seem(tmp_path):
+    np.savez(tmp_path / "mouse.npz", spikes=SPIKES)
+    with pytest.raises(HoldfastError, match=r"there is no file .*mose.npz; did you mean 'mouse.npz'"):
+        read_recording(tmp_path / "mose.npz")
+    for name in ("a.npz", "a.npy", "a.mat", "a.h5", "a.nwb"):
+        (tmp_path / name).write_bytes(b"what is this? " * 100)
+        with pytest.raises(HoldfastError, match=name):
+            read_recording(tmp_path / name)
+    (tmp_path / "a.csv").write_text("1,2,3\n4,5,6\n")
+    with pytest.raises(HoldfastError, match="begins with numbers"):
+        read_recording(tmp_path / "a.csv")
+    (tmp_path / "a.xlsx").write_text("")
+    with pytest.raises(HoldfastError, match=r"unknown kind of recording 'a.xlsx'"):
+        read_recording(tmp_path / "a.xlsx")
+    np.savez(tmp_path / "pickle.npz", spikes=np.array([{}]))
+    with pytest.raises(HoldfastError, match="only a pickle can"):
+        read_recording(tmp_path / "pickle.npz")
+
+
+STEP, RATE = 0.1, 37.0
+
+
+def write_nwb(path):
+    """Two units over 20 s; compass at 37 Hz from 2 to 18 s with a gap from 10 to 12; three trials of 4 s."""
+    generator = np.random.default_rng(1)
+    units = [np.sort(generator.uniform(0, 20, count)) for count in (300, 100)]
+    times = np.arange(2.003, 18, 1 / RATE)
+    times = times[(times < 10) | (times >= 12)]
+    text = h5py.string_dtype()
+    with h5py.File(path, "w") as file:
+        file["units/spike_times"] = np.concatenate(units)
+        file["units/spike_times_index"] = np.array([300, 400], np.uint32)
+        file["units/id"] = [7, 9]
+        file.create_dataset("units/location", data=["adn", "ca1"], dtype=text)
+        compass = file.create_group("processing/behavior/Compass")
+        compass.attrs["neurodata_type"] = "CompassDirection"
+        for name, angle in (("yaw", times), ("roll", 0.1 * np.sin(times))):
+            data = compass.create_dataset(f"{name}/data", data=np.mod(angle, 2 * np.pi))
+            data.attrs["unit"] = "radians"
+            compass[f"{name}/timestamps"] = times
+        speed = file.create_dataset("acquisition/speed/data", data=np.arange(200))
+        speed.attrs["conversion"] = 0.01
+        file["acquisition/speed/starting_time"] = 0.0
+        file["acquisition/speed/starting_time"].attrs["rate"] = 10.0
+        file["intervals/epochs/start_time"], file["intervals/epochs/stop_time"] = [0.0, 4.0], [4.0, 20.0]
+        file.create_dataset("intervals/epochs/tags", data=["sleep", "wake"], dtype=text)
+        file["intervals/epochs/tags_index"] = np.array([1, 2])
+        file["intervals/trials/start_time"], file["intervals/trials/stop_time"] = [2.0, 6.0, 12.0], [6.0, 9.0, 16.0]
+        file["intervals/trials/target"] = [3, 4, 3]
+    return units, times
+
+
+def test_spikes_and_behaviour_of_an_nwb_file_meet_in_the_same_bins(tmp_path):
+    units, times = write_nwb(tmp_path / "a.nwb")
+    found = read_recording(tmp_path / "a.nwb", "spikes", ["head_direction"], bin=STEP)
+    assert "head_direction is processing/behavior/Compass/yaw" in found.notes
+    label = found.label("head_direction")
+    assert label.kind == "angle"
+    assert found.channels["spikes"]["location"].tolist() == ["adn", "ca1"]
+    assert found.channels["spikes"]["id"].tolist() == [7, 9]
+    for row in (0, 40, len(found) - 1):
+        low, high = found.times[row] - STEP / 2, found.times[row] + STEP / 2
+        assert found.signal()[row].tolist() == [((unit >= low) & (unit < high)).sum() for unit in units]
+        inside = times[(times >= low) & (times < high)]
+        off = label.values[row] - np.angle(np.exp(1j * inside).mean())
+        assert abs(np.angle(np.exp(1j * off))) < 1e-9
+    assert not ((found.times > 10.1) & (found.times < 11.9)).any()  # the gap of the compass
+    assert found.blocks.max() == 1
+    assert any("bins left out" in note for note in found.notes)
+
+
+def test_names_in_an_nwb_file_may_be_short_or_whole(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    by = {name: read_recording(tmp_path / "a.nwb", labels=[name]) for name in
+          ("head_direction", "yaw", "Compass/yaw", "processing/behavior/Compass/yaw", "Compass")}  # fmt: skip
+    values = [found.label(name).values.tolist() for name, found in by.items()]
+    assert all(each == values[0] for each in values)
+    assert read_recording(tmp_path / "a.nwb", labels=["roll"]).label("roll").values.tolist() != values[0]
+    assert by["yaw"].step == pytest.approx(0.1)
+    assert any(note.startswith("bins of 0.1 s") for note in by["yaw"].notes)
+
+
+def test_epochs_and_trials_of_an_nwb_file_choose_the_bins(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    sleep = read_recording(tmp_path / "a.nwb", labels=["speed"], epoch="sleep", bin=STEP)
+    assert (len(sleep), sleep.times[0], round(sleep.times[-1], 3)) == (40, 0.05, 3.95)
+    assert np.allclose(sleep.label("speed").values, np.arange(40) * 0.01)
+    trials = read_recording(tmp_path / "a.nwb", labels=["yaw", "target"], trials="trials", bin=STEP)
+    assert np.unique(trials.trials).tolist() == [0, 1, 2]
+    assert trials.label("target").classes == ("3", "4")
+    assert set(trials.label("target").values[trials.trials == 1]) == {1}
+    assert trials.times[trials.trials == 1].min() > 6
+    assert trials.times[trials.trials == 1].max() < 9
+
+
+def test_a_series_can_be_the_signal(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    found = read_recording(tmp_path / "a.nwb", "speed")
+    assert found.signal().shape == (200, 1)
+    assert np.allclose(found.signal()[:, 0], np.arange(200) * 0.01)
+    halved = read_recording(tmp_path / "a.nwb", "speed", ["speed"], bin=0.2)
+    assert np.allclose(halved.signal()[:, 0], halved.label("speed").values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": ["head_directoin"]}, "did you mean 'head_direction'"),
+        ({"labels": ["data"]}, "unknown series"),
+        ({"signal": "sped"}, "did you mean 'speed'"),
+        ({"epoch": "wak"}, "unknown epoch 'wak'; did you mean 'wake'"),
+        ({"trials": "trial"}, "unknown table of intervals 'trial'; did you mean 'trials'"),
+        ({"bin": -1.0}, "more than 0"),
+        ({"bin": 100.0}, "no bin of 100 s fits"),
+    ],
+)
+def test_mistakes_with_an_nwb_file_name_it_and_the_nearest(arguments, message, tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    with pytest.raises(HoldfastError, match=rf"a\.nwb.*{message}"):
+        read_recording(tmp_path / "a.nwb", **arguments)
+
+
+def test_an_nwb_file_without_spikes_says_so(tmp_path):
+    with h5py.File(tmp_path / "a.nwb", "w") as file:
+        file["acquisition/x/data"] = np.arange(3)
+    with pytest.raises(HoldfastError, match="no units with spike times"):
+        read_recording(tmp_path / "a.nwb")
+
+
+@pytest.mark.real
+def test_the_head_direction_recording_is_read_as_its_facts_say():
+    path = DATA / "head-direction.nwb"
+    if not path.is_file():
+        pytest.skip(f"there is no {path}")
+    found = read_recording(path, "spikes", ["head_direction"], bin=0.1)
+    assert found.signal().shape == (5293, 15)  # 670.6 to 1200 s
+    assert found.channels["spikes"]["location"].value_counts().to_dict() == {"ca1": 8, "adn": 7}
+    assert found.label("head_direction").kind == "angle"
+    whole = read_recording(path, "spikes", bin=0.1)
+    assert abs(int(whole.signal().sum()) - 98_794) <= 5  # the last bin is cut

@@ -1,0 +1,71 @@
+"""The cloud of an embedding: what the figure says, and that it turns in a browser without a request."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.report.figure import Figure
+from holdfast.report.page import render
+from holdfast.report.section import Section
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def cloud(**settings) -> Figure:
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(generator.normal(size=(50, 3)), columns=["a", "b", "c"])
+    frame["heading"] = generator.uniform(0, 360, 50)
+    frame["side"] = np.where(frame["heading"] > 180, "left", "right")
+    return Figure("Embedding", "Turn it.", frame, kind="cloud", x="a", y="b", **settings)
+
+
+def test_a_cloud_names_its_third_dimension_and_its_colours():
+    figure = cloud(depth="c", value=("heading",), cyclic=True, limits=(0.0, 360.0))
+    assert figure.encoding()["depth"] == "c"
+    assert figure.encoding()["cyclic"] is True
+    assert figure.height > 400
+    with pytest.raises(HoldfastError, match="did you mean 'c'"):
+        cloud(depth="C")
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
+def test_arrow_keys_turn_the_cloud_and_nothing_is_loaded(tmp_path: Path):
+    from playwright.sync_api import sync_playwright
+
+    figures = (
+        cloud(depth="c", value=("heading",), cyclic=True),
+        cloud(depth="c", color=("side",)),
+        cloud(value=("c",)),
+    )
+    path = tmp_path / "page.html"
+    path.write_text(render([Section("Embedding", "", figures)], [], title="Cloud", settings={}), encoding="utf-8")
+    requests, errors = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        page = browser.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=yes]")
+        plot = page.locator(".plot").first
+        kinds = "element => element.data.map((trace) => trace.type)"
+        page.wait_for_function("document.querySelector('.plot').data !== undefined")
+        if plot.evaluate(kinds) == ["scatter3d"]:  # where the browser has WebGL
+            eye = "element => element._fullLayout.scene.camera.eye"
+            before = plot.evaluate(eye)
+            plot.focus()
+            page.keyboard.press("ArrowLeft")
+            page.wait_for_function(f"document.querySelector('.plot')._fullLayout.scene.camera.eye.x !== {before['x']}")
+            after = plot.evaluate(eye)
+            assert np.hypot(after["x"], after["y"]) == pytest.approx(np.hypot(before["x"], before["y"]))
+            assert after["z"] == pytest.approx(before["z"])
+        else:
+            assert "no WebGL" in page.locator(".status").first.inner_text()
+        browser.close()
+    assert errors == []
+    assert set(requests) == {path.as_uri()}
