@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint test-slow test-real docs benchmarks picture pictures clean
+.PHONY: setup demo test lint test-slow test-real docs benchmarks picture pictures tables clean
 
 setup: $(READY)
 
@@ -42,7 +42,11 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/demo.py
 	$(BIN)/python benchmarks/adapters.py
 	$(BIN)/python benchmarks/dependencies.py
+	$(BIN)/python benchmarks/diagnose.py
 	$(BIN)/python benchmarks/trends.py
+	$(BIN)/python benchmarks/stability.py
+	$(BIN)/python benchmarks/embed.py
+	$(BIN)/python benchmarks/pose.py
 
 picture: demo
 	$(BIN)/python docs/picture.py holdfast-demo/report.html docs/report.png
@@ -59,6 +63,23 @@ pictures: picture
 	$(BIN)/python examples/ccc_on_a_trained_model.py build/ccc > build/ccc/ccc_walk.txt
 	cp build/ccc/ccc_walk.csv build/ccc/ccc_walk.txt docs
 	$(BIN)/python docs/walk_picture.py docs/ccc_walk.csv docs/ccc_walk.svg
+
+tables: $(READY)  # those of the documentation; some hours, best on a machine that does nothing else
+	$(BIN)/python benchmarks/shifts.py > docs/tables/shifts.txt
+	$(BIN)/python benchmarks/ccc.py > docs/tables/ccc.txt
+	$(BIN)/python benchmarks/adapters.py > docs/tables/adapters.txt
+	$(BIN)/python benchmarks/diagnose.py > docs/tables/diagnose.txt
+	$(BIN)/python benchmarks/dependencies.py > docs/tables/dependencies.txt
+	$(BIN)/python benchmarks/pose.py > docs/tables/pose.txt
+	$(BIN)/python benchmarks/pose_on_drawn_animals.py
+	$(BIN)/python benchmarks/dependencies_on_images.py
+	$(BIN)/python benchmarks/diagnosis_on_images.py
+	$(BIN)/python benchmarks/stability.py > docs/tables/stability.txt
+	$(BIN)/python benchmarks/stability_on_images.py
+	$(BIN)/python benchmarks/stripes.py
+	rm -rf build/adaptation
+	$(BIN)/python benchmarks/adaptation_on_images.py build/adaptation
+	cp build/adaptation/adaptation.md build/adaptation/adaptation_long.md docs/tables
 
 clean:
 	rm -rf .venv docs/_build holdfast-demo

@@ -194,7 +194,7 @@ def alike(names: list[str]) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    known = list(entries("shifts"))
+    known = [name for name in entries("shifts") if find("shifts", name).tables]  # what the peer has
     names = [name for name in sys.argv[1:] if name in known] or known
     wanted = [word for word in sys.argv[1:] if word not in known] or ["speed", "alike"]
     if "speed" in wanted:

@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
             fit(net, ArrayData(file["train_images"], file["train_labels"], "CIFAR-10"), epochs=8)
             save_file(net.state_dict(), WEIGHTS)
         data = ArrayData(file["test_images"][:2000], file["test_labels"][:2000], "CIFAR-10")
-    names = list(entries("shifts"))
+    names = [name for name in entries("shifts") if find("shifts", name).tables]
     shifts = {table: [find("shifts", name)(0, table=table).at for name in names] for table in TABLES}
     streams = [Clean(data), *(Corruptions(data, shifts[table], name=table) for table in TABLES)]
     frame = Study({"resnet": ModelSource("resnet", WEIGHTS, NET)}, streams, out=folder / "study").run()

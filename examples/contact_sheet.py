@@ -31,7 +31,7 @@ def photograph() -> torch.Tensor:
 def main(folder: Path) -> None:
     """Draw the sheet, a row for each corruption; white behind it, so that it reads on any page."""
     clean = photograph()
-    shifts = [find("shifts", name) for name in entries("shifts")]
+    shifts = [shift for shift in (find("shifts", name) for name in entries("shifts")) if shift.tables]
     shifts.sort(key=lambda shift: ("noise", "blur", "weather", "digital").index(shift.family))
     step = SIDE + GAP
     sheet = Image.new("RGB", (LEFT + len(SEVERITIES) * step + 9, TOP + len(shifts) * step + 9), "white")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -47,10 +47,14 @@ class Stream(ABC):
     """Batches by position, of a length known beforehand.
 
     A subclass is a dataclass with the fields `name` and `seed` that writes `__len__` and `__getitem__`.
+
+    Attributes:
+        labelled: whether it gives targets where the data has them.
     """
 
     name: str
     seed: int
+    labelled: ClassVar[bool] = True
 
     @abstractmethod
     def __len__(self) -> int:

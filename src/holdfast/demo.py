@@ -21,7 +21,7 @@ from holdfast.models import MLP, LeNet, Linear, ModelSource, ResNet, ViT
 from holdfast.models.training import fit
 from holdfast.progress import Progress
 from holdfast.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
-from holdfast.streams import CCC, Calibration, Clean, Continual, Corruptions, calibrate
+from holdfast.streams import CCC, Calibration, Clean, Continual, Corruptions, Stability, calibrate
 from holdfast.study import Study
 
 log = logging.getLogger("holdfast")
@@ -81,7 +81,7 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
     fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
     return Study(
         models=models,
-        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS), fading],
+        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS), fading, Stability(data, first=301)],
         adapters={"none": NoAdaptation, "batchnorm": BatchNorm},
         out=out,
         settings={"data": "digits of scikit-learn, 32 x 32, the test half"},

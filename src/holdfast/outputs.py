@@ -1,7 +1,8 @@
 """Outputs: what one model said about one stream, in NumPy and in one file.
 
-A file is a plain `.npz` that anybody can read: `logits` (or `top_values` and `top_indices`, or `labels`), `ids`,
-`targets`, `step`, `context/KEY/values` and `context/KEY/codes`, `steps/KEY`, and `provenance` as JSON.
+A file is a plain `.npz` that anybody can read: `logits` (or `top_values` and `top_indices`, or `labels`, or, of poses,
+`keypoints`), `ids`, `targets`, `step`, `context/KEY/values` and `context/KEY/codes`, `steps/KEY`, and `provenance` as
+JSON.
 Cost: the logits take 4 bytes (float32) or 2 (float16) per sample and class, top-k 8 k bytes per sample.
 """
 
@@ -29,9 +30,10 @@ class Outputs:
 
     Attributes:
         arrays: `logits` (samples, classes); or `top_values` and `top_indices` (samples, k), best first;
-            or `labels` (samples,) where only decisions are known.
+            or `labels` (samples,) where only decisions are known; of poses, `keypoints` (samples, parts, 2) and
+            `confidence` (samples, parts).
         ids: `(samples,)`.
-        targets: `(samples,)` or None.
+        targets: `(samples,)`, of poses `(samples, parts, 2)`, or None.
         step: `(samples,)`, the batch in which a sample came.
         context: name -> `(samples,)`.
         steps: name -> `(steps,)`; `seconds` and whatever the adapter reports.
@@ -51,8 +53,8 @@ class Outputs:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not {"logits", "top_indices", "labels"} & set(self.arrays):
-            raise HoldfastError("outputs need logits, top_indices or labels")
+        if not {"logits", "top_indices", "labels", "keypoints"} & set(self.arrays):
+            raise HoldfastError("outputs need logits, top_indices, labels or keypoints")
         expected = {"ids": self.ids, **self.arrays, **{f"context {k!r}": v for k, v in self.context.items()}}
         expected |= {} if self.targets is None else {"targets": self.targets}
         expected |= {} if self.step is None else {"step": self.step}
@@ -171,7 +173,7 @@ class Outputs:
             for key, values in content.items()
             if key.startswith("context/") and key.endswith("/values")
         }
-        known = ("logits", "top_values", "top_indices", "labels")
+        known = ("logits", "top_values", "top_indices", "labels", "keypoints", "confidence")
         return cls(
             arrays={key: content[key] for key in known if key in content},
             ids=content["ids"],

@@ -121,6 +121,13 @@ def from_flags(
     return {key: value for key, value in content.items() if value}
 
 
+def models_from_flags(
+    models: Sequence[str], weights: Sequence[Path] = (), allow_pickle: bool = False
+) -> dict[str, Any]:
+    """Name -> `ModelSource`, for commands that take models but no study."""
+    return _models(from_flags(models, weights)["models"], Path(), allow_pickle)
+
+
 def data_from_flags(
     path: str | None,
     size: int | None = None,

@@ -7,7 +7,14 @@ import pytest
 from holdfast.catalog import entries, find
 from holdfast.errors import HoldfastError, NotApplicable
 from holdfast.measures import mce
-from holdfast.testing.measures import MEASURE_LAWS, check_measure, example_outputs, example_table, examples
+from holdfast.testing.measures import (
+    MEASURE_LAWS,
+    check_measure,
+    example_outputs,
+    example_stability,
+    example_table,
+    examples,
+)
 
 SETTINGS = {"mce": {"reference": "alexnet"}, "mde": {"reference": "alexnet"}}
 MEASURES = {name: partial(find("measures", name), **SETTINGS.get(name, {})) for name in entries("measures")}
@@ -33,6 +40,7 @@ def test_public_check_passes(function):
 def test_rows_carry_the_name_of_the_measure(name):
     function = MEASURES[name]
     source = example_table() if function.func.of == "table" else example_outputs(mapped=name == "outside_mapping")
+    source = example_stability() if name.endswith("_stability") else source
     assert {row["measure"] for row in function(source)} == RECORDED.get(name, {name})
 
 

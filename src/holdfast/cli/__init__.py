@@ -5,7 +5,21 @@ from typing import Any
 
 import typer
 
-from holdfast.cli import calibrate, demo, dependencies, diagnose, lists, materialise, study, trends, tune
+from holdfast.cli import (
+    attribute,
+    calibrate,
+    demo,
+    dependencies,
+    diagnose,
+    embed,
+    lists,
+    materialise,
+    pose,
+    stability,
+    study,
+    trends,
+    tune,
+)
 from holdfast.cli.say import complain
 from holdfast.errors import HoldfastError
 
@@ -25,6 +39,10 @@ app.command("tune")(tune.tune)
 app.command("diagnose")(diagnose.diagnose)
 app.command("trends")(trends.trends)
 app.command("dependencies")(dependencies.dependencies)
+app.command("stability")(stability.stability)
+app.command("embed")(embed.embed)
+app.command("attribute")(attribute.attribute)
+app.add_typer(pose.app, name="pose")
 app.command("calibrate")(calibrate.calibrate)
 app.command("materialise")(materialise.materialise)
 app.command("list")(lists.list_)

@@ -18,17 +18,33 @@ from holdfast.measures.facts import measure
 from holdfast.measures.frontier import frontier, frontiers, narrowest
 from holdfast.measures.gain import adaptation_gain, forgetting
 from holdfast.measures.guarantee import corollary, proposition, region, triplet_residuals
+from holdfast.measures.keypoints import (
+    Mean,
+    box_sides,
+    head_lengths,
+    keypoint_distances,
+    keypoint_rows,
+    keypoint_scales,
+    mean_over_individuals,
+    normalised_error,
+    pck,
+)
 from holdfast.measures.line import Fitted, Line, compare_fits, fit
+from holdfast.measures.object_keypoint_similarity import object_keypoint_similarity
 from holdfast.measures.ownership import outliers, owners, tested_share
 from holdfast.measures.pairs import difference
 from holdfast.measures.placing import place
+from holdfast.measures.power_law import PowerLaw, log_average, over_seeds, power_law, power_laws
 from holdfast.measures.prediction import prediction
 from holdfast.measures.proportion import wilson
 from holdfast.measures.ranks import rank_correlation
 from holdfast.measures.records import records
+from holdfast.measures.relative_stability import diffeo_stability, noise_stability, relative_stability
+from holdfast.measures.representation import MinibatchCKA, linear_cka, unbiased_hsic
 from holdfast.measures.resample import Draws, interval, over_examples, over_models
 from holdfast.measures.residual_bound import ResidualBound, residual_bound, residual_bounds
 from holdfast.measures.robustness import robustness
+from holdfast.measures.stability import Distances, pair_distances, stability_indices
 from holdfast.measures.triplets import Counts, count_triplets
 from holdfast.measures.walk import expected_accuracy
 from holdfast.measures.wedge import Curves, Wedge, as_wedge
@@ -37,15 +53,20 @@ __all__ = [
     "Closeness",
     "Counts",
     "Curves",
+    "Distances",
     "Draws",
     "Fitted",
     "Line",
+    "Mean",
+    "MinibatchCKA",
+    "PowerLaw",
     "ResidualBound",
     "Wedge",
     "accuracy",
     "accuracy_over_steps",
     "adaptation_gain",
     "as_wedge",
+    "box_sides",
     "brier_score",
     "class_attraction",
     "closeness",
@@ -54,6 +75,7 @@ __all__ = [
     "corollary",
     "count_triplets",
     "density",
+    "diffeo_stability",
     "difference",
     "dominance",
     "effective_robustness",
@@ -66,22 +88,37 @@ __all__ = [
     "forgetting",
     "frontier",
     "frontiers",
+    "head_lengths",
     "interval",
+    "keypoint_distances",
+    "keypoint_rows",
+    "keypoint_scales",
     "largest_class_share",
+    "linear_cka",
+    "log_average",
     "mce",
     "mde",
     "mean_error",
+    "mean_over_individuals",
     "mean_prediction_entropy",
     "measure",
     "narrowest",
     "negative_log_likelihood",
+    "noise_stability",
+    "normalised_error",
+    "object_keypoint_similarity",
     "outliers",
     "outside_mapping",
     "over_examples",
     "over_models",
+    "over_seeds",
     "owners",
+    "pair_distances",
+    "pck",
     "peak_bytes",
     "place",
+    "power_law",
+    "power_laws",
     "prediction",
     "proposition",
     "rank_correlation",
@@ -89,15 +126,18 @@ __all__ = [
     "region",
     "relative_bytes",
     "relative_seconds",
+    "relative_stability",
     "reliability",
     "residual_bound",
     "residual_bounds",
     "robustness",
     "seconds_per_image",
     "share_below",
+    "stability_indices",
     "tested_share",
     "top5_accuracy",
     "triplet_residuals",
+    "unbiased_hsic",
     "wilson",
     "zeta",
 ]

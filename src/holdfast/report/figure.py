@@ -15,6 +15,7 @@ from holdfast.errors import check_keys
 ROW_HEIGHT = 24
 PLOT_HEIGHT = 400
 LAYERS_HEIGHT = 500
+CLOUD_HEIGHT = 560
 GRAPH_HEIGHT = 680
 
 
@@ -28,7 +29,8 @@ class Figure:
         frame: The table the figure shows. The order in which values first appear is the order of dropdowns, of
             legends and of the rows and columns of a heatmap.
         kind: `line`, `scatter` or `heatmap`; or `layers`, which has points, lines, bands and cells over one another;
-            or `star`, a selected name amid those of `x` with `y` as the weight of each; or `graph`, nodes and edges.
+            or `star`, a selected name amid those of `x` with `y` as the weight of each; or `graph`, nodes and edges;
+            or `cloud`, points in space at `x`, `y` and `depth`, coloured by the first of `value` or by `color`.
         x: Horizontal position.
         y: Vertical position; for a heatmap its rows.
         value: For a heatmap, the columns its colour may show; several become a dropdown.
@@ -52,12 +54,14 @@ class Figure:
         scale: For layers, of both axes: `linear`, or `probit` for accuracies.
         ends: For a graph, the columns with name, x and y of the node at the other end of an edge; the node at (`x`,
             `y`) is named by `choose`, and the first of `value` is the weight of the edge, empty for a node without one.
+        depth: For a cloud, the third position; without it the cloud is flat.
+        cyclic: For a cloud, whether both ends of the colours are the same, as for angles.
     """
 
     title: str
     caption: str
     frame: pd.DataFrame
-    kind: Literal["line", "scatter", "heatmap", "layers", "star", "graph"]
+    kind: Literal["line", "scatter", "heatmap", "layers", "star", "graph", "cloud"]
     x: str
     y: str
     value: tuple[str, ...] = ()
@@ -79,10 +83,12 @@ class Figure:
     mark: str | None = None
     scale: Literal["linear", "probit"] = "linear"
     ends: tuple[str, ...] = ()
+    depth: str | None = None
+    cyclic: bool = False
 
     def __post_init__(self) -> None:
         single = (self.x, self.y, self.low, self.high, self.dash, self.choose, self.bands, self.flags, self.mark)
-        named = [name for name in single if name is not None]
+        named = [name for name in (*single, self.depth) if name is not None]
         named += [*self.value, *self.color, *self.select, *self.diverging, *self.start, *self.ends]
         check_keys(f"column in figure {self.title!r}", named, map(str, self.frame.columns))
 
@@ -91,6 +97,8 @@ class Figure:
         """Pixels, known before anything is drawn, so that the page does not jump."""
         if self.kind == "graph":
             return GRAPH_HEIGHT
+        if self.kind == "cloud":
+            return CLOUD_HEIGHT
         if self.kind != "heatmap":
             return LAYERS_HEIGHT if self.kind in ("layers", "star") else PLOT_HEIGHT
         return 150 + ROW_HEIGHT * int(self.frame[self.y].nunique())

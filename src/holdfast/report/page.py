@@ -21,7 +21,7 @@ from holdfast.report.encode import columns, script
 from holdfast.report.section import MakeSection, Section
 from holdfast.report.summary import DEFINITIONS, Answer
 
-SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "layers.js", "graph.js", "page.js")
+SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "layers.js", "graph.js", "cloud.js", "page.js")
 
 
 def render(

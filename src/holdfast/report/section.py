@@ -3,6 +3,7 @@
 A section is made by a function from the table to a `Section`, or to None where the table has nothing for it.
 """
 
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +11,26 @@ import pandas as pd
 
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image made in Python, where what is shown is images.
+
+    Attributes:
+        title: What is shown, a few words.
+        caption: How to read it.
+        png: The file.
+    """
+
+    title: str
+    caption: str
+    png: bytes
+
+    @property
+    def source(self) -> str:
+        """As the page holds it."""
+        return "data:image/png;base64," + b64encode(self.png).decode()
 
 
 @dataclass(frozen=True)
@@ -21,12 +42,14 @@ class Section:
         text: One paragraph of plain text.
         figures: Charts, drawn when the reader comes near.
         tables: Tables below the charts.
+        pictures: Images, above the charts.
     """
 
     title: str
     text: str = ""
     figures: tuple[Figure, ...] = ()
     tables: tuple[Listing, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 MakeSection = Callable[[pd.DataFrame], Section | None]

@@ -11,6 +11,7 @@ from holdfast.errors import HoldfastError, NotApplicable
 from holdfast.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, SEVERITIES
 from holdfast.measures.facts import fact, required
 from holdfast.measures.proportion import wilson
+from holdfast.measures.relative_stability import PARTS as STABILITY
 from holdfast.outputs import Outputs
 from holdfast.table import Rows, tidy
 from holdfast.testing.law import demand, run_laws
@@ -106,6 +107,23 @@ def example_outputs(labelled: bool = True, mapped: bool = False) -> Outputs:
     )
 
 
+def example_stability() -> Outputs:
+    """Logits of seven classes on 30 images as they are, deformed, and with noise, without labels."""
+    generator = np.random.default_rng(0)
+    plain = generator.normal(size=(30, 7))
+    moved = [plain + spread * generator.normal(size=(30, 7)) for spread in (0.0, 0.2, 0.4)]
+    return Outputs(
+        arrays={"logits": np.concatenate(moved).astype(np.float32)},
+        ids=np.arange(90),
+        targets=None,
+        context={
+            "shift": np.repeat(STABILITY, 30),
+            "severity": np.repeat([0.0, 1.0, 1.0], 30),
+            "sample": np.tile(generator.permutation(30), 3),
+        },
+    )
+
+
 def example_table() -> pd.DataFrame:
     """Four models, unadapted and with two adapters, on clean data, corruptions, domains, and a stream that changes."""
     return tidy([row for model in range(4) for adapter in ADAPTERS for row in _example_rows(model, adapter)])
@@ -142,10 +160,10 @@ def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
 
 
 def examples(function: Function) -> list[Source]:
-    """What a measure is tried on: outputs with labels, without, and of other classes; or a table, and an empty one."""
+    """What a measure is tried on: outputs with labels, without, of other classes, of deformed images; or tables."""
     if fact(function, "of") == "table":
         return [example_table(), tidy([])]
-    return [example_outputs(), example_outputs(labelled=False), example_outputs(mapped=True)]
+    return [example_outputs(), example_outputs(labelled=False), example_outputs(mapped=True), example_stability()]
 
 
 def check_measure(function: Function) -> dict[str, str]:

@@ -31,7 +31,10 @@ def any_position_can_be_read(stream: Stream, data: Data) -> None:
 
 
 def targets_are_untouched(stream: Stream, data: Data) -> None:
-    """Every sample keeps the target it has in the data."""
+    """Every sample keeps the target it has in the data; a stream that is not `labelled` gives none."""
+    if not stream.labelled:
+        demand(all(batch.targets is None for batch in stream), "it says that it gives no targets, but does")
+        return
     by_row = dict(zip(data.rows.tolist(), data.targets.tolist(), strict=True)) if data.targets is not None else {}
     for batch in stream:
         rows = np.broadcast_to(batch.context.get("sample", batch.ids.numpy()), len(batch))

@@ -1,0 +1,91 @@
+"""The page of an attribution: which channels carry the label, and the map of every dimension."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from holdfast import __version__
+from holdfast.files import whole
+from holdfast.report.figure import Figure
+from holdfast.report.listing import Listing
+from holdfast.report.page import render
+from holdfast.report.section import Section
+from holdfast.report.summary import Answer
+
+if TYPE_CHECKING:
+    from holdfast.attribute.recorded import Recorded
+
+DEFINITIONS = {
+    "decoy": "a copy of a channel, shifted in time (by time alone, in a random order) and given to the encoder beside "
+    "the channels; it has the channel's statistics and says nothing",
+    "value": "attribution of a channel over the mean of its decoys, the mean over fits; about 1 for one that carries "
+    "nothing",
+    "q": "p corrected for the number of channels (Benjamini and Hochberg): among channels with q below the level, that "
+    "share is expected to be there by chance",
+    "map": "absolute attributions summed over samples and window, inputs in units of their standard deviation, the "
+    "largest of each dimension 1",
+}
+
+
+def write_attribution(found: "Recorded", path: Path) -> None:
+    """Write the page, whole."""
+    names = [found.names[place] for place in found.carriers.channels]
+    answer = f"{len(names)} of {len(found.names)} {found.noun}" + (f": {', '.join(names)}." if names else ".")
+    page = render(
+        [carriers_section(found), map_section(found)],
+        [Answer(f"Which {found.noun} carry {found.what}?", answer)],
+        title=f"Attribution of {found.folder.resolve().name}",
+        settings={
+            "holdfast": __version__,
+            "method": found.method,
+            "fits": found.carriers.fits,
+            "decoys": len(found.carriers.null),
+            "level": found.carriers.level,
+        },
+        definitions=DEFINITIONS,
+    )
+    with whole(path) as file:
+        file.write(page.encode("utf-8", errors="replace"))
+
+
+def carriers_section(found: "Recorded") -> Section:
+    """Every channel between its fits, and where decoys end."""
+    table = found.table()[["channel", "value", "low", "high", "p", "q", "carries"]]
+    rows = table.assign(kind=np.where(table["carries"], f"carries {found.what}", "not shown to"))
+    edge = float(np.quantile(found.carriers.null, 0.95))
+    figure = Figure(
+        f"Attribution of {found.noun}",
+        f"Over the mean of their decoys; least and largest of {found.carriers.fits} fits. 95 % of "
+        f"{len(found.carriers.null):,} decoys are below {edge:.2f}.",
+        rows[["channel", "value", "low", "high", "q", "kind"]],
+        kind="scatter",
+        x="channel",
+        y="value",
+        color=("kind",),
+        low="low",
+        high="high",
+        labels={"value": "attribution over that of decoys"},
+    )
+    text = f"A channel is named if decoys reach its value so seldom that {100 * found.carriers.level:g} % of the named "
+    listing = Listing("All channels", "In the order of the recording.", table)
+    return Section("Who carries it", text + "are expected to be there by chance.", (figure,), (listing,))
+
+
+def map_section(found: "Recorded") -> Section:
+    """Dimensions by channels."""
+    frame = pd.DataFrame(found.map, index=found.latents, columns=found.names)
+    rows = frame.rename_axis("dimension").reset_index().melt("dimension", var_name="channel", value_name="attribution")
+    figure = Figure(
+        "Attribution map",
+        f"Of the model in the folder, by {found.method.replace('_', ' ')}. Dimensions of an embedding are known up to a "
+        "linear map only, so that rows are read together unless the fit ties one to a label.",
+        rows,
+        kind="heatmap",
+        x="channel",
+        y="dimension",
+        value=("attribution",),
+        limits=(0.0, 1.0),
+    )
+    return Section("Map", "Which inputs each dimension of the embedding stands for.", (figure,))

@@ -1,0 +1,110 @@
+"""`holdfast pose`: train, go on, predict, score, and what is said about bad input."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from holdfast.cli import main
+from holdfast.pose import KeypointTable, drawn_animals
+
+
+class Done:
+    """What a command in this process printed, and how it ended."""
+
+    def __init__(self, returncode, stdout, stderr):
+        self.returncode, self.stdout, self.stderr = returncode, stdout, stderr
+
+
+@pytest.fixture
+def pose(tmp_path, monkeypatch, capsys):
+    """Runs `holdfast pose` in a folder, in this process, for starting one costs more than what is tested."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as end:
+            main(["pose", *map(str, arguments)])
+        return Done(end.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+SMALL = ("--drawn", "individuals=3,frames=6,height=48,width=64")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project of DeepLabCut with drawn animals."""
+    root = tmp_path_factory.mktemp("project")
+    data = drawn_animals(3, 6, seed=1, height=48, width=64)
+    for file, image in zip(data.files, data.images(np.arange(18)), strict=True):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image.permute(1, 2, 0).numpy() * 255).astype(np.uint8)).save(root / file)
+    KeypointTable(data.keypoints, data.parts, data.files, "me").write(root / "CollectedData_me.csv")
+    return root
+
+
+def test_train_predict_and_score(pose, project, tmp_path):
+    trained = pose(
+        "train", project, "--out", "net", "--individuals", 2, "--steps", 12, "--every", 6, "--json",
+        "--backbone", "small:width=4", "--quiet",
+    )  # fmt: skip
+    said = json.loads(trained.stdout)
+    assert said["frames"] == {"train": 6, "within": 6, "out": 6}
+    again = pose(
+        "train", project, "--out", "net", "--individuals", 2, "--steps", 12, "--every", 6, "--quiet",
+        "--backbone", "small:width=4",
+    )  # fmt: skip
+    assert f"loss {said['loss']:.4f} after 12 steps" in again.stdout  # found finished
+    predicted = pose("predict", "net/model.safetensors", project / "labeled-data", "--out", "said.csv")
+    assert "18 frames, 22 parts" in predicted.stdout
+    frame = pd.read_csv(tmp_path / "said.csv", header=[0, 1, 2], index_col=0)
+    assert frame.shape == (18, 66)
+    scored = pose("score", project, "--predictions", "said.csv", "--json")
+    by_table = {(row["measure"], row["part"], row["individual"]): row for row in json.loads(scored.stdout)["scores"]}
+    now = pose("score", project, "--model", "net/model.safetensors", "--adapter", "none", "--json")
+    for row in json.loads(now.stdout)["scores"]:
+        other = by_table[row["measure"], row["part"], row["individual"]]
+        assert row["value"] == pytest.approx(other["value"], abs=1e-3)
+    whole = pose(
+        "score", project, "--model", "net/model.safetensors", "--split", "net/split.csv",
+        "--shift", "contrast=5", "--report", "page.html", "--table", "table.csv",
+    )  # fmt: skip
+    assert whole.returncode == 0, whole.stderr
+    assert whole.stdout.splitlines()[-2:] == ["table.csv", "page.html"]
+    assert "out · contrast 5 · batchnorm:prior=0" in whole.stdout
+    assert set(pd.read_csv(tmp_path / "table.csv")["stream"]) == {"within", "out"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "gone.csv", "--out", "x"], "there is no table of keypoints gone.csv"),
+        (["train", "drawn", *SMALL, "--out", "x", "--individuals", "9"], "9 of 3 individuals"),
+        (["train", "drawn", *SMALL, "--out", "x", "--leave-out", "cow"], "unknown species 'cow'"),
+        (
+            ["train", "drawn", "--drawn", "individual=3", "--out", "x"],
+            "did you mean 'individuals'",
+        ),
+        (["train", "drawn", *SMALL, "--out", "x", "--backbone", "smal"], "did you mean 'small'"),
+        (["train", "drawn", "--size", "40", "--out", "x"], "HEIGHTxWIDTH was expected"),
+        (["predict", "net.py", "x", "--out", "y.csv"], "cannot read net.py"),
+        (["predict", "gone", "x", "--out", "y.csv"], "there is no file gone"),
+        (["score", "drawn"], "give either --predictions, a table, or --model"),
+        (["score", "drawn", "--predictions", "p.csv", "--shift", "fog=1"], "need --model"),
+        (["score", "drawn", *SMALL, "--predictions", "p.csv"], "there is no table of keypoints p.csv"),
+    ],
+)
+def test_bad_input_ends_with_2_and_says_what_was_expected(pose, tmp_path, arguments, message):
+    (tmp_path / "net.py").write_text("")
+    done = pose(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_the_three(holdfast):
+    said = holdfast("pose", "--help").stdout
+    assert all(word in said for word in ("train", "predict", "score"))

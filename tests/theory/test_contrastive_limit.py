@@ -1,0 +1,37 @@
+"""Theorem 3 where it has a closed form: the limit, and how fast and from which side the loss reaches it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from holdfast.embed.laws import VonMisesFisher
+from holdfast.theory.contrastive_limit import contrastive_limit, measured_loss
+
+
+@pytest.mark.parametrize(("kappa", "dimensions"), [(2.0, 2), (5.0, 3), (1.0, 10)])
+def test_the_limit_is_the_entropy_of_the_conditional(kappa, dimensions):
+    centre = np.broadcast_to(np.eye(1, dimensions)[0], (40_000, dimensions))
+    law = VonMisesFisher(kappa)
+    entropy = -law.log_density("sphere", law.draw("sphere", centre, np.random.default_rng(0)), centre)
+    error = entropy.std() / np.sqrt(len(entropy))
+    assert contrastive_limit(kappa, dimensions).cross_entropy == pytest.approx(entropy.mean(), abs=5 * error)
+
+
+def test_on_the_circle_it_is_that_of_von_mises():
+    assert contrastive_limit(2.0).cross_entropy == pytest.approx(stats.vonmises(2.0).entropy())
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_gap_falls_as_one_over_the_negatives_from_the_side_of_the_positive(inside):
+    limit = contrastive_limit(2.0)
+    for negatives in (32, 128, 512):
+        value, error = measured_loss(2.0, negatives, inside, draws=4000)
+        gap = value - limit.cross_entropy
+        assert (gap > 0) == inside
+        assert gap == pytest.approx(limit.gap(negatives, inside), abs=4 * error + 3 / negatives**2)
+
+
+def test_the_coefficients_are_those_seen_on_the_circle():
+    limit = contrastive_limit(2.0)  # about +1.4/M and −.7/M in simulations at finite M
+    assert limit.gap(1, inside=True) == pytest.approx(1.5, abs=0.2)
+    assert limit.gap(1, inside=False) == pytest.approx(-0.65, abs=0.1)
