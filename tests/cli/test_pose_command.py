@@ -92,6 +92,7 @@ def test_train_predict_and_score(pose, project, tmp_path):
         (["train", "drawn", "--size", "40", "--out", "x"], "HEIGHTxWIDTH was expected"),
         (["predict", "net.py", "x", "--out", "y.csv"], "cannot read net.py"),
         (["predict", "gone", "x", "--out", "y.csv"], "there is no file gone"),
+        (["predict", "gone", "x", "--out", "y.txt"], "a name ending in .csv or .h5 was expected"),
         (["score", "drawn"], "give either --predictions, a table, or --model"),
         (["score", "drawn", "--predictions", "p.csv", "--shift", "fog=1"], "need --model"),
         (["score", "drawn", *SMALL, "--predictions", "p.csv"], "there is no table of keypoints p.csv"),

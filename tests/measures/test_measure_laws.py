@@ -11,6 +11,7 @@ from holdfast.testing.measures import (
     MEASURE_LAWS,
     check_measure,
     example_outputs,
+    example_poses,
     example_stability,
     example_table,
     examples,
@@ -41,6 +42,7 @@ def test_rows_carry_the_name_of_the_measure(name):
     function = MEASURES[name]
     source = example_table() if function.func.of == "table" else example_outputs(mapped=name == "outside_mapping")
     source = example_stability() if name.endswith("_stability") else source
+    source = example_poses() if function.func.reads == "keypoints" else source
     assert {row["measure"] for row in function(source)} == RECORDED.get(name, {name})
 
 

@@ -12,6 +12,7 @@ def measure(
     bounds: tuple[float, float],
     higher_is_better: bool | None = None,
     of: Literal["outputs", "table"] = "outputs",
+    reads: Literal["classes", "keypoints"] = "classes",
 ) -> Callable[[Function], Function]:
     """Declare a measure; the function itself stays as it is.
 
@@ -19,12 +20,14 @@ def measure(
         bounds: between which every value and interval lies.
         higher_is_better: None where neither direction is.
         of: what its first argument is: the outputs of one cell, or the table of all cells, which it compares.
+        reads: what these are of.
     """
 
     def declare(function: Function) -> Function:
         function.bounds = bounds  # type: ignore[attr-defined]
         function.higher_is_better = higher_is_better  # type: ignore[attr-defined]
         function.of = of  # type: ignore[attr-defined]
+        function.reads = reads  # type: ignore[attr-defined]
         return function
 
     return declare

@@ -167,7 +167,7 @@ def _ends(mean: Mean) -> dict[str, float]:
     return {} if np.isnan(mean.low) else {"low": mean.low, "high": mean.high}
 
 
-@measure(bounds=(0.0, float("inf")), higher_is_better=False)
+@measure(bounds=(0.0, float("inf")), higher_is_better=False, reads="keypoints")
 def normalised_error(outputs: Outputs, normalise: str | None = None) -> Rows:
     """Distance to the label over the size of the individual; rows per part and individual as well.
 
@@ -182,7 +182,7 @@ def normalised_error(outputs: Outputs, normalise: str | None = None) -> Rows:
     ]
 
 
-@measure(bounds=(0.0, 1.0), higher_is_better=True)
+@measure(bounds=(0.0, 1.0), higher_is_better=True, reads="keypoints")
 def pck(outputs: Outputs, threshold: float = THRESHOLD, normalise: str | None = None) -> Rows:
     """Percentage of correct keypoints, as a share: those within `threshold` of the size of the individual."""
     if not 0 < threshold < float("inf"):

@@ -24,7 +24,7 @@ DEFINITIONS = {
     "within, out": "other frames of the individuals that the model learnt from; individuals it never saw",
     "intervals": "95 %, over individuals (bootstrap); means are taken within each individual first",
 }
-LABELS = {"value": "value", "n": "keypoints", "error": "normalised error", "pck": "PCK"}
+LABELS = {"n": "keypoints", "what": "shift and severity"}
 SIDE = 240
 COLUMNS = 4
 
@@ -98,7 +98,7 @@ def answers(table: pd.DataFrame) -> list[Answer]:
     ]
     found.append(Answer("Does it find the parts?", "; ".join(words) + "."))
     errors = every[every["measure"] == "normalised_error"]
-    wide = errors.pivot_table(index=["stream", "shift", "severity"], columns="adapter", values="value", dropna=False)
+    wide = errors.pivot_table(index=["stream", "shift", "severity"], columns="adapter", values="value")
     others = [name for name in wide.columns if name != first]
     if others:
         ratio = (wide[first] / wide[others].min(axis=1)).sort_values(ascending=False)
@@ -168,22 +168,9 @@ def _colour(share: float) -> tuple[int, int, int]:
 
 def shifts_section(table: pd.DataFrame) -> Section:
     """Both scores over shifts and adapters."""
-    frame = _overall(table)[["stream", "measure", "what", "adapter", "value", "low", "high", "n"]]
-    figure = Figure(
-        "By shift and adapter",
-        "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift.",
-        frame,
-        kind="heatmap",
-        x="adapter",
-        y="what",
-        value=("value",),
-        low="low",
-        high="high",
-        select=("measure", "stream"),
-        start={"measure": "normalised_error"},
-        labels=LABELS | {"what": "shift"},
-    )
-    return Section("Shifts", "What shifts cost, and what adaptation wins back.", (figure,))
+    caption = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
+    figures = _figures(_overall(table), "shift and adapter", caption, x="adapter", y="what", select=("stream",))
+    return Section("Shifts", "What shifts cost, and what adaptation wins back.", figures)
 
 
 def places_section(table: pd.DataFrame, column: str, title: str, text: str) -> Section | None:
@@ -191,22 +178,36 @@ def places_section(table: pd.DataFrame, column: str, title: str, text: str) -> S
     rows = table[table[column] != ""]
     if rows.empty:
         return None
-    frame = rows[["measure", "stream", "adapter", "what", column, "value", "low", "high", "n"]]
-    figure = Figure(
-        f"By {column}",
-        "A part without labels has no row." if column == "part" else "One individual alone has no interval.",
-        frame,
-        kind="heatmap",
-        x="what",
-        y=column,
-        value=("value",),
-        low="low",
-        high="high",
-        select=("measure", "stream", "adapter"),
-        start={"measure": "pck"},
-        labels=LABELS | {"what": "shift"},
-    )
-    return Section(title, text, (figure,))
+    caption = "A part without labels has no row." if column == "part" else "One individual alone has no interval."
+    return Section(title, text, _figures(rows, column, caption, x="what", y=column, select=("stream", "adapter")))
+
+
+def _figures(
+    rows: pd.DataFrame, by: str, caption: str, *, x: str, y: str, select: tuple[str, ...]
+) -> tuple[Figure, ...]:
+    """A heatmap of each score."""
+    made = []
+    for measure, name in (("normalised_error", "Normalised error"), ("pck", "PCK")):
+        own = rows[rows["measure"] == measure]
+        most = 1.0 if measure == "pck" else float(own["value"].max())
+        made.append(
+            Figure(
+                f"{name} by {by}",
+                caption,
+                own[[*select, x, y, "value", "low", "high", "n"]],
+                kind="heatmap",
+                x=x,
+                y=y,
+                value=("value",),
+                low="low",
+                high="high",
+                select=select,
+                start={"adapter": "none"} if "adapter" in select and "none" in set(own["adapter"]) else {},
+                labels={"value": name, "n": "keypoints", "what": "shift"},
+                limits=(0.0, most),
+            )
+        )
+    return tuple(made)
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:

@@ -124,6 +124,24 @@ def example_stability() -> Outputs:
     )
 
 
+def example_poses(labelled: bool = True) -> Outputs:
+    """Keypoints of three parts, some without labels, of four individuals under two shifts."""
+    generator = np.random.default_rng(0)
+    labels = generator.uniform(0, 50, (40, 3, 2))
+    labels[generator.random((40, 3)) < 0.2] = np.nan
+    return Outputs(
+        arrays={"keypoints": generator.uniform(0, 50, (40, 3, 2)), "confidence": generator.random((40, 3))},
+        ids=np.arange(40),
+        targets=labels if labelled else None,
+        context={
+            "individual": np.repeat(["a", "b", "c", "d"], 10),
+            "shift": np.tile(["clean", "fog"], 20),
+            "severity": np.tile([0.0, 3.0], 20),
+        },
+        provenance={"parts": ["nose", "eye", "tail"]},
+    )
+
+
 def example_table() -> pd.DataFrame:
     """Four models, unadapted and with two adapters, on clean data, corruptions, domains, and a stream that changes."""
     return tidy([row for model in range(4) for adapter in ADAPTERS for row in _example_rows(model, adapter)])
@@ -160,9 +178,11 @@ def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
 
 
 def examples(function: Function) -> list[Source]:
-    """What a measure is tried on: outputs with labels, without, of other classes, of deformed images; or tables."""
+    """What a measure is tried on: outputs with labels, without, of other classes, of deformed images; tables; poses."""
     if fact(function, "of") == "table":
         return [example_table(), tidy([])]
+    if fact(function, "reads") == "keypoints":
+        return [example_poses(), example_poses(labelled=False), example_outputs()]
     return [example_outputs(), example_outputs(labelled=False), example_outputs(mapped=True), example_stability()]
 
 

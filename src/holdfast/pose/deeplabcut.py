@@ -1,0 +1,204 @@
+"""DeepLabCut's tables: keypoints of frames as CSV or HDF5, read and written.
+
+The columns have three levels, `scorer`, `bodyparts` and `coords` (x, y and, in predictions, likelihood); a row is a
+frame, its index the path of the image, in one column or in one for each folder (`labeled-data`, video, file). Empty is
+missing.
+HDF5 is what pandas writes, which needs the package `tables`.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.errors import HoldfastError, unknown
+from holdfast.files import whole, writable_folder
+
+LEVELS = ["scorer", "bodyparts", "coords"]
+KEY = "df_with_missing"
+
+
+@dataclass(frozen=True, eq=False)
+class KeypointTable:
+    """Keypoints of frames, without the frames.
+
+    Attributes:
+        keypoints: `(frames, parts, 2)`, NaN where missing.
+        parts: their names.
+        files: `(frames,)`, paths of images with `/`, or numbers of frames, as text.
+        scorer: who labelled or predicted them.
+        confidence: `(frames, parts)` of predictions, or None.
+    """
+
+    keypoints: np.ndarray
+    parts: tuple[str, ...]
+    files: np.ndarray
+    scorer: str = "holdfast"
+    confidence: np.ndarray | None = None
+
+    @property
+    def individuals(self) -> np.ndarray:
+        """`(frames,)`: the folder of each image, which in DeepLabCut's projects is the video; `all` without folders."""
+        return np.array([PurePosixPath(file).parent.name or "all" for file in self.files])
+
+    def frame(self) -> pd.DataFrame:
+        """As DeepLabCut holds it."""
+        values, coords = self.keypoints, ["x", "y"]
+        if self.confidence is not None:
+            values, coords = np.concatenate([values, self.confidence[:, :, None]], 2), [*coords, "likelihood"]
+        columns = pd.MultiIndex.from_product([[self.scorer], self.parts, coords], names=LEVELS)
+        return pd.DataFrame(values.reshape(len(values), -1), index=self.files.tolist(), columns=columns)
+
+    def write(self, path: Path) -> None:
+        """As `.csv` or `.h5`, whole."""
+        check_target(path)
+        if path.suffix == ".csv":
+            with whole(path) as file:
+                file.write(self.frame().to_csv().encode())
+            return
+        part = writable_folder(path.parent) / f".{path.name}.part"
+        frame = self.frame()
+        # Plain objects, as every version of pandas and DeepLabCut reads them.
+        frame.index = frame.index.astype(object)
+        levels = [level.astype(object) for level in frame.columns.levels]  # type: ignore[attr-defined]
+        frame.columns = frame.columns.set_levels(levels)  # type: ignore[attr-defined]
+        frame.to_hdf(part, key=KEY, mode="w")
+        part.replace(path)
+
+
+def check_target(path: Path) -> None:
+    """Refuse, before any work is done, a file to which no table can be written."""
+    if path.suffix not in (".csv", ".h5"):
+        raise HoldfastError(f"cannot write keypoints to {path}; a name ending in .csv or .h5 was expected")
+    if path.suffix == ".h5":
+        _need_tables(path)
+
+
+def read_deeplabcut(path: Path, scorer: str | None = None) -> KeypointTable:
+    """Read a table, or all tables `CollectedData_*` in the folders of a project.
+
+    Args:
+        path: a `.csv` or `.h5` file, or a folder.
+        scorer: whose labels, where there are several.
+    """
+    if path.is_dir():
+        found = sorted(path.rglob("CollectedData_*.csv")) or sorted(path.rglob("CollectedData_*.h5"))
+        if not found:
+            raise HoldfastError(f"there is no CollectedData_*.csv or .h5 in {path}")
+        return _together([read_deeplabcut(file, scorer) for file in found], found)
+    if not path.is_file():
+        raise HoldfastError(f"there is no table of keypoints {path}")
+    return _unpacked(_read_hdf(path) if path.suffix in (".h5", ".hdf5") else _read_csv(path), path, scorer)
+
+
+def find_images(files: Sequence[str], table: Path, root: Path | None = None) -> list[Path]:
+    """Where the images of a table are: below `root`, or else below the table's folder or one of those above it."""
+    if root is not None:
+        return [root / file for file in files]
+    start = table if table.is_dir() else table.parent
+    for folder in (start, *start.absolute().parents[:3]):
+        if (folder / files[0]).is_file():
+            return [folder / file for file in files]
+    raise HoldfastError(f"the image {files[0]} of {table} was not found in {start} or above it; say where images are")
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Cell by cell, so that every number is the one that was written, whatever the version of pandas."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError) as error:
+        raise HoldfastError(f"cannot read the table {path}: {error}") from error
+    names = [row[0] for row in rows[:4]]
+    if "individuals" in names:
+        raise HoldfastError(f"{path} has a row 'individuals': it is of several animals in a frame, one was expected")
+    for expected, found in zip(LEVELS, [*names, "", "", ""], strict=False):
+        if found != expected:
+            raise HoldfastError(
+                f"{path} has {found!r} where the row {expected!r} was expected; the first rows of a table of "
+                f"DeepLabCut are {', '.join(LEVELS)}"
+            )
+    index = 1 + next((k for k, cell in enumerate(rows[0][1:]) if cell), 0)  # one column for each folder of a path
+    values = np.empty((len(rows) - 3, len(rows[0]) - index))
+    for place, row in enumerate(rows[3:]):
+        if len(row) != len(rows[0]):
+            raise HoldfastError(f"{path}: the row of {row[0]} has {len(row)} cells, {len(rows[0])} were expected")
+        try:
+            values[place] = [float(cell) if cell else np.nan for cell in row[index:]]
+        except ValueError as error:
+            raise HoldfastError(f"{path}: in the row of {row[0]}: {error}") from error
+    columns = pd.MultiIndex.from_arrays([row[index:] for row in rows[:3]], names=LEVELS)
+    return pd.DataFrame(values, index=["/".join(row[:index]) for row in rows[3:]], columns=columns)
+
+
+def _read_hdf(path: Path) -> pd.DataFrame:
+    _need_tables(path)
+    try:
+        frame: Any = pd.read_hdf(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HoldfastError(f"cannot read the table {path}: {error}") from error
+    if list(frame.columns.names) != LEVELS:
+        raise HoldfastError(f"{path} has columns with the levels {list(frame.columns.names)}; {LEVELS} were expected")
+    return frame
+
+
+def _unpacked(frame: pd.DataFrame, path: Path, scorer: str | None) -> KeypointTable:
+    scorers = list(dict.fromkeys(map(str, frame.columns.get_level_values(0))))
+    if scorer is not None and scorer not in scorers:
+        raise unknown(f"scorer in {path}", scorer, scorers)
+    if scorer is None and len(scorers) > 1:
+        raise HoldfastError(f"{path} has {len(scorers)} scorers ({', '.join(scorers)}); say whose labels are meant")
+    scorer = scorer or scorers[0]
+    named: list[Any] = frame.columns.to_list()
+    columns = {
+        (str(part), str(coord)): frame.iloc[:, place].to_numpy()
+        for place, (name, part, coord) in enumerate(named)
+        if str(name) == scorer
+    }
+    parts = tuple(dict.fromkeys(part for part, _ in columns))
+    coords: dict[str, np.ndarray] = {}
+    for coord in ("x", "y", "likelihood"):
+        present = [part for part in parts if (part, coord) in columns]
+        if not present and coord == "likelihood":
+            continue
+        if len(present) < len(parts):
+            missing = next(part for part in parts if part not in present)
+            raise HoldfastError(f"{path} has no column {coord!r} of the part {missing!r}")
+        try:
+            coords[coord] = np.stack([columns[part, coord].astype(float) for part in parts], 1)
+        except (ValueError, TypeError) as error:
+            raise HoldfastError(f"{path}: a coordinate {coord!r} is no number: {error}") from error
+    keypoints = np.stack([coords["x"], coords["y"]], 2)
+    keypoints[np.isnan(keypoints).any(2)] = np.nan
+    if not len(keypoints):
+        raise HoldfastError(f"{path} has no frames")
+    files = np.array([_file(index) for index in frame.index])
+    return KeypointTable(keypoints, parts, files, scorer, coords.get("likelihood"))
+
+
+def _file(index: Any) -> str:
+    """The path of an image: of one cell, or of several joined; backslashes are from Windows."""
+    return "/".join(map(str, index)) if isinstance(index, tuple) else str(index).replace("\\", "/")
+
+
+def _together(tables: list[KeypointTable], paths: list[Path]) -> KeypointTable:
+    for table, path in zip(tables, paths, strict=True):
+        if table.parts != tables[0].parts:
+            raise HoldfastError(f"{path} has other parts than {paths[0]}; the same in the same order were expected")
+    return KeypointTable(
+        np.concatenate([table.keypoints for table in tables]),
+        tables[0].parts,
+        np.concatenate([table.files for table in tables]),
+        tables[0].scorer,
+    )
+
+
+def _need_tables(path: Path) -> None:
+    try:
+        import tables  # noqa: F401
+    except ImportError as error:
+        raise HoldfastError(f"{path} is HDF5, which needs the package tables: pip install 'holdfast[pose]'") from error
