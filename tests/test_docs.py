@@ -109,6 +109,7 @@ def test_files_on_the_page_exist(page):
     "package",
     [
         "adapters",
+        "attribute",
         "data",
         "dependencies",
         "embed",

@@ -16,6 +16,7 @@ DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")
 NEEDS = dict.fromkeys(["accuracy_by_severity.py", "ccc_on_a_trained_model.py"], "cifar10.npz")
 """Tested by themselves, where the data is."""
 SAYS = {
+    "attribution_map.py": "inverted_jacobian  auROC",
     "adapter_in_a_service.py": "black frames: outputs are finite: True",
     "contact_sheet.py": "19 corruptions at 6 severities",
     "corrupted_loader.py": "two workers, shuffled, equal one worker in order: True",

@@ -61,10 +61,11 @@ class KnownShifts:
         return lines
 
     def regressions(self) -> pd.DataFrame:
-        """Table A.6: for each regression and family the true and foretold mean errors, and the mean |difference|.
+        """Table A.6: for each regression and family the true and foretold mean errors, and how far off it is.
 
-        Columns: `regression`, `family`, `true`, `predicted`, `off`, and the same of the hold-out corruption that the
-        line was fitted on, `holdout_true`, `holdout_predicted`, `holdout_off`; `slope`, `intercept`, `r2`, `shifts`.
+        Columns: `regression`, `family`, `true`, `predicted`, `off` (mean absolute difference), and the same of the
+        hold-out corruption that the line was fitted on, `holdout_true`, `holdout_predicted`, `holdout_off`; `slope`,
+        `intercept`, `r2`, `shifts`.
         """
         rows = []
         for column, regression in REGRESSIONS.items():

@@ -84,7 +84,9 @@ def test_generalised_normal_laws_are_scipys(law, known):
     )
 
 
-@pytest.mark.parametrize("law", [laplace(0.05), normal(0.05), GeneralisedNormal(0.05, 3.0), laplace(100.0), laplace(1e-7)])
+@pytest.mark.parametrize(
+    "law", [laplace(0.05), normal(0.05), GeneralisedNormal(0.05, 3.0), laplace(100.0), laplace(1e-7)]
+)
 @pytest.mark.parametrize("centre", [0.0, 0.03, 0.5, 1.0])
 def test_in_the_box_a_law_is_truncated_and_not_clamped(law, centre):
     drawn = law.draw("box", np.full((DRAWS, 1), centre), random())[:, 0]

@@ -12,6 +12,7 @@ from holdfast.cli import (
     dependencies,
     diagnose,
     embed,
+    identify,
     lists,
     materialise,
     pose,
@@ -42,6 +43,7 @@ app.command("dependencies")(dependencies.dependencies)
 app.command("stability")(stability.stability)
 app.command("embed")(embed.embed)
 app.command("attribute")(attribute.attribute)
+app.command("identify")(identify.identify)
 app.add_typer(pose.app, name="pose")
 app.command("calibrate")(calibrate.calibrate)
 app.command("materialise")(materialise.materialise)

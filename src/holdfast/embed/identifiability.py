@@ -86,7 +86,7 @@ def identifiability(
 
     permutation = assigned(correlations(latents[train], embedding[train]))
     pairs = latents[test], embedding[test][:, permutation]
-    ranks = tuple(rankdata(part, axis=0) for part in pairs)
+    ranks = rankdata(pairs[0], axis=0), rankdata(pairs[1], axis=0)
     null = rotation_mcc(np.corrcoef(latents.T), random)
     return Identifiability(
         _r2(latents, embedding, train, test, weights),

@@ -93,7 +93,7 @@ class VonMisesFisher(Law):
 
 @dataclass(frozen=True)
 class GeneralisedNormal(Law):
-    """Density ∝ exp(−Σ |(z − centre)/λ|^β); in the box truncated to it."""
+    """Density ∝ exp(−‖(z − centre)/λ‖^β), the norm that of order β; in the box truncated to it."""
 
     scale: float
     beta: float = 2.0
@@ -132,7 +132,7 @@ class GeneralisedNormal(Law):
 
 
 def laplace(scale: float) -> GeneralisedNormal:
-    """Density ∝ exp(−|x|/λ)."""
+    """Density ∝ exp(−‖x‖₁/λ)."""
     return GeneralisedNormal(scale, 1.0)
 
 
@@ -162,7 +162,7 @@ def read_law(text: str) -> Law:
         example = {"uniform": "uniform", "gennorm": "gennorm=0.05,3", "vmf": "vmf=10"}.get(name, f"{name}=0.05")
         raise HoldfastError(f"{text!r} has {len(values)} numbers, {expected} expected, as in {example}")
     makers = {"vmf": VonMisesFisher, "laplace": laplace, "normal": normal, "gennorm": GeneralisedNormal}
-    return Uniform() if name == "uniform" else makers[name](*values)  # type: ignore[operator]
+    return Uniform() if name == "uniform" else makers[name](*values)
 
 
 def log_sphere_area(dimensions: int) -> float:

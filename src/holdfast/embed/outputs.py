@@ -1,10 +1,11 @@
 """Output spaces: the last operation of an encoder, which says where its latents live.
 
 Source: thesis chapter 6, "Validation": the sphere with a radius that is learnt (footnote 1 of proposition 4), the box
-with a side that is learnt, or nothing; chapter 8: a scaled tanh. The text has an L∞ normalisation for the box; here, as
-in its code, a sigmoid times the side.
-Where the radius and the side begin matters: at 1, as in the text, the box takes very many steps. In units of the loss
-the right radius is √κ, and the right side one over the scale of the conditional.
+with a side that is learnt, or all of space; chapter 8: a scaled tanh. The text has an L∞ normalisation for the box;
+here, as in its code, a sigmoid times the side.
+Where the size begins matters: at 1, as in the text, the box takes very many steps. In units of the loss the right
+radius is √κ, the right side one over the scale of the conditional, and so is the right scale of unbounded space, which
+here has one as well: it changes nothing that the last layer could not do, only how soon.
 """
 
 from itertools import pairwise
@@ -24,7 +25,7 @@ class OutputSpace(nn.Module):
 
     Args:
         space: one of `OUTPUTS`.
-        size: where the radius, the side, or the scale of the tanh begins; it is learnt.
+        size: where the radius, the side or the scale begins; it is learnt.
     """
 
     def __init__(self, space: str, size: float = 1.0) -> None:
@@ -33,19 +34,20 @@ class OutputSpace(nn.Module):
             raise unknown("space", space, OUTPUTS)
         self.space = space
         # By its logarithm, so that steps are in proportion.
-        self.log_size = None if space == "unbounded" else nn.Parameter(torch.tensor(size).log())
+        self.log_size = nn.Parameter(torch.tensor(size).log())
 
     @property
-    def size(self) -> float | None:
+    def size(self) -> float:
         """The radius, side or scale as it is now."""
-        return None if self.log_size is None else self.log_size.exp().item()
+        return self.log_size.exp().item()
 
     def forward(self, points: torch.Tensor) -> torch.Tensor:
         """`(batch, dimensions)` into the space."""
-        if self.log_size is None:
-            return points
-        inside = {"sphere": lambda x: F.normalize(x, dim=1), "box": torch.sigmoid, "tanh": torch.tanh}[self.space]
-        return self.log_size.exp() * inside(points)
+        if self.space == "sphere":
+            points = F.normalize(points, dim=1)
+        elif self.space != "unbounded":
+            points = torch.sigmoid(points) if self.space == "box" else torch.tanh(points)
+        return self.log_size.exp() * points
 
 
 class LatentEncoder(nn.Module):

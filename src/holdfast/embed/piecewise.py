@@ -1,12 +1,13 @@
 """Piecewise processes: recordings of which it is known which latents reach which inputs.
 
-Source: thesis chapter 8, definition 2 and appendix G, "Synthetic data design": z1 drives the inputs x1 and x2, z2 drives
-x2 only; one of the two is observed. The true map of (8.1) therefore has zeros from z2 to x1 and ones elsewhere. Each
-part of the inputs is an injective network of its latents (three layers, leaky ReLU, conditioning controlled). Latents
-move by Brownian steps, reflected at the sides of a box. The text leaves open the numbers of inputs, the widths, the size
-of steps and the box. Here there are 25 inputs in each part, steps have a standard deviation of .1, and the box goes from
-−1 to 1. Layers are as narrow as there are latents but for the last: where they are wide, what z1 and z2 do to the inputs
-is all but orthogonal, and the gradient of any encoder shows the map as well as its inverse does.
+Source: thesis chapter 8, definition 2 and appendix G, "Synthetic data design": z1 drives the inputs x1 and x2, z2
+drives x2 only; one of the two is observed. The true map of (8.1) therefore has zeros from z2 to x1 and ones elsewhere.
+Each part of the inputs is an injective network of its latents (three layers, leaky ReLU, conditioning controlled).
+Latents move by Brownian steps, reflected at the sides of a box. The text leaves open the numbers of inputs, the
+widths, the size of steps and the box. Here there are 25 inputs in each part, steps have a standard deviation of .1,
+and the box goes from −1 to 1. Layers are as narrow as there are latents but for the last: where they are wide, what z1
+and z2 do to the inputs is all but orthogonal, and the gradient of any encoder shows the map as well as its inverse
+does.
 Cost: a fraction of a second for 20,000 samples.
 """
 

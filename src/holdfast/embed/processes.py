@@ -1,8 +1,8 @@
 """Processes: latents whose law is known, mixed into observations by a network that can be inverted.
 
-Source: thesis chapter 6, "Validation of theoretical claim", and appendix E: 10 latents on the sphere, in the unit box or
-in all of space; a network of three square layers with leaky ReLU of slope .2, each layer the best conditioned of 25,000
-matrices of uniform entries with columns of length 1.
+Source: thesis chapter 6, "Validation of theoretical claim", and appendix E: 10 latents on the sphere, in the unit box
+or in all of space; a network of three square layers with leaky ReLU of slope .2, each layer the best conditioned of
+25,000 matrices of uniform entries with columns of length 1.
 Cost: the condition numbers of 25,000 small matrices for each layer, once.
 """
 
@@ -124,7 +124,7 @@ class Process:
         return first, self.conditional.draw(self.space, first, random)
 
     def mass_from_uniform(self, count: int = 20_000, seed: int = 0) -> float:
-        """½ ∫ |p − uniform|, the mass to be moved to make the marginal uniform (figure 6.2): E_p max(0, 1 − u/p).
+        """The mass to be moved to make the marginal uniform (figure 6.2): half of its L₁ distance, E_p max(0, 1 − u/p).
 
         Args:
             count: latents by which it is estimated; its standard error is at most ½/√count.

@@ -1,9 +1,9 @@
 """The training loop: draw pairs, embed them, follow the gradient; stop where the loss runs away or no longer improves.
 
 Source: thesis, chapter 7, (7.2). Several objectives may act on slices of the same embedding, as the hybrid mode does;
-their losses are added, and a term may keep the encoder's Jacobian small (8.3). The reference side of a pair may have encoders of its own.
-Where the similarity has no bound and the positive is not in the denominator, the loss can fall without end: it is
-known to have run away when it claims more than the samples can tell, since KL(p‖q) ≤ log(samples).
+their losses are added, and a term may keep the encoder's Jacobian small (8.3). The reference side of a pair may have
+encoders of its own. Where the similarity has no bound and the positive is not in the denominator, the loss can fall
+without end: it is known to have run away when it claims more than the samples can tell, since KL(p‖q) ≤ log(samples).
 Cost: one pass through the encoders for each side and step, whatever the number of objectives.
 """
 
@@ -25,6 +25,8 @@ from holdfast.progress import Progress
 
 FORGIVEN = 10.0
 """Nats by which a loss may go below what the samples can tell before it counts as running away."""
+REFERENCES = 256
+"""Samples of a step, at most, at which the Jacobian is looked at; their mean is unbiased, and a step is quick."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def train(
             loss = total_loss(sides, objectives, pairs)
             total = loss
             if jacobian is not None and (weight := jacobian.at(done + step)):
-                size = jacobian_size(sides, pairs, jacobian.exact)
+                size = jacobian_size(sides, pairs[0].reference, jacobian.exact, random)
                 history.jacobian.append(size.item())
                 total = loss + weight * size
             optimiser.zero_grad()
@@ -172,12 +174,12 @@ def total_loss(sides: Sides, objectives: Sequence[Objective], pairs: Sequence[Pa
     return torch.stack(losses).sum()
 
 
-def jacobian_size(sides: Sides, pairs: Sequence[Pairs], exact: bool) -> torch.Tensor:
-    """Mean ‖J‖_F² over the references of the first objective, with gradients; of separate encoders, of both."""
-    places = pairs[0].reference.reshape(-1)
+def jacobian_size(sides: Sides, places: np.ndarray, exact: bool, random: np.random.Generator) -> torch.Tensor:
+    """Mean ‖J‖_F² at some of the places, with gradients; of separate encoders, of both."""
+    chosen = random.permutation(places.reshape(-1))[:REFERENCES]
     embedders = [sides.reference] if sides.reference is sides.other else [sides.reference, sides.other]
-    parts = [squared_norms(*one, exact).sum() for embedder in embedders for one in embedder.windows(places)]
-    return torch.stack(parts).sum() / places.size
+    parts = [squared_norms(*one, exact).sum() for embedder in embedders for one in embedder.windows(chosen)]
+    return torch.stack(parts).sum() / len(chosen)
 
 
 def chance_loss(objectives: Iterable[Objective], pairs: Iterable[Pairs]) -> float:

@@ -79,8 +79,8 @@ def map_section(found: "Recorded") -> Section:
     rows = frame.rename_axis("dimension").reset_index().melt("dimension", var_name="channel", value_name="attribution")
     figure = Figure(
         "Attribution map",
-        f"Of the model in the folder, by {found.method.replace('_', ' ')}. Dimensions of an embedding are known up to a "
-        "linear map only, so that rows are read together unless the fit ties one to a label.",
+        f"Of the model in the folder, by {found.method.replace('_', ' ')}. Dimensions of an embedding are known up to "
+        "a linear map only, so that rows are read together unless the fit ties one to a label.",
         rows,
         kind="heatmap",
         x="channel",

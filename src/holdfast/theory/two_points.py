@@ -96,7 +96,7 @@ def phase_diagram(
         steps: how many.
 
     Returns:
-        One row per pair: `student_temperature`, `teacher_temperature`, `size` (of the larger |y|), `kept` (that size
+        One row per pair: `student_temperature`, `teacher_temperature`, `size` (the larger of y), `kept` (that size
         over what it was at the start), `collapsed` (below a tenth of it, or a label changed), `safe` (promised so).
     """
     values = np.geomspace(1e-3, 10, 250) if temperatures is None else np.asarray(temperatures, float)

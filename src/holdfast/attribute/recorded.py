@@ -1,0 +1,144 @@
+"""The attribution of a recording that was embedded: its folder read again, the map of its model, and the test.
+
+Cost: `fits` fits as long as that of the embedding, with decoys beside the channels.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.attribute.attribution import METHODS, attribution_map
+from holdfast.attribute.carriers import Carriers, carriers
+from holdfast.embed.building import hybrid_dimensions
+from holdfast.embed.estimator import ContrastiveEmbedding
+from holdfast.embed.label import stacked
+from holdfast.embed.plan import Parts, Plan
+from holdfast.embed.reading import read_recording
+from holdfast.embed.recording import Recording
+from holdfast.errors import HoldfastError, unknown
+
+FILES = ("model.safetensors", "result.json")
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """What was found about an embedded recording.
+
+    Attributes:
+        folder: of the embedding.
+        what: the labels that it was embedded by, or `structure in time`.
+        noun: `units` or `channels`.
+        names: of the channels.
+        method: of attribution.
+        map: `(latents, channels)` of the folder's model, in units of each channel's deviation; the largest of each
+            latent is 1.
+        latents: names of the dimensions.
+        carriers: the test.
+    """
+
+    folder: Path
+    what: str
+    noun: str
+    names: list[str]
+    method: str
+    map: np.ndarray
+    latents: list[str]
+    carriers: Carriers
+
+    def table(self) -> pd.DataFrame:
+        """A row for each channel: name, test, and the map."""
+        table = self.carriers.table.copy()
+        table["channel"] = self.names
+        for name, row in zip(self.latents, self.map, strict=True):
+            table[name] = row
+        return table
+
+
+def attribute_recording(
+    folder: Path,
+    recording: Path | None = None,
+    *,
+    method: str = "inverted_jacobian",
+    jacobian_weight: float = 0.1,
+    fits: int = 5,
+    copies: int = 4,
+    level: float = 0.05,
+    seed: int = 0,
+    progress: bool | None = False,
+) -> Recorded:
+    """Attribute what `holdfast embed` wrote into a folder.
+
+    Args:
+        folder: with the model and `result.json`.
+        recording: the file, if it is no longer where it was.
+        method: of `attribute`.
+        jacobian_weight: λ in the fits of the test.
+        fits: of the test.
+        copies: decoys of each channel in a fit.
+        level: rate of false discoveries.
+        seed: of decoys and fits.
+        progress: show a bar; None does on a terminal.
+    """
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise HoldfastError(f"there is no {folder / name}; a folder that `holdfast embed --out` wrote was expected")
+    facts = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    if not {"read", "prepared"} <= set(facts):
+        raise HoldfastError(f"{folder / 'result.json'} does not say how to read the recording; embed it again")
+    model = ContrastiveEmbedding.load(folder / "model.safetensors")
+    whole, mode = _recording(facts, recording)
+    labels = list(whole.labels)
+    by = labels if mode != "time" else []
+    targets = stacked([whole.label(name) for name in by])
+    blocks = whole.blocks if whole.blocks.max() else None
+    signal = whole.signal()
+    if signal.shape[1] != model.n_features_in_:
+        raise HoldfastError(f"the recording has {signal.shape[1]} channels; the model knows {model.n_features_in_}")
+    dimensions = None
+    if mode == "hybrid" and model.hybrid is not True:
+        dimensions = hybrid_dimensions(model.hybrid, model.output_dimension)[0]
+    settings = model.set_params(jacobian_weight=jacobian_weight)
+    found = carriers(
+        settings, signal, *targets, trials=blocks, dimensions=dimensions, method=method, fits=fits, copies=copies,
+        level=level, seed=seed, progress=progress,
+    )  # fmt: skip
+    own = attribution_map(model, signal, method, standardised=True, seed=seed)
+    return Recorded(
+        folder,
+        " and ".join(by) or "structure in time",
+        "units" if whole.channels else "channels",
+        [str(place) for place in range(signal.shape[1])],
+        method,
+        own / np.maximum(own.max(1, keepdims=True), 1e-300),
+        [f"dimension {place + 1}" for place in range(len(own))],
+        found,
+    )
+
+
+def _recording(facts: dict[str, Any], path: Path | None) -> tuple[Recording, str]:
+    """The recording as `embed` prepared it, and the mode."""
+    read, prepared = facts["read"], facts["prepared"]
+    where = path or Path(read["path"])
+    if path is None and not where.is_file():
+        raise HoldfastError(f"the recording {where} is not there; say where it is by --recording")
+    recording = read_recording(
+        where, read["signal"], read["labels"], trials=read["trials"], bin=read["bin"], epoch=read["epoch"]
+    )
+    if read["units"]:
+        recording = recording.only_channels(next(iter(recording.signals)), **read["units"])
+    plan = Plan(
+        labels=tuple(recording.labels),
+        mode=prepared["mode"],
+        held=prepared["held"],
+        smoothing=prepared["smoothing"],
+        causal=prepared["causal"],
+        zscore=prepared["zscore"],
+        baselines=(),
+    )
+    return Parts.of(recording, plan).whole, prepared["mode"]

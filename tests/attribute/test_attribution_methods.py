@@ -1,0 +1,197 @@
+"""Every method against captum, and against what defines it."""
+
+from itertools import permutations
+
+import captum.attr
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from holdfast.attribute import METHODS, attribute, attribution_map
+from holdfast.attribute.methods import feature_ablation, gradient, integrated_gradients, shapley_sampling
+from holdfast.embed import ContrastiveEmbedding
+from holdfast.embed.encoder import build_encoder
+from holdfast.errors import HoldfastError
+
+SAMPLES, INPUTS, LATENTS = 6, 4, 3
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(INPUTS, 8), nn.GELU(), nn.Linear(8, LATENTS)).eval()
+
+
+@pytest.fixture
+def inputs():
+    return torch.randn(SAMPLES, INPUTS, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def baseline():
+    return torch.randn(SAMPLES, INPUTS, generator=torch.Generator().manual_seed(2))
+
+
+def by_captum(method, inputs, **options):
+    found = [method.attribute(inputs, target=target, **options) for target in range(LATENTS)]
+    return torch.stack(found, 1).detach()
+
+
+def test_gradient_is_captums(encoder, inputs):
+    expected = by_captum(captum.attr.Saliency(encoder), inputs.clone().requires_grad_(), abs=False)
+    torch.testing.assert_close(gradient(encoder, inputs), expected)
+
+
+def test_integrated_gradients_are_captums(encoder, inputs, baseline):
+    expected = by_captum(captum.attr.IntegratedGradients(encoder), inputs, baselines=baseline, n_steps=20)
+    found = integrated_gradients(encoder, inputs, baseline, steps=20)
+    torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-6)
+
+
+def test_integrated_gradients_sum_to_the_change_of_the_output(encoder, inputs, baseline):
+    found = integrated_gradients(encoder, inputs, baseline).sum(2)
+    torch.testing.assert_close(found, (encoder(inputs) - encoder(baseline)).detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_ablation_is_captums(encoder, inputs, baseline):
+    expected = by_captum(captum.attr.FeatureAblation(encoder), inputs, baselines=baseline)
+    torch.testing.assert_close(feature_ablation(encoder, inputs, baseline), expected)
+
+
+def exact_shapley(encoder, inputs, baseline):
+    """The mean over all orders."""
+    total = torch.zeros(SAMPLES, LATENTS, INPUTS)
+    orders = list(permutations(range(INPUTS)))
+    for order in orders:
+        current = baseline.clone()
+        for feature in order:
+            before = encoder(current)
+            current[:, feature] = inputs[:, feature]
+            total[:, :, feature] += (encoder(current) - before) / len(orders)
+    return total
+
+
+@torch.no_grad()
+def test_shapley_values_approach_those_of_all_orders(encoder, inputs, baseline):
+    exact = exact_shapley(encoder, inputs, baseline)
+    few, many = (shapley_sampling(encoder, inputs, baseline, orders, seed=0) for orders in (4, 400))
+    assert (many - exact).abs().max() < 0.02 * exact.abs().max()
+    assert (many - exact).square().mean() < 0.1 * (few - exact).square().mean()
+
+
+@torch.no_grad()
+def test_shapley_values_are_captums_where_every_order_is_drawn(encoder, inputs, baseline):
+    expected = by_captum(captum.attr.ShapleyValues(encoder), inputs, baselines=baseline)
+    torch.testing.assert_close(exact_shapley(encoder, inputs, baseline), expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("orders", [1, 2, 7])
+def test_shapley_values_sum_to_the_change_of_the_output_whatever_the_orders(encoder, inputs, baseline, orders):
+    found = shapley_sampling(encoder, inputs, baseline, orders).sum(2)
+    torch.testing.assert_close(found, encoder(inputs) - encoder(baseline), rtol=1e-4, atol=1e-6)
+
+
+def test_an_order_and_its_reverse_make_interactions_of_two_exact(inputs, baseline):
+    class Product(nn.Module):
+        def forward(self, x):
+            return torch.stack([x[:, 0] * x[:, 1] + x[:, 2], x[:, 1] * x[:, 3], x.sum(1)], 1)
+
+    found = shapley_sampling(Product(), inputs, baseline, orders=2)
+    torch.testing.assert_close(found, exact_shapley(Product(), inputs, baseline), rtol=1e-4, atol=1e-5)
+
+
+def test_inverted_jacobian_of_a_linear_encoder_is_its_pseudo_inverse(inputs):
+    layer = nn.Linear(INPUTS, LATENTS)
+    found = attribute(layer, inputs.numpy()).values
+    expected = torch.linalg.pinv(layer.weight.detach()).T.numpy()
+    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_map_is_the_fold_of_the_samples_in_blocks_of_any_size(encoder, inputs, method, monkeypatch):
+    data = inputs.numpy()
+    whole = attribute(encoder, data, method, orders=2, steps=5)
+    assert whole.values.shape == (SAMPLES, LATENTS, INPUTS)
+    np.testing.assert_allclose(whole.map("max"), np.abs(whole.values).max(0))
+    if method != "shapley":  # which draws orders for each block
+        monkeypatch.setattr("holdfast.attribute.attribution.BLOCK", 4)
+    for by, expected in (("sum", np.abs(whole.values).sum(0)), ("max", np.abs(whole.values).max(0))):
+        found = attribution_map(encoder, data, method, by=by, orders=2, steps=5)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_thresholding_keeps_what_exceeds_a_share_of_the_largest():
+    layer = nn.Linear(2, 1)
+    layer.weight.data = torch.tensor([[1.0, 0.3]])
+    found = attribute(layer, np.ones((3, 2)), "gradient")
+    assert found.thresholded(0.2).tolist() == [[True, True]]
+    assert found.thresholded(0.5).tolist() == [[True, False]]
+
+
+def test_a_channel_outside_the_window_of_a_convolution_has_no_attribution():
+    torch.manual_seed(0)
+    encoder = build_encoder("offset5-model-mse", channels=3, hidden=4, dimensions=2)
+    with torch.no_grad():
+        encoder.stem.weight[:, 1] = 0  # the encoder does not read channel 1
+    data = np.random.default_rng(0).normal(size=(12, 3))
+    for method in METHODS:
+        found = attribute(encoder, data, method, orders=2, steps=3)
+        by_window = method in ("inverted_jacobian", "gradient", "integrated_gradients")
+        assert found.values.shape == ((12, 2, 3, 5) if by_window else (12, 2, 3))
+        mapped = found.map()
+        assert np.all(mapped[:, 1] < 1e-5 * mapped[:, [0, 2]].min(1))
+
+
+def test_windows_are_those_of_transform():
+    data = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    settings = {"output_dimension": 2, "max_iterations": 2, "batch_size": 16, "random_state": 0}
+    model = ContrastiveEmbedding("offset5-model-mse", distance="euclidean", **settings).fit(data)
+    moved = data.copy()
+    moved[7, 1] += 1e-2
+    change = (model.transform(moved) - model.transform(data)) / 1e-2
+    found = attribute(model, data, "gradient").values
+    for place in range(5):  # sample 7 is at `place` of the window of sample 7 + 2 − place
+        np.testing.assert_allclose(found[9 - place, :, 1, place], change[9 - place], rtol=0.05, atol=2e-3)
+
+
+def test_attribution_leaves_the_mode_of_the_encoder_alone(encoder, inputs):
+    encoder.train()
+    attribute(encoder, inputs.numpy())
+    assert encoder.training
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "gradients"}, "did you mean 'gradient'"),
+        ({"method": "shapley", "baseline": "zeros"}, "did you mean 'zero'"),
+        ({"method": "shapley", "baseline": np.zeros(9)}, r"\(4,\) was expected"),
+        ({"method": "shapley", "orders": 0}, "at least 1"),
+    ],
+)
+def test_a_wrong_setting_is_named(encoder, inputs, options, message):
+    with pytest.raises(HoldfastError, match=message):
+        attribute(encoder, inputs.numpy(), **options)
+
+
+def test_data_that_is_no_table_of_numbers_is_named(encoder):
+    with pytest.raises(HoldfastError, match=r"\(4,\); \(samples, inputs\)"):
+        attribute(encoder, np.zeros(4))
+    with pytest.raises(HoldfastError, match="NaN"):
+        attribute(encoder, np.full((2, 4), np.nan))
+
+
+def test_standardised_inputs_are_those_of_an_encoder_of_standardised_data(encoder, inputs):
+    data = inputs.numpy() * np.array([1, 10, 0.1, 3], np.float32)
+    spread = torch.from_numpy(data.std(0))
+
+    class Scaled(nn.Module):
+        def forward(self, x):
+            return encoder(x * spread)
+
+    for method in METHODS:
+        found = attribute(encoder, data, method, standardised=True, orders=2, steps=5).values
+        expected = attribute(Scaled(), data / spread.numpy(), method, orders=2, steps=5).values
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)

@@ -1,0 +1,77 @@
+"""Contrastive learning inverts a process: quick signs here, the figures of the tables in the slow tests."""
+
+import numpy as np
+import pytest
+import torch
+
+from holdfast.embed.identify import LatentModel, identify
+from holdfast.embed.laws import Uniform, VonMisesFisher, laplace
+from holdfast.embed.loss import DotProduct, Lp
+from holdfast.embed.outputs import LatentEncoder, OutputSpace
+from holdfast.embed.processes import Process
+from holdfast.errors import HoldfastError
+
+
+def test_output_spaces_are_what_they_say():
+    points = torch.randn(50, 3)
+    assert torch.allclose(OutputSpace("sphere", 2.0)(points).norm(dim=1), torch.tensor(2.0))
+    box = OutputSpace("box", 3.0)(points)
+    assert 0 < box.min() < box.max() < 3
+    assert OutputSpace("tanh", 4.0)(points).abs().max() < 4
+    assert torch.equal(OutputSpace("unbounded", 1.0)(points), points)
+    assert OutputSpace("box", 3.0).size == pytest.approx(3)
+    with pytest.raises(HoldfastError, match="did you mean 'sphere'"):
+        OutputSpace("spheer")
+
+
+def test_the_size_of_a_space_is_learnt():
+    encoder = LatentEncoder(2, [8], 2, "sphere", 1.0)
+    (-encoder(torch.randn(20, 2)).square().sum()).backward()
+    assert encoder.output.log_size.grad < 0
+
+
+def test_models_have_the_similarity_of_their_law():
+    assert isinstance(LatentModel.read("sphere/vmf").loss().similarity, DotProduct)
+    similarity = LatentModel.read("box/gennorm=3").loss().similarity
+    assert isinstance(similarity, Lp)
+    assert similarity.p == 3
+    assert LatentModel.read("box/laplace").loss().positive_inside
+
+
+def test_radius_and_side_begin_where_the_process_has_them():
+    sphere = Process("sphere", Uniform(), VonMisesFisher(9.0))
+    box = Process("box", Uniform(), laplace(0.05))
+    assert LatentModel.read("sphere/vmf").start(sphere) == pytest.approx(3)
+    assert LatentModel.read("box/laplace").start(box) == pytest.approx(20)
+
+
+def test_a_sphere_is_found_from_pairs():
+    process = Process("sphere", Uniform(), VonMisesFisher(10.0), tried=100)
+    found = identify(process, LatentModel.read("sphere/vmf"), steps=250, batch_size=256)
+    assert found.contrastive.r2.value > 0.95
+    assert found.contrastive.r2.value > found.identity.r2.value
+    assert found.loss[-20:].mean() < found.loss[:20].mean()
+
+
+def test_a_seed_repeats_a_run_and_leaves_the_global_generator_alone():
+    process = Process("box", Uniform(), laplace(0.05), dimensions=2, tried=100)
+    before = torch.random.get_rng_state()
+    losses = [identify(process, LatentModel.read("box/laplace"), steps=5, batch_size=32).loss for _ in range(2)]
+    np.testing.assert_array_equal(*losses)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.slow
+def test_four_latents_on_the_sphere_are_found_up_to_a_rotation():
+    process = Process("sphere", Uniform(), VonMisesFisher(10.0))
+    found = identify(process, LatentModel.read("sphere/vmf"), steps=1000)
+    assert found.contrastive.r2.value > 0.98
+
+
+@pytest.mark.slow
+def test_four_latents_in_the_box_are_found_up_to_their_order():
+    found = []
+    for seed in range(5):
+        process = Process("box", Uniform(), laplace(0.05), seed=seed)
+        found.append(identify(process, LatentModel.read("box/laplace"), steps=2000, seed=seed).contrastive.mcc.value)
+    assert sum(value > 0.95 for value in found) >= 4
