@@ -46,6 +46,7 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/trends.py
 	$(BIN)/python benchmarks/stability.py
 	$(BIN)/python benchmarks/embed.py
+	$(BIN)/python benchmarks/attribute.py
 	$(BIN)/python benchmarks/pose.py
 
 picture: demo

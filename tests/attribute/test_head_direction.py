@@ -46,5 +46,6 @@ def test_tuned_cells_rank_above_untuned_ones_and_not_with_a_shuffled_label(shuff
         assert not found.channels
         assert p > 0.01
     else:
-        assert found.channels == np.flatnonzero(tuned).tolist()
+        assert set(np.flatnonzero(tuned)) <= set(found.channels)
+        assert len(found.channels) <= tuned.sum() + 1  # one in twenty of those named may be there by chance
         assert p < 0.001

@@ -57,6 +57,12 @@ def test_a_dimension_too_many_is_left_out_by_the_assignment(latents):
     assert identifiability(latents, wide).permutation.tolist() == [1, 2, 3, 4]
 
 
+def test_dimensions_that_repeat_others_do_no_harm(latents):
+    twice = np.column_stack([latents, latents @ np.random.default_rng(0).normal(size=(4, 20))])
+    twice += 1e-9 * np.random.default_rng(1).normal(size=twice.shape)
+    assert identifiability(latents, twice).r2.value == pytest.approx(1, abs=1e-6)
+
+
 @pytest.mark.parametrize(("dimensions", "known"), [(4, 0.77), (10, 0.59)])
 def test_random_rotations_have_the_mcc_that_is_known(dimensions, known):
     found = rotation_mcc(np.eye(dimensions), np.random.default_rng(0), 400)

@@ -74,7 +74,7 @@ UNBOUNDED = [(laplace(0.05), stats.laplace(scale=0.05)), (normal(2.0), stats.nor
 UNBOUNDED += [(GeneralisedNormal(0.3, 3.0), stats.gennorm(3.0, scale=0.3))]
 
 
-@pytest.mark.parametrize(("law", "known"), UNBOUNDED, ids=str)
+@pytest.mark.parametrize(("law", "known"), UNBOUNDED, ids=["laplace", "normal", "beta 3"])
 def test_generalised_normal_laws_are_scipys(law, known):
     drawn = law.draw("unbounded", np.full((DRAWS, 2), 1.5), random()) - 1.5
     assert stats.kstest(drawn.ravel(), known.cdf).pvalue > SURE

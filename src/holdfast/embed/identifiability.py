@@ -19,6 +19,8 @@ from holdfast.errors import HoldfastError
 
 RESAMPLES = 1000
 ROTATIONS = 200
+COLLINEAR = 1e-6
+"""Singular values below this share of the largest are not used by the regression."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,11 @@ def rotation_mcc(correlation: np.ndarray, random: np.random.Generator, rotations
 
 
 def _r2(latents: np.ndarray, embedding: np.ndarray, train: slice, test: slice, weights: np.ndarray) -> Score:
-    inputs = np.column_stack([embedding, np.ones(len(embedding))])
-    coefficients = np.linalg.lstsq(inputs[train], latents[train], rcond=None)[0]
+    spread = embedding[train].std(0)
+    scaled = (embedding - embedding[train].mean(0)) / np.where(spread > 0, spread, 1.0)
+    inputs = np.column_stack([scaled, np.ones(len(embedding))])
+    # Dimensions that repeat others would otherwise get coefficients that explode on new samples.
+    coefficients = np.linalg.lstsq(inputs[train], latents[train], rcond=COLLINEAR)[0]
     left = (latents[test] - inputs[test] @ coefficients) ** 2
     true = latents[test] - latents[test].mean(0)
 
