@@ -67,7 +67,7 @@ def test_the_report_sets_errors_against_stability(demo):
     run, printed = demo
     table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
     plain = table[(table["measure"] == "relative_stability") & (table["adapter"] == "none")]
-    assert plain["model"].nunique() == table["model"].nunique()
+    assert set(plain["model"]) == set(table["model"]) - {""}  # a comparison of shifts is of no model
     assert (plain["low"] < plain["value"]).all()
     residual = plain["model"].str.startswith("resnet-bn")
     assert plain.loc[residual, "value"].max() < plain.loc[plain["model"].str.startswith("mlp"), "value"].min()
