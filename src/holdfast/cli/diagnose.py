@@ -80,23 +80,18 @@ def diagnose(
 
 def _content(found: "Diagnosis") -> dict[str, Any]:
     """The JSON object."""
+    from holdfast.plain import plain
+
     nearest = found.nearest
     return {
         "size": found.test.size,
         "chance": found.test.chance,
         "p_value": found.test.p_value,
-        "layers": _records(found.profile),
+        "layers": plain(found.profile.to_dict("records")),
         "nearest": None if nearest is None else {k: nearest[k] for k in ("shift", "severity", "cosine")},
         "reference_error": found.reference_error,
         "measured_error": found.measured_error,
-        "prediction": _records(found.prediction),
-        "regressions": _records(found.regressions),
-        "priors": _records(found.priors),
+        "prediction": plain(found.prediction.to_dict("records")),
+        "regressions": plain(found.regressions.to_dict("records")),
+        "priors": plain(found.priors.to_dict("records")),
     }
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    import math
-
-    rows = frame.to_dict("records")
-    return [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]

@@ -109,11 +109,13 @@ def _initial(models: dict[str, Any], baseline: str) -> dict[str, Any]:
 
 def content(found: "Stability") -> dict[str, Any]:
     """The JSON object: the first network at the first setting, then all of them where there are more."""
+    from holdfast.plain import plain
+
     settings = [{str(key): value for key, value in row.items()} for row in found.deformations.to_dict("records")]
     every = [_one(found, name, setting) for setting in settings for name in found.models]
-    laws = {index: {key: _plain(value) for key, value in vars(law).items()} for index, law in found.laws.items()}
+    laws = {index: vars(law) for index, law in found.laws.items()}
     more: dict[str, Any] = {"measurements": every} if len(every) > 1 else {}
-    return every[0] | {"images": found.images} | more | ({"laws": laws} if laws else {})
+    return plain(every[0] | {"images": found.images} | more | ({"laws": laws} if laws else {}))
 
 
 def _one(found: "Stability", model: str, setting: dict[str, Any]) -> dict[str, Any]:
@@ -139,12 +141,6 @@ def _indices(rows: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for row in rows.to_dict("records"):
         here = found.setdefault(row["index"], {})
-        here[row["aggregate"]] = _plain(row["value"])
-        here[f"{row['aggregate']}_interval"] = [_plain(row["low"]), _plain(row["high"])]
+        here[row["aggregate"]] = row["value"]
+        here[f"{row['aggregate']}_interval"] = [row["low"], row["high"]]
     return found
-
-
-def _plain(value: Any) -> Any:
-    import math
-
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,5 @@
 """Summary: what an analysis of a recording found, in a few sentences, as one JSON object, and as one table."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 
 from holdfast.embed.comparison import CONSTANT, EMBEDDING, SHUFFLED_DECODER, SHUFFLED_TRAINING, WINDOWS, value_of
 from holdfast.embed.label import Label
+from holdfast.plain import plain
 
 if TYPE_CHECKING:
     from holdfast.embed.analysis import Analysis
@@ -135,7 +135,7 @@ def as_json(found: "Analysis") -> dict[str, Any]:
     labels = {name: _label_json(found, name) for name in found.plan.labels}
     first = next(iter(labels.values()), {"decoding": None, "shuffled": None, "windows": None, "baselines": None})
     agreement = found.consistency["value"]
-    return _plain(
+    return plain(
         {
             "recording": {
                 "source": whole.source,
@@ -222,13 +222,3 @@ def as_table(found: "Analysis") -> pd.DataFrame:
         }
     )
     return pd.concat([frame for frame in (found.decoding, rows, runs) if len(frame)], ignore_index=True)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: numbers of Python, None for what is not a number."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -10,6 +10,7 @@ from holdfast.manifest import shortened
 from holdfast.measures.dominance import share_below, zeta
 from holdfast.measures.line import Line
 from holdfast.measures.placing import CLOSE, SIMILAR
+from holdfast.plain import plain
 from holdfast.trends.analysis import BEST, Trends
 from holdfast.trends.events import Held
 
@@ -136,7 +137,7 @@ def as_json(trends: Trends) -> dict[str, Any]:
         content[f"{name}_robustness_interval"] = dict(zip(frame.index, ends.to_numpy().tolist(), strict=True))
     content["intervals_over"] = trends.drawn
     content["placed"] = trends.places.to_dict("records")
-    return _plain(content)
+    return plain(content)
 
 
 def _fit_json(line: Line, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -190,13 +191,3 @@ def _guarantee_json(trends: Trends) -> dict[str, Any]:
         "broken": triplets["broken"].sum(),
         "largest_residual": triplets["residual"].max(),
     }
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: numbers of Python, None for what is not a number."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value
