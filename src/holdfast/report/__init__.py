@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from holdfast.files import whole
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import made, render
+from holdfast.report.page import made, render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import summarise
 from holdfast.table import COLUMNS, tidy
@@ -43,6 +42,5 @@ def write(
         table = tidy(table)
     answers = summarise(table)
     page = render(made(table), answers, title=title, settings=settings, notes=notes)
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
     return " ".join(answer.sentence for answer in answers)

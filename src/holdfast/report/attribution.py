@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.files import whole
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import Answer
 
@@ -46,8 +45,7 @@ def write_attribution(found: "Recorded", path: Path) -> None:
         },
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def carriers_section(found: "Recorded") -> Section:

@@ -9,11 +9,10 @@ import pandas as pd
 from holdfast import __version__
 from holdfast.dependencies import Analysis
 from holdfast.dependencies.summary import combination, notes, sentences, size
-from holdfast.files import whole
 from holdfast.report.dependencies_graph import LABELS, SHOWN, graph_section, shown_classes
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import Answer
 
@@ -55,8 +54,7 @@ def write_dependencies(analysis: Analysis, path: Path) -> None:
         notes=[f"{_capital(note)}." for note in notes(analysis)],
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def covariance_section(analysis: Analysis) -> Section:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.files import whole
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import Answer
 from holdfast.report.theory import prior_figure
@@ -45,8 +44,7 @@ def write_diagnosis(found: "Diagnosis", path: Path, data: str, reference: str | 
         notes=(),
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def depth_section(found: "Diagnosis") -> Section:

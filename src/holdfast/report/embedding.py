@@ -9,10 +9,9 @@ import pandas as pd
 from holdfast import __version__
 from holdfast.embed.comparison import summarised
 from holdfast.embed.summary import MAIN, as_table, sentences, size
-from holdfast.files import whole
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import Answer
 
@@ -49,8 +48,7 @@ def write_embedding(found: "Analysis", path: Path) -> None:
         notes=found.parts.whole.notes,
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def _answers(found: "Analysis") -> list[Answer]:

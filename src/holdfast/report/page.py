@@ -17,6 +17,7 @@ from markupsafe import Markup
 import holdfast
 from holdfast import catalog
 from holdfast.errors import HoldfastError
+from holdfast.files import whole
 from holdfast.report.encode import columns, script
 from holdfast.report.section import MakeSection, Section
 from holdfast.report.summary import DEFINITIONS, Answer
@@ -63,6 +64,12 @@ def plotly_script() -> str:
         raise HoldfastError("a report needs plotly.min.js, which comes with the package plotly: pip install plotly")
     # Nothing in the script may end the element it stands in.
     return re.sub(r"</(?=script)", r"<\\/", path.read_text("utf-8"), flags=re.IGNORECASE)
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a page, whole or not at all; what is no text, such as half a character in a name, is replaced."""
+    with whole(path) as file:
+        file.write(page.encode("utf-8", errors="replace"))
 
 
 def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:

@@ -10,10 +10,9 @@ import pandas as pd
 from PIL import Image, ImageDraw
 
 from holdfast import __version__
-from holdfast.files import whole
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Picture, Section
 from holdfast.report.summary import Answer
 
@@ -82,8 +81,7 @@ def write_pose(
         settings={"holdfast": __version__} | dict(settings or {}),
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def answers(table: pd.DataFrame) -> list[Answer]:

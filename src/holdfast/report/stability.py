@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.files import whole
 from holdfast.measures.power_law import INDICES, PowerLaw
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Picture, Section
 from holdfast.report.summary import Answer
 
@@ -52,8 +51,7 @@ def write_stability(
         settings={"holdfast": __version__, "data": data, "images": found.images} | dict(settings or {}),
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def networks_section(found: "Stability") -> Section:

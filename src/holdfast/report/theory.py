@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.files import whole
 from holdfast.report.figure import Figure
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Section
 
 QUANTITIES = {"accuracy": "accuracy", "entropy": "entropy of predictions, nats", "size": "size of the scale"}
@@ -75,5 +74,4 @@ def write_figures(figures: list[Figure], path: Path, title: str = "Small theorie
     """A page with these figures, whole."""
     section = Section(title, "Every figure shows the frame that the function returned.", tuple(figures))
     page = render([section], [], title=title, settings={"holdfast": __version__}, notes=(), definitions={})
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)

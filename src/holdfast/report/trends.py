@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.files import whole
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
-from holdfast.report.page import render
+from holdfast.report.page import render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import Answer
 from holdfast.report.trends_events import AXES, closeness_section, guarantee_section, similarity_section
@@ -56,8 +55,7 @@ def write_trends(trends: Trends, path: Path) -> None:
         notes=trends.notes,
         definitions=DEFINITIONS,
     )
-    with whole(path) as file:
-        file.write(page.encode("utf-8", errors="replace"))
+    write_page(page, path)
 
 
 def _answers(trends: Trends) -> list[Answer]:
