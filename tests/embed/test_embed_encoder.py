@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from holdfast.embed import signals
-from holdfast.embed.convolution import convolve
+from holdfast.embed.convolution import convolve, skip_block
 from holdfast.embed.encoder import ARCHITECTURES, build_encoder, encode_sequence, encode_windows
 from holdfast.embed.signals import embed
 from holdfast.embed.windows import Offset
@@ -125,40 +125,52 @@ def test_unknown_architecture_names_the_nearest():
         build_encoder("offset10model", 3, 8, 2)
 
 
+def by_torch(sequence, layer):
+    return layer(sequence.T[None])[0].T
+
+
+def block_by_torch(sequence, layer):
+    return sequence[1:-1] + nn.functional.gelu(by_torch(sequence, layer))
+
+
 @pytest.mark.parametrize("time", [3, 4, 11, 12, 13])
 def test_convolution_of_a_sequence_is_that_of_torch_with_both_gradients(time):
     torch.manual_seed(0)
     sequence = torch.randn(time, 2, dtype=torch.float64, requires_grad=True)
-
-    def by_torch(sequence, layer):
-        return layer(sequence.T[None])[0].T
-
     for kernel in (1, 2, 3):
-        layer = nn.Conv1d(2, 4, kernel).double()
-        torch.testing.assert_close(convolve(sequence, layer), by_torch(sequence, layer))
-        weights = [sequence, layer.weight, layer.bias]
-        for first, second in zip(
-            torch.autograd.grad(convolve(sequence, layer).square().sum(), weights),
-            torch.autograd.grad(by_torch(sequence, layer).square().sum(), weights),
-            strict=True,
-        ):
-            torch.testing.assert_close(first, second)
-        assert has_both_gradients(sequence, layer)
+        check_against(convolve, by_torch, sequence, nn.Conv1d(2, 4, kernel).double())
 
 
-def has_both_gradients(sequence, layer):
+@pytest.mark.parametrize("time", [3, 4, 11, 12, 13])
+def test_a_skip_block_is_that_of_torch_with_both_gradients(time):
+    torch.manual_seed(0)
+    sequence = torch.randn(time, 2, dtype=torch.float64, requires_grad=True)
+    check_against(skip_block, block_by_torch, sequence, nn.Conv1d(2, 2, 3).double())
+
+
+def check_against(operation, reference, sequence, layer):
+    """The same values and gradients, and gradients of gradients that finite differences confirm."""
+    torch.testing.assert_close(operation(sequence, layer), reference(sequence, layer))
+    weights = [sequence, layer.weight, layer.bias]
+    for first, second in zip(
+        torch.autograd.grad(operation(sequence, layer).square().sum(), weights),
+        torch.autograd.grad(reference(sequence, layer).square().sum(), weights),
+        strict=True,
+    ):
+        torch.testing.assert_close(first, second)
+
     def of_all(sequence, weight, bias):
         parameters = {"layer.weight": weight, "layer.bias": bias}
-        return torch.func.functional_call(Convolved(layer), parameters, sequence)
+        return torch.func.functional_call(Operation(operation, layer), parameters, sequence)
 
-    weights = [sequence, layer.weight, layer.bias]
-    return torch.autograd.gradcheck(of_all, weights) and torch.autograd.gradgradcheck(of_all, weights)
+    assert torch.autograd.gradcheck(of_all, weights)
+    assert torch.autograd.gradgradcheck(of_all, weights)
 
 
-class Convolved(nn.Module):
-    def __init__(self, layer):
+class Operation(nn.Module):
+    def __init__(self, operation, layer):
         super().__init__()
-        self.layer = layer
+        self.operation, self.layer = operation, layer
 
     def forward(self, sequence):
-        return convolve(sequence, self.layer)
+        return self.operation(sequence, self.layer)

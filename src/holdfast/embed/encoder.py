@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from holdfast.embed.convolution import convolve
+from holdfast.embed.convolution import convolve, skip_block
 from holdfast.embed.windows import Offset
 from holdfast.errors import HoldfastError, unknown
 
@@ -135,7 +135,7 @@ class ConvolutionalEncoder(Encoder):
         hidden = F.gelu(convolve(sequence.T, self.stem))
         for block in self.blocks:
             assert isinstance(block, nn.Conv1d)
-            hidden = hidden[1:-1] + F.gelu(convolve(hidden, block))
+            hidden = skip_block(hidden, block)
         if rows is None:
             return self.finish(convolve(hidden, self.last))
         places = rows[:, None] + torch.arange(self.last.kernel_size[0])
