@@ -1,20 +1,19 @@
 """Chapter 8 in small: which training and which method find the map from latents to inputs?
 
-    python benchmarks/attribution_maps.py [FOLDER] [--tiny]
+    python benchmarks/attribution_maps.py [FOLDER] [--tiny | --tables]
 
 Recordings of 20,000 samples whose map is known (`holdfast.embed.piecewise`): z1, with 2 or 4 latents, reaches all
 inputs, z2, with 2, half of them. Five data sets of each. In the first setting z2 is observed (table 8.1), in the
 second z1 is (table 8.2). Training is supervised, supervised contrastive or hybrid contrastive, each with and without
 the Jacobian term; the map of z2 is then found by every method, and scored against the true one: area under the ROC
 curve, with 95 % intervals by resampling data sets. R² is that of a linear map from the embedding to the observed
-latents, on the last fifth of the samples, which no encoder saw. Last come the tests of appendix G: an analysis of
-variance over all combinations, and Tukey's test of the best against each other one.
-
-scipy has both (`f_oneway`, `tukey_hsd`) for groups that are combinations of factors, which is what tables G.2 and G.3
-compare. The table of single factors and interactions (G.1) would need statsmodels and is not made.
+latents, on the last fifth of the samples, which no encoder saw. Last come the tests of appendix G, for observed z2: an
+analysis of variance with all factors and interactions (table G.1), and Tukey's test of the best combination of method
+and training (G.2), of method and term (G.3), and of all three, against the others. All methods are applied to the same
+encoders, so that rows are not as independent as these tests take them to be; that is so in the source as well.
 
 It takes about an hour and a half on one core and writes `attribution_maps.csv`, a row for each number, and
-`attribution_maps.txt`, into FOLDER, by default `docs/tables`.
+`attribution_maps.txt`, into FOLDER, by default `docs/tables`. `--tables` writes the second again from the first.
 """
 
 import sys
@@ -24,7 +23,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import f_oneway, tukey_hsd
 from torch import nn
 
 from holdfast.attribute import attribution_map, map_scores
@@ -33,12 +31,17 @@ from holdfast.embed.consistency import linear_r2
 from holdfast.embed.jacobian import JacobianTerm, squared_norms
 from holdfast.embed.outputs import LatentEncoder
 from holdfast.embed.piecewise import Piecewise, piecewise
+from holdfast.measures import analyse_factors, compare_groups
 
 TINY = "--tiny" in sys.argv
 SAMPLES, SETS, STEPS = (2000, 2, 60) if TINY else (20_000, 5, 1200)
 LATENTS = (4,) if TINY else (4, 6)
 SECOND = 2
-BATCH, LEARNING_RATE, WEIGHT, HIDDEN = 512, 1e-3, 0.1, 64
+FIRST = 10
+"""Of the data sets; settings were chosen while looking at data sets 0 and 1, which are therefore left out."""
+BATCH, LEARNING_RATE, WEIGHT, HIDDEN = 512, 1e-3, 0.1, 128
+SCALE = 2.4
+"""Of the encoder at first: −‖x − y‖² of latents times it is the logarithm of how the walk steps, 1 / (√2 · .3)."""
 HELD = 0.2
 ATTRIBUTED = 200 if TINY else 1000
 """Samples over which a map is summed."""
@@ -55,8 +58,8 @@ TRAININGS = {"z2 observed": ("supervised", "supervised contrastive", "hybrid con
 
 
 def new_encoder(channels: int, hidden: int, dimensions: int) -> LatentEncoder:
-    """Three GELU layers and a scaled tanh; its size begins near what steps of the walk ask for."""
-    return LatentEncoder(channels, [hidden] * 3, dimensions, "tanh", 5.0, nn.GELU())
+    """Three GELU layers and a scaled tanh."""
+    return LatentEncoder(channels, [hidden] * 3, dimensions, "tanh", SCALE, nn.GELU())
 
 
 def supervised(signal: np.ndarray, targets: np.ndarray, weight: float, seed: int) -> nn.Module:
@@ -140,7 +143,7 @@ def tables(frame: pd.DataFrame) -> str:
         rows = frame[frame["setting"] == setting]
         columns = [(training, term) for training in trainings for term in ("none", "regularised")]
         lines += [f"auROC in percent for z2, {setting}; mean over {rows['seed'].nunique()} data sets with "
-                  f"{', '.join(map(str, LATENTS))} latents, 95 % interval", ""]  # fmt: skip
+                  f"{', '.join(map(str, rows['latents'].unique()))} latents, 95 % interval", ""]  # fmt: skip
         shown = pd.DataFrame(index=[*METHODS, "R² of the observed"])
         for training, term in columns:
             here = rows[(rows["training"] == training) & (rows["term"] == term)]
@@ -152,42 +155,59 @@ def tables(frame: pd.DataFrame) -> str:
             shown[f"{training}, {term}"] = cells
         lines += [shown.to_string(), ""]
     auroc = frame[(frame["measure"] == "auroc") & (frame["setting"] == "z2 observed")]
-    groups = {name: group["value"].to_numpy() for name, group in auroc.groupby(["method", "training", "term"])}
-    overall = f_oneway(*groups.values())
-    best = ("inverted Jacobian", "hybrid contrastive", "regularised")
-    tests = tukey_hsd(*groups.values())
-    names = list(groups)
-    place = names.index(best)
-    p = [tests.pvalue[place, other] for other in range(len(names)) if other != place]
-    worst = max((value, name) for value, name in zip(p, [n for n in names if n != best], strict=True))
+    percent = auroc.assign(value=100 * auroc["value"])
+    factors = [name for name in ("method", "training", "term", "latents") if percent[name].nunique() > 1]
+    lines += ["analysis of variance of the auROC in percent, z2 observed (as table G.1)", ""]
+    lines += [shown_tests(analyse_factors(percent, "value", factors)), ""]
+    best = {"method": "inverted Jacobian", "training": "hybrid contrastive", "term": "regularised"}
+    for table, chosen in (("G.2", ["method", "training"]), ("G.3", ["method", "term"])):
+        name = ", ".join(best[factor] for factor in chosen)
+        lines += [f"Tukey's test: {name}, minus each other combination, 95 % interval (as table {table})", ""]
+        lines += [shown_tests(compare_groups(percent, "value", chosen).of(name).drop(columns="one")), ""]
+    whole = compare_groups(percent, "value", list(best))
+    others = whole.of(", ".join(best.values()))
+    worst = others.loc[others["p"].idxmax()]
     lines += [
-        f"analysis of variance over {len(groups)} combinations, z2 observed: F = {overall.statistic:.1f}, "
-        f"p = {overall.pvalue:.2g}",
-        f"Tukey: {', '.join(best)} against {sum(value < 0.05 for value in p)} of {len(p)} others has p < .05; "
-        f"largest p {worst[0]:.2g} ({', '.join(worst[1])})",
+        f"analysis of variance over {whole.df[0] + 1} combinations, z2 observed: F = {whole.F:.1f}, p = {whole.p:.2g}",
+        f"Tukey's test: {', '.join(best.values())} against {(others['p'] < 0.05).sum()} of {len(others)} others has "
+        f"p < .05; largest p {worst['p']:.2g} ({worst['other']})",
         f"training took {frame[frame['measure'] == 'seconds']['value'].median():.0f} s of one core (median)",
     ]
     return "\n".join(lines) + "\n"
 
 
+def shown_tests(table: pd.DataFrame) -> str:
+    """Two decimals, as in the source; scipy's integral for p is good to some 1e-12."""
+    formats = dict.fromkeys(("sum_of_squares", "F", "difference", "low", "high"), "{:.2f}".format)
+    formats["p"] = lambda p: "<1e-10" if p < 1e-10 else f"{p:.2g}"
+    return table.to_string(index=False, na_rep="", formatters=formats)
+
+
 def main(folder: Path) -> None:
     rows: list[dict[str, object]] = []
     for count in LATENTS:
-        for seed in range(SETS):
+        for seed in range(FIRST, FIRST + SETS):
             data = piecewise(SAMPLES, count - SECOND, SECOND, seed=seed)
             for setting, trainings in TRAININGS.items():
                 for training in trainings:
                     for weight in (0.0, WEIGHT):
                         rows += scored(data, setting, training, weight, seed)
-    frame = pd.DataFrame(rows)
-    text = tables(frame)
-    print(text)
     folder.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(folder / "attribution_maps.csv", index=False)
+    pd.DataFrame(rows).to_csv(folder / "attribution_maps.csv", index=False)
+    write_tables(folder)
+
+
+def write_tables(folder: Path) -> None:
+    """From the rows of a run."""
+    if not (folder / "attribution_maps.csv").is_file():
+        sys.exit(f"there is no {folder / 'attribution_maps.csv'}; run this without --tables first")
+    text = tables(pd.read_csv(folder / "attribution_maps.csv"))
+    print(text)
     (folder / "attribution_maps.txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     places = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
-    main(Path(places[0]) if places else Path(__file__).parents[1] / "docs" / "tables")
+    folder = Path(places[0]) if places else Path(__file__).parents[1] / "docs" / "tables"
+    write_tables(folder) if "--tables" in sys.argv else main(folder)

@@ -23,7 +23,7 @@ SETTINGS = {"output_dimension": 4, "num_hidden_units": 64, "distance": "euclidea
 
 def encoder(channels: int, hidden: int, dimensions: int) -> LatentEncoder:
     """Three GELU layers and a scaled tanh, as in chapter 8."""
-    return LatentEncoder(channels, [hidden] * 3, dimensions, "tanh", 5.0, nn.GELU())
+    return LatentEncoder(channels, [hidden] * 3, dimensions, "tanh", 2.4, nn.GELU())
 
 
 def main(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,6 +45,44 @@ def test_it_names_the_channels_that_carry_the_label(embedded, capsys):
     assert table[["dimension 1", "dimension 2", "dimension 3"]].max().tolist() == [1, 1, 1]
     page = (embedded / "hd" / "attribution.html").read_text("utf-8")
     assert "8 of 12 channels" in page
+
+
+def write_units(path, ids, locations):
+    """The cells of `embedded` as units of an NWB file: spikes within bins of 100 ms, a compass in every bin."""
+    generator = np.random.default_rng(0)
+    angle = np.mod(np.cumsum(generator.normal(0, 0.3, 1200)), 2 * np.pi)
+    rates = 0.2 + 3 * np.exp(np.cos(angle[:, None] - np.arange(8) * np.pi / 4) - 1)
+    counts = generator.poisson(np.hstack([rates, np.full((1200, 4), 1.5)])).T
+    trains = [np.repeat(0.1 * np.arange(1200), cell) + generator.uniform(0.02, 0.08, cell.sum()) for cell in counts]
+    with h5py.File(path, "w") as file:
+        file["units/spike_times"] = np.concatenate([np.sort(train) for train in trains])
+        file["units/spike_times_index"] = np.cumsum([len(train) for train in trains])
+        file["units/id"] = ids
+        file.create_dataset("units/location", data=locations, dtype=h5py.string_dtype())
+        data = file.create_dataset("processing/behavior/heading/data", data=angle)
+        data.attrs["unit"] = "radians"
+        file["processing/behavior/heading/timestamps"] = 0.1 * np.arange(1200) + 0.05
+
+
+def test_units_go_by_their_ids_also_if_only_some_were_embedded(tmp_path, capsys):
+    ids = [40, 41, 42, 43, 50, 51, 52, 53, 7, 8, 9, 10]
+    write_units(tmp_path / "mouse.nwb", ids, ["adn", "ca1"] * 6)
+    embed = (*EMBED, "--bin", "100ms", "--units", "location=ca1", "--out", tmp_path / "hd")
+    assert call("embed", tmp_path / "mouse.nwb", *embed) == 0
+    capsys.readouterr()
+    assert call("attribute", tmp_path / "hd", "--fits", 2, "--copies", 6, "--quiet") == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    assert said == "4 of 6 units carry heading (shuffle test, FDR 5 %): 41 43 51 53"
+    assert pd.read_csv(tmp_path / "hd" / "attribution.csv")["channel"].tolist() == [41, 43, 51, 53, 8, 10]
+
+
+def test_units_whose_ids_are_not_unique_go_by_their_places(tmp_path, capsys):
+    write_units(tmp_path / "mouse.nwb", [1] * 12, ["adn"] * 12)
+    assert call("embed", tmp_path / "mouse.nwb", *EMBED, "--bin", "100ms", "--out", tmp_path / "hd") == 0
+    capsys.readouterr()
+    assert call("attribute", tmp_path / "hd", "--json", "--fits", 1, "--copies", 2, "--quiet") == 0
+    channels = json.loads(capsys.readouterr().out)["channels"]
+    assert [row["channel"] for row in channels] == [str(place) for place in range(12)]
 
 
 def test_json_is_one_object(embedded, capsys):

@@ -1,6 +1,7 @@
 """Every kind of file gives the same recording, and a mistake in the name or the content says what to mend."""
 
 import os
+import sys
 from pathlib import Path
 
 import h5py
@@ -96,29 +97,64 @@ def test_times_of_a_table_make_blocks(tmp_path):
     assert found.label("side").classes == ("l", "r")
 
 
-def write_tracks(path):
+def tracks():
     frames = np.arange(6)
     columns = pd.MultiIndex.from_product([["net"], ["nose", "tail"], ["x", "y", "likelihood"]])
     values = np.zeros((6, 6))
     values[:, 0], values[:, 1], values[:, 2] = frames, 2 * frames, 1.0
     values[:, 3], values[:, 4], values[:, 5] = 10 + frames, 5, [1, 1, 0.1, 1, 1, 1]
     values[2, 3] = 900  # a jump that the network itself does not believe
-    pd.DataFrame(values, columns=columns.set_names(["scorer", "bodyparts", "coords"])).to_csv(path)
+    return pd.DataFrame(values, columns=columns.set_names(["scorer", "bodyparts", "coords"]))
 
 
-def test_body_parts_of_deeplabcut_are_labels_and_together_a_signal(tmp_path):
-    write_tracks(tmp_path / "tracks.csv")
-    found = read_recording(tmp_path / "tracks.csv", labels=["nose", "tail"])
+WRITERS = {
+    "tracks.csv": lambda frame, path: frame.to_csv(path),
+    "tracks.h5": lambda frame, path: frame.to_hdf(path, key="df_with_missing", format="table"),  # as of videos
+    "fixed.h5": lambda frame, path: frame.to_hdf(path, key="df_with_missing"),  # as of labels
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_body_parts_of_deeplabcut_are_labels_and_together_a_signal(name, tmp_path):
+    WRITERS[name](tracks(), tmp_path / name)
+    found = read_recording(tmp_path / name, labels=["nose", "tail"])
     assert found.signal("tracks").shape == (6, 4)
     assert found.label("nose").values[:, 1].tolist() == [0, 2, 4, 6, 8, 10]
     assert found.label("tail").values[:, 0].tolist() == [10, 11, 12, 13, 14, 15]  # unlikely: interpolated
+    with pytest.raises(HoldfastError, match=r"unknown label in .* 'nosse'; did you mean 'nose'"):
+        read_recording(tmp_path / name, labels=["nosse"])
 
 
-def test_a_table_of_deeplabcut_in_hdf5_is_told_apart(tmp_path):
-    with h5py.File(tmp_path / "tracks.h5", "w") as file:
-        file["df_with_missing/table"] = np.arange(3)
-    with pytest.raises(HoldfastError, match="save it as CSV"):
+def test_a_table_of_deeplabcut_is_the_same_as_csv_and_hdf5(tmp_path):
+    frame = tracks()
+    generator = np.random.default_rng(3)
+    frame.iloc[:, [0, 1, 3, 4]] = generator.uniform(0, 640, (6, 4))
+    frame.iloc[3, :2] = np.nan
+    found = []
+    for name, write in WRITERS.items():
+        write(frame, tmp_path / name)
+        found.append(read_recording(tmp_path / name, "tracks", ["nose", "tail"]))
+    for other in found[1:]:
+        assert np.array_equal(other.signal(), found[0].signal())
+        assert list(other.labels) == ["nose", "tail"]
+        assert all(np.array_equal(other.label(part).values, found[0].label(part).values) for part in other.labels)
+
+
+def test_a_table_of_deeplabcut_in_hdf5_says_what_it_needs(tmp_path, monkeypatch):
+    WRITERS["tracks.h5"](tracks(), tmp_path / "tracks.h5")
+    monkeypatch.setitem(sys.modules, "tables", None)
+    with pytest.raises(HoldfastError, match=r"tracks.h5 is a table in HDF5, .* pip install 'holdfast\[pose\]'"):
         read_recording(tmp_path / "tracks.h5")
+
+
+def test_hdf5_that_only_looks_like_a_table_of_deeplabcut_is_refused(tmp_path):
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        file["df_with_missing/table"] = np.arange(3)
+    with pytest.raises(HoldfastError, match=r"cannot read the table .*odd.h5"):
+        read_recording(tmp_path / "odd.h5")
+    pd.DataFrame({"x": [1.0, 2.0]}).to_hdf(tmp_path / "flat.h5", key="df_with_missing")
+    with pytest.raises(HoldfastError, match=r"flat.h5 has columns with the levels \[None\]"):
+        read_recording(tmp_path / "flat.h5")
 
 
 @pytest.mark.parametrize(

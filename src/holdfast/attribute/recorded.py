@@ -32,7 +32,7 @@ class Recorded:
         folder: of the embedding.
         what: the labels that it was embedded by, or `structure in time`.
         noun: `units` or `channels`.
-        names: of the channels.
+        names: of the channels: ids of units where the recording has them, else places from 0.
         method: of attribution.
         map: `(latents, channels)` of the folder's model, in units of each channel's deviation; the largest of each
             latent is 1.
@@ -113,12 +113,20 @@ def attribute_recording(
         folder,
         " and ".join(by) or "structure in time",
         "units" if whole.channels else "channels",
-        [str(place) for place in range(signal.shape[1])],
+        _names(whole),
         method,
         own / np.maximum(own.max(1, keepdims=True), 1e-300),
         [f"dimension {place + 1}" for place in range(len(own))],
         found,
     )
+
+
+def _names(recording: Recording) -> list[str]:
+    signal = next(iter(recording.signals))
+    facts = recording.channels.get(signal)
+    if facts is not None and "id" in facts and facts["id"].is_unique:
+        return facts["id"].astype(str).tolist()
+    return [str(place) for place in range(recording.signal(signal).shape[1])]
 
 
 def _recording(facts: dict[str, Any], path: Path | None) -> tuple[Recording, str]:

@@ -1,18 +1,26 @@
-"""`identify`: whether contrastive learning inverts a process that is known; one row of tables 6.1 and 6.2."""
+"""`identify`: whether contrastive learning inverts a process that is known; one row of tables 6.1 and 6.2, or many."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.say import logging_to_stderr, say, say_json
+from holdfast.cli.say import count, logging_to_stderr, resumable, say, say_json
+from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from holdfast.embed.identifiability import Identifiability, Score
+    from holdfast.embed.identify_row import Row
+    from holdfast.embed.identify_tables import Tables
 
 WIDTH = 14
+WITH_A_FILE = {"file", "out", "quiet", "as_json"}
 
 
 def identify(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(help="Rows of tables (TOML); or one row by the options.", show_default=False)
+    ] = None,
     process: Annotated[
         str, typer.Option(help="space/marginal/conditional: sphere/uniform/vmf=10, box/uniform/laplace=0.05, ...")
     ] = "sphere/uniform/vmf=10",
@@ -29,51 +37,120 @@ def identify(
     supervised: Annotated[bool, typer.Option("--supervised", help="Teach an encoder the latents as well.")] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Of mixing, pairs and weights.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for finished rows, their table and a page.", show_default=False)
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No bar.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Mix known latents, learn from pairs alone, and say how far the latents were found."""
+    if file is not None:
+        _tables(file, _checked_out(context, file, out), quiet, as_json)
+        return
+    files: dict[str, str] = {}
     with logging_to_stderr(quiet):
-        from holdfast.embed.building import chosen_device
-        from holdfast.embed.identify import LatentModel
-        from holdfast.embed.identify import identify as run
-        from holdfast.embed.processes import Process
+        from holdfast.embed.identify_row import Row, run_row
 
-        made, assumed = Process.read(process, dimensions, seed), LatentModel.read(model)
-        found = run(
-            made,
-            assumed,
+        row = Row(
+            process,
+            model,
+            dimensions=dimensions,
             steps=steps,
             batch_size=batch_size,
             learning_rate=learning_rate,
-            supervised=supervised,
             start=start,
-            device=str(chosen_device(device)),
-            seed=seed,
-            progress=False if quiet else None,
+            supervised=supervised,
+            device=device,
+            seeds=(seed,),
         )
-    parts = {"contrastive": found.contrastive, "identity": found.identity, "supervised": found.supervised}
-    scored = {name: part for name, part in parts.items() if part is not None}
+        if out is None:
+            record = run_row(row, seed, progress=False if quiet else None)
+        else:
+            found, files = _run([row], out, row.name, quiet)
+            record = found.records[0]
     if as_json:
-        settings = {"process": process, "model": model, "dimensions": dimensions, "steps": steps, "seed": seed}
-        goodness = float(found.loss[-100:].mean())
-        sizes = {"size": found.encoder.output.size, "goodness_of_fit": goodness, "condition": made.mixing.condition}
-        say_json(settings | sizes | {name: _content(part) for name, part in scored.items()})
+        say_json(_content(record) | ({"files": files} if files else {}))
         return
-    say(f"{'process':<{WIDTH}}{process}, {dimensions} latents, mixing of condition {made.mixing.condition:.1f}")
+    mixing = f"mixing of condition {record['condition']:.1f}"
+    say(f"{'process':<{WIDTH}}{process}, {dimensions} latents, {mixing}")
     say(f"{'model':<{WIDTH}}{model}, {steps:,} steps of {batch_size}")
-    for name, part in scored.items():
-        say(f"{name:<{WIDTH}}R² {_text(part.r2)}   MCC {_text(part.mcc)}")
-    null = found.contrastive
-    say(f"{'rotations':<{WIDTH}}MCC {null.rotation_mcc:.3f} of a random rotation of the latents")
+    for name in (name for name in ("contrastive", "identity", "supervised") if name in record):
+        say(f"{name:<{WIDTH}}R² {_text(record[name], 'r2')}   MCC {_text(record[name], 'mcc')}")
+    null = record["contrastive"]["rotation_mcc"]
+    say(f"{'rotations':<{WIDTH}}MCC {null:.3f} of a random rotation of the latents")
+    if files:
+        say("  ".join(files.values()))
 
 
-def _text(score: "Score") -> str:
-    return f"{score.value:.3f} ({score.low:.3f} .. {score.high:.3f})"
+def _checked_out(context: typer.Context, file: Path, out: Path | None) -> Path:
+    """The folder for the rows of a file, which have their settings from it alone."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    # By name, as newer versions of typer have a copy of click of their own.
+    given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if both := [name for name in given if name not in WITH_A_FILE]:
+        option = both[0].replace("_", "-")
+        raise HoldfastError(f"--{option} is for one row, and the rows of {file} have their own; write it there")
+    if out is None:
+        raise HoldfastError(f"{file} has rows of tables, which need --out, a folder for what is finished")
+    return out
 
 
-def _content(part: "Identifiability") -> dict[str, Any]:
-    scores = {"r2": part.r2, "mcc": part.mcc, "mcc_spearman": part.mcc_spearman}
-    content: dict[str, Any] = {name: score.value for name, score in scores.items()}
-    content |= {f"{name}_interval": [score.low, score.high] for name, score in scores.items()}
-    return content | {"permutation": part.permutation.tolist(), "rotation_mcc": part.rotation_mcc, "n": part.n}
+def _tables(file: Path, out: Path, quiet: bool, as_json: bool) -> None:
+    with logging_to_stderr(quiet):
+        from holdfast.embed.identify_tables import finished, read_rows
+
+        rows = read_rows(file)
+
+        def how_far() -> str:
+            done, every = finished(rows, out)
+            return f" after {done} of {count(every, 'row')}"
+
+        with resumable(how_far):
+            found, files = _run(rows, out, file.stem, quiet)
+    if as_json:
+        counts = {"ran": found.ran, "kept": found.kept, "failed": found.failures}
+        say_json({"rows": [_content(record) for record in found.records], **counts, "files": files})
+    else:
+        _say_rows(found)
+        say(f"{count(found.ran, 'row')} run, {found.kept} found finished, {len(found.failures)} failed")
+        say("  ".join(files.values()))
+    if found.failures:
+        raise typer.Exit(1)
+
+
+def _run(rows: "list[Row]", out: Path, title: str, quiet: bool) -> "tuple[Tables, dict[str, str]]":
+    """Run what is missing, and write table and page."""
+    from dataclasses import asdict
+
+    from holdfast.embed.identify_tables import run_rows
+    from holdfast.files import write_text
+    from holdfast.report.identify import write_identify
+
+    found = run_rows(rows, out, progress=False if quiet else None)
+    files = {"report": out / "identify.html", "table": out / "identify.csv"}
+    write_text(files["table"], found.table().to_csv(index=False))
+    write_identify(found, files["report"], f"Identifiability: {title}", {"rows": [asdict(row) for row in rows]})
+    return found, {name: str(path) for name, path in files.items()}
+
+
+def _say_rows(found: "Tables") -> None:
+    """Means over seeds, a line for each row."""
+    from holdfast.report.identify import per_row
+
+    rows = per_row(found.table())
+    width = max(map(len, rows["title"])) + 2
+    say(f"{'row':<{width}}   R²    MCC  rotations")
+    for row in rows.itertuples():
+        say(f"{row.title:<{width}}{row.r2:5.3f}  {row.mcc:5.3f}      {row.rotation_mcc:5.3f}")
+
+
+def _text(part: dict[str, Any], score: str) -> str:
+    low, high = part[f"{score}_interval"]
+    return f"{part[score]:.3f} ({low:.3f} .. {high:.3f})"
+
+
+def _content(record: dict[str, Any]) -> dict[str, Any]:
+    """A row without its loss over steps, which is for the page."""
+    from holdfast.plain import plain
+
+    return {key: plain(value) for key, value in record.items() if key != "loss"}

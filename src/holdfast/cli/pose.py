@@ -120,8 +120,8 @@ def predict_(
 ) -> None:
     """Predict keypoints of images, with confidence."""
     with logging_to_stderr(quiet):
+        from holdfast.deeplabcut import check_target
         from holdfast.pose import PoseModel, predict
-        from holdfast.pose.deeplabcut import check_target
         from holdfast.pose.predict import list_frames
 
         check_target(out)

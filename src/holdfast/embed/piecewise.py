@@ -4,8 +4,9 @@ Source: thesis chapter 8, definition 2 and appendix G, "Synthetic data design": 
 drives x2 only; one of the two is observed. The true map of (8.1) therefore has zeros from z2 to x1 and ones elsewhere.
 Each part of the inputs is an injective network of its latents (three layers, leaky ReLU, conditioning controlled).
 Latents move by Brownian steps, reflected at the sides of a box. The text leaves open the numbers of inputs, the
-widths, the size of steps and the box. Here there are 25 inputs in each part, steps have a standard deviation of .1,
-and the box goes from −1 to 1. Layers are as narrow as there are latents but for the last: where they are wide, what z1
+widths, the size of steps and the box. Here there are 25 inputs in each part, steps have a standard deviation of .3,
+and the box goes from −1 to 1: with steps of .1 a walk needs hundreds of samples from one end to the other, so that
+20,000 samples see too little of six latents. Layers are as narrow as there are latents but for the last: where they are wide, what z1
 and z2 do to the inputs is all but orthogonal, and the gradient of any encoder shows the map as well as its inverse
 does.
 Cost: a fraction of a second for 20,000 samples.
@@ -44,9 +45,9 @@ def piecewise(
     second: int = 2,
     inputs: tuple[int, int] = (25, 25),
     *,
-    step: float = 0.1,
+    step: float = 0.3,
     noise: float = 0.0,
-    tried: int = 10,
+    tried: int = 100,
     seed: int = 0,
 ) -> Piecewise:
     """A recording of chapter 8.

@@ -10,6 +10,7 @@ from holdfast.measures.calibration import (
 from holdfast.measures.classes import class_attraction, largest_class_share, mean_prediction_entropy, outside_mapping
 from holdfast.measures.closeness import Closeness, closeness, density, events
 from holdfast.measures.collapse import collapse
+from holdfast.measures.comparison import GroupComparison, analyse_factors, compare_groups
 from holdfast.measures.corruptions import family_error, mce, mde, mean_error
 from holdfast.measures.cost import peak_bytes, relative_bytes, relative_seconds
 from holdfast.measures.dominance import dominance, share_below, zeta
@@ -56,6 +57,7 @@ __all__ = [
     "Distances",
     "Draws",
     "Fitted",
+    "GroupComparison",
     "Line",
     "Mean",
     "MinibatchCKA",
@@ -65,6 +67,7 @@ __all__ = [
     "accuracy",
     "accuracy_over_steps",
     "adaptation_gain",
+    "analyse_factors",
     "as_wedge",
     "box_sides",
     "brier_score",
@@ -72,6 +75,7 @@ __all__ = [
     "closeness",
     "collapse",
     "compare_fits",
+    "compare_groups",
     "corollary",
     "count_triplets",
     "density",

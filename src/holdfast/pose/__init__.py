@@ -3,11 +3,11 @@
 The scores are measures: `holdfast.measures.normalised_error` and `pck`.
 """
 
+from holdfast.deeplabcut import KeypointTable, read_deeplabcut
 from holdfast.pose.augment import augmented
 from holdfast.pose.backbone import EfficientNetLite0, Small
 from holdfast.pose.coco import read_coco
 from holdfast.pose.data import PoseData
-from holdfast.pose.deeplabcut import KeypointTable, read_deeplabcut
 from holdfast.pose.drawn import drawn_animals
 from holdfast.pose.evaluate import PoseStudy, evaluate, moved_keypoints
 from holdfast.pose.loss import pose_loss

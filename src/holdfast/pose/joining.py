@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from holdfast.deeplabcut import KeypointTable
 from holdfast.errors import HoldfastError, unknown
 from holdfast.pose.data import PoseData
-from holdfast.pose.deeplabcut import KeypointTable
 
 log = logging.getLogger("holdfast")
 

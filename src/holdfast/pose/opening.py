@@ -5,10 +5,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from holdfast.deeplabcut import find_images, read_deeplabcut
 from holdfast.errors import HoldfastError, check_keys
 from holdfast.pose.coco import read_coco
 from holdfast.pose.data import PoseData
-from holdfast.pose.deeplabcut import find_images, read_deeplabcut
 from holdfast.pose.drawn import drawn_animals
 
 log = logging.getLogger("holdfast")

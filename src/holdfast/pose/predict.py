@@ -17,8 +17,8 @@ from holdfast.adapters.layout import arranged, takes_channels_last
 from holdfast.data import Data
 from holdfast.data.decode import header_size
 from holdfast.data.scan import SUFFIXES
+from holdfast.deeplabcut import KeypointTable
 from holdfast.errors import HoldfastError
-from holdfast.pose.deeplabcut import KeypointTable
 from holdfast.pose.frames import ArrayFrames, FileFrames
 from holdfast.pose.model import PoseModel
 from holdfast.pose.targets import decode

@@ -4,10 +4,12 @@
 |---|---|
 | `.npz`, `.h5`, `.mat` | arrays by name: a signal (samples, channels), labels and trials (samples,) |
 | `.npy` | one signal |
-| `.csv` | a column for each channel and label; or a DeepLabCut table, whose body parts are labels |
+| `.csv` | a column for each channel and label |
+| DeepLabCut's `.csv`, `.h5` | body parts are labels, and together the signal `tracks` |
 | `.nwb` | spike times, or a series; behaviour sampled at other times is brought into the same bins |
 
-Nothing here loads a pickle. HDF5 and NWB are read with h5py alone: NWB is HDF5 with agreed names, of which a recording
+No pickle that could run code is loaded; those in a DeepLabCut `.h5` hold names of columns, or else the file is refused
+(`holdfast.plain_hdf5`). Other HDF5 and NWB is read with h5py alone: NWB is HDF5 with agreed names, of which a recording
 needs few, and pynwb brings ten packages and a schema for every version of the format.
 """
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from holdfast.deeplabcut import KEY
 from holdfast.embed.label import Label
 from holdfast.embed.reading.hdf5 import open_hdf5
-from holdfast.embed.reading.tables import read_columns
+from holdfast.embed.reading.tables import read_columns, read_tracks
 from holdfast.embed.recording import Recording
 from holdfast.errors import HoldfastError, unknown
 from holdfast.npz import member, open_npz
@@ -49,10 +50,12 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         yield {name: partial(np.asarray, array) for name, array in _mat(path).items()}
     else:
         with open_hdf5(path) as file:
-            if "df_with_missing" in file:
-                raise HoldfastError(f"{path} is a table of DeepLabCut with its names in a pickle; save it as CSV")
-            # MATLAB stores matrices column by column, so that its HDF5 files show them transposed.
-            yield _datasets(path, file, transposed=ending == ".mat")
+            is_table = KEY in file
+            if not is_table:
+                # MATLAB stores matrices column by column, so that its HDF5 files show them transposed.
+                yield _datasets(path, file, transposed=ending == ".mat")
+        if is_table:
+            yield {name: partial(np.asarray, column) for name, column in read_tracks(path).items()}
 
 
 def recording_of(

@@ -1,8 +1,8 @@
 """Tables: columns of a CSV with a header, and DeepLabCut's tables of body parts over frames.
 
-A DeepLabCut table (three rows of headers: scorer, bodyparts, coords) becomes `tracks` (frames, 2 x parts), a signal for
-embeddings of behaviour alone, and each part (frames, 2), a label. Where the likelihood is low, or nothing was found,
-the place is interpolated in time. Tables as HDF5 hold their column names in a pickle; save them as CSV.
+A DeepLabCut table (three levels of columns: scorer, bodyparts, coords), CSV or HDF5, becomes `tracks` (frames, 2 x
+parts), a signal for embeddings of behaviour alone, and each part (frames, 2), a label. Where the likelihood is low, or
+nothing was found, the place is interpolated in time.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from holdfast.deeplabcut import read_deeplabcut
 from holdfast.errors import HoldfastError
 
 LIKELY = 0.6
@@ -39,27 +40,14 @@ def read_tracks(path: Path, likely: float = LIKELY) -> dict[str, np.ndarray]:
     """`tracks` and the body parts of a DeepLabCut table.
 
     Args:
-        path: of the CSV.
+        path: of the CSV or HDF5 file.
         likely: parts less likely than this count as not seen.
     """
-    try:
-        frame = pd.read_csv(path, header=[0, 1, 2], index_col=0)
-    except (ValueError, OSError, pd.errors.ParserError) as error:
-        raise HoldfastError(
-            f"cannot read {path}: {error}; a table of DeepLabCut (scorer, bodyparts, coords) was expected"
-        ) from error
-    parts: dict[str, np.ndarray] = {}
-    for part in dict.fromkeys(str(name) for name in frame.columns.get_level_values(1)):
-        columns = frame.loc[:, frame.columns.get_level_values(1) == part]
-        by_axis = {
-            str(axis): columns.iloc[:, at].to_numpy(float)
-            for at, axis in enumerate(columns.columns.get_level_values(2))
-        }
-        if not {"x", "y"} <= set(by_axis):
-            raise HoldfastError(f"{path}: body part {part!r} has {', '.join(by_axis)}; x and y were expected")
-        place = np.column_stack([by_axis["x"], by_axis["y"]])
-        place[by_axis.get("likelihood", np.ones(len(place))) < likely] = np.nan
-        parts[part] = _filled(place, part, path)
+    table = read_deeplabcut(path)
+    keypoints = table.keypoints.copy()
+    if table.confidence is not None:
+        keypoints[table.confidence < likely] = np.nan
+    parts = {part: _filled(keypoints[:, place], part, path) for place, part in enumerate(table.parts)}
     return {"tracks": np.concatenate(list(parts.values()), axis=1)} | parts
 
 

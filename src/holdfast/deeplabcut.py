@@ -3,12 +3,14 @@
 The columns have three levels, `scorer`, `bodyparts` and `coords` (x, y and, in predictions, likelihood); a row is a
 frame, its index the path of the image, in one column or in one for each folder (`labeled-data`, video, file). Empty is
 missing.
-HDF5 is what pandas writes, which needs the package `tables`.
+HDF5 is what pandas writes, which needs the packages `tables` and h5py; a file with a pickle that could run code is
+refused. The tables are labels to `holdfast.pose`, and behaviour to `holdfast.embed.reading`.
 """
 
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +19,7 @@ import pandas as pd
 
 from holdfast.errors import HoldfastError, unknown
 from holdfast.files import whole, writable_folder
+from holdfast.plain_hdf5 import check_plain
 
 LEVELS = ["scorer", "bodyparts", "coords"]
 KEY = "df_with_missing"
@@ -109,11 +112,21 @@ def find_images(files: Sequence[str], table: Path, root: Path | None = None) -> 
 def _read_csv(path: Path) -> pd.DataFrame:
     """Cell by cell, so that every number is the one that was written, whatever the version of pandas."""
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError) as error:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            rows = (row for row in csv.reader(file) if row)
+            head = list(islice(rows, len(LEVELS)))
+            index = _check_head(head, path)
+            named = [("/".join(row[:index]), _numbers(row, index, len(head[0]), path)) for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise HoldfastError(f"cannot read the table {path}: {error}") from error
-    names = [row[0] for row in rows[:4]]
+    columns = pd.MultiIndex.from_arrays([row[index:] for row in head], names=LEVELS)
+    values = np.array([row for _, row in named]).reshape(-1, len(columns))
+    return pd.DataFrame(values, index=[name for name, _ in named], columns=columns)
+
+
+def _check_head(head: list[list[str]], path: Path) -> int:
+    """How many columns name the frame: one, or one for each folder of a path."""
+    names = [row[0] for row in head]
     if "individuals" in names:
         raise HoldfastError(f"{path} has a row 'individuals': it is of several animals in a frame, one was expected")
     for expected, found in zip(LEVELS, [*names, "", "", ""], strict=False):
@@ -122,27 +135,29 @@ def _read_csv(path: Path) -> pd.DataFrame:
                 f"{path} has {found!r} where the row {expected!r} was expected; the first rows of a table of "
                 f"DeepLabCut are {', '.join(LEVELS)}"
             )
-    index = 1 + next((k for k, cell in enumerate(rows[0][1:]) if cell), 0)  # one column for each folder of a path
-    values = np.empty((len(rows) - 3, len(rows[0]) - index))
-    for place, row in enumerate(rows[3:]):
-        if len(row) != len(rows[0]):
-            raise HoldfastError(f"{path}: the row of {row[0]} has {len(row)} cells, {len(rows[0])} were expected")
-        try:
-            values[place] = [float(cell) if cell else np.nan for cell in row[index:]]
-        except ValueError as error:
-            raise HoldfastError(f"{path}: in the row of {row[0]}: {error}") from error
-    columns = pd.MultiIndex.from_arrays([row[index:] for row in rows[:3]], names=LEVELS)
-    return pd.DataFrame(values, index=["/".join(row[:index]) for row in rows[3:]], columns=columns)
+    return 1 + next((k for k, cell in enumerate(head[0][1:]) if cell), 0)
+
+
+def _numbers(row: list[str], index: int, width: int, path: Path) -> np.ndarray:
+    if len(row) != width:
+        raise HoldfastError(f"{path}: the row of {row[0]} has {len(row)} cells, {width} were expected")
+    try:
+        return np.array([float(cell) if cell else np.nan for cell in row[index:]])
+    except ValueError as error:
+        raise HoldfastError(f"{path}: in the row of {row[0]}: {error}") from error
 
 
 def _read_hdf(path: Path) -> pd.DataFrame:
     _need_tables(path)
+    check_plain(path)
     try:
         frame: Any = pd.read_hdf(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        levels = list(frame.columns.names)
+    # What is not a table after all fails anywhere inside pandas.
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise HoldfastError(f"cannot read the table {path}: {error}") from error
-    if list(frame.columns.names) != LEVELS:
-        raise HoldfastError(f"{path} has columns with the levels {list(frame.columns.names)}; {LEVELS} were expected")
+    if levels != LEVELS:
+        raise HoldfastError(f"{path} has columns with the levels {levels}; {LEVELS} were expected")
     return frame
 
 
@@ -199,6 +214,9 @@ def _together(tables: list[KeypointTable], paths: list[Path]) -> KeypointTable:
 
 def _need_tables(path: Path) -> None:
     try:
+        import h5py  # noqa: F401
         import tables  # noqa: F401
     except ImportError as error:
-        raise HoldfastError(f"{path} is HDF5, which needs the package tables: pip install 'holdfast[pose]'") from error
+        raise HoldfastError(
+            f"{path} is a table in HDF5, which needs h5py and tables: pip install 'holdfast[pose]'"
+        ) from error
