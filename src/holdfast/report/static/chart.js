@@ -185,6 +185,10 @@ function axes(frame, encoding, rows, width) {
   layout.xaxis.title.text = label(encoding.x);
   layout.yaxis.title.text = label(encoding.y);
   if (encoding.limits) layout.yaxis.range = [encoding.limits[0], encoding.limits[1] + 0.02 * (encoding.limits[1] - encoding.limits[0])];
+  if (frame.column(encoding.x).isText) { // also where the names look like numbers, as those of units do
+    Object.assign(layout.xaxis, { type: 'category', categoryorder: 'array', categoryarray: frame.present(rows, encoding.x) });
+    return layout;
+  }
   const levels = frame.present(rows, encoding.x).map(Number).sort((a, b) => a - b);
   if (encoding.log_x) Object.assign(layout.xaxis, { type: 'log' }, logTicks(levels));
   else if (encoding.diagonal) layout.xaxis.range = [0, 1.02];
