@@ -115,6 +115,23 @@ def test_batched_embedding_equals_the_whole_one_and_is_as_long_as_the_signal(nam
     np.testing.assert_allclose(without, whole[left : 203 - right + 1], atol=1e-5)
 
 
+@pytest.mark.parametrize("count", [2, 14, 30, 200])  # so few that the last layers run for them alone, to all and more
+@pytest.mark.parametrize("name", ["offset5-model", "offset10-model", "offset40-model-4x-subsample"])
+def test_some_rows_of_a_sequence_are_those_of_all_with_their_gradients(name, count):
+    encoder = encoder_of(name)
+    sequence = torch.tensor(np.random.default_rng(0).normal(size=(4, 150)))
+    rows = torch.tensor(np.random.default_rng(1).integers(150 - len(encoder.offset) + 1, size=count))
+    weights = list(encoder.parameters())
+    some = encode_sequence(encoder, sequence, rows)
+    windows = torch.stack([sequence[:, row : row + len(encoder.offset)] for row in rows.tolist()])
+    each = encode_windows(encoder, windows)
+    torch.testing.assert_close(some, each)
+    for first, second in zip(
+        torch.autograd.grad(some.pow(3).sum(), weights), torch.autograd.grad(each.pow(3).sum(), weights), strict=True
+    ):
+        torch.testing.assert_close(first, second)
+
+
 def test_signal_shorter_than_the_window_is_padded():
     encoder = encoder_of("offset10-model").float()
     assert embed(encoder, np.ones((3, 4), np.float32), encoder.offset, CPU).shape == (3, 3)
@@ -126,25 +143,25 @@ def test_unknown_architecture_names_the_nearest():
 
 
 def by_torch(sequence, layer):
-    return layer(sequence.T[None])[0].T
+    return layer(sequence.transpose(-1, -2)).transpose(-1, -2)
 
 
 def block_by_torch(sequence, layer):
-    return sequence[1:-1] + nn.functional.gelu(by_torch(sequence, layer))
+    return sequence[..., 1:-1, :] + nn.functional.gelu(by_torch(sequence, layer))
 
 
-@pytest.mark.parametrize("time", [3, 4, 11, 12, 13])
+@pytest.mark.parametrize("time", [(3,), (4,), (11,), (12,), (13,), (5, 3), (2, 4)], ids=str)
 def test_convolution_of_a_sequence_is_that_of_torch_with_both_gradients(time):
     torch.manual_seed(0)
-    sequence = torch.randn(time, 2, dtype=torch.float64, requires_grad=True)
+    sequence = torch.randn(*time, 2, dtype=torch.float64, requires_grad=True)
     for kernel in (1, 2, 3):
         check_against(convolve, by_torch, sequence, nn.Conv1d(2, 4, kernel).double())
 
 
-@pytest.mark.parametrize("time", [3, 4, 11, 12, 13])
+@pytest.mark.parametrize("time", [(3,), (4,), (11,), (12,), (13,), (5, 3), (2, 4)], ids=str)
 def test_a_skip_block_is_that_of_torch_with_both_gradients(time):
     torch.manual_seed(0)
-    sequence = torch.randn(time, 2, dtype=torch.float64, requires_grad=True)
+    sequence = torch.randn(*time, 2, dtype=torch.float64, requires_grad=True)
     check_against(skip_block, block_by_torch, sequence, nn.Conv1d(2, 2, 3).double())
 
 

@@ -1,9 +1,10 @@
-"""Convolution over one long sequence as products of matrices, time first.
+"""Convolution over one long sequence, or many short windows, as products of matrices; channels last.
 
 Rows `p, p + k, p + 2k, …` of a sequence, with the k − 1 rows after each, are a plain matrix without any copy, so k
-products give the whole convolution, and k products each give its two gradients. On a CPU this is faster than the
-library's convolution, which is made for many short sequences. A skip block is one operation with one gradient, which
-spares it four passes over the sequence. Gradients are made of operations that have gradients.
+products give the whole convolution, and k products each give its two gradients. So are the rows `p` to `p + k − 1` of
+every window. On a CPU this is faster than the library's convolution, which wants channels first. A skip block is one
+operation with one gradient, which spares it four passes over the sequence. Gradients are made of operations that have
+gradients.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from torch.nn import functional as F
 class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(sequence: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        out = sequence.new_empty(len(sequence) - _kernel(sequence, weight) + 1, len(weight))
+        out = sequence.new_empty(*sequence.shape[:-2], _places(sequence, weight), len(weight))
         for phase, part in _phases(sequence, weight):
             torch.addmm(bias, part, weight.T, out=out[phase])
         return out
@@ -32,7 +33,7 @@ class _Convolve(torch.autograd.Function):
         of_sequence = None
         if ctx.needs_input_grad[0]:
             of_sequence = _add_transposed(torch.zeros_like(sequence), gradient, weight)
-        return of_sequence, _of_weight(gradient, sequence, weight), gradient.sum(0)
+        return of_sequence, _of_weight(gradient, sequence, weight), gradient.flatten(0, -2).sum(0)
 
 
 class _SkipBlock(torch.autograd.Function):
@@ -41,7 +42,7 @@ class _SkipBlock(torch.autograd.Function):
     @staticmethod
     def forward(sequence: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         before = _Convolve.forward(sequence, weight, bias)
-        return F.gelu(before).add_(sequence[1:-1]), before
+        return F.gelu(before).add_(sequence[..., 1:-1, :]), before
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -60,18 +61,18 @@ class _SkipBlock(torch.autograd.Function):
         if of_before is not None:
             inner = inner + of_before
         of_sequence = _add_transposed(F.pad(gradient, (0, 0, 1, 1)), inner, weight)
-        return of_sequence, _of_weight(inner, sequence, weight), inner.sum(0)
+        return of_sequence, _of_weight(inner, sequence, weight), inner.flatten(0, -2).sum(0)
 
 
 def convolve(sequence: torch.Tensor, layer: nn.Conv1d) -> torch.Tensor:
     """What a convolution of stride 1 without padding makes of a sequence.
 
     Args:
-        sequence: `(time, channels)`.
+        sequence: `(time, channels)`, or windows `(batch, time, channels)`.
         layer: with a bias.
 
     Returns:
-        `(time − kernel + 1, outputs)`.
+        `(..., time − kernel + 1, outputs)`.
     """
     return _Convolve.apply(sequence.contiguous(), _matrix(layer), layer.bias)
 
@@ -80,11 +81,11 @@ def skip_block(sequence: torch.Tensor, layer: nn.Conv1d) -> torch.Tensor:
     """The sequence without its ends, plus the GELU of its convolution of 3.
 
     Args:
-        sequence: `(time, channels)`.
+        sequence: `(time, channels)`, or windows `(batch, time, channels)`.
         layer: with a bias, and as many outputs as channels.
 
     Returns:
-        `(time − 2, channels)`.
+        `(..., time − 2, channels)`.
     """
     found: torch.Tensor = _SkipBlock.apply(sequence.contiguous(), _matrix(layer), layer.bias)[0]
     return found
@@ -106,14 +107,17 @@ def _add_transposed(onto: torch.Tensor, gradient: torch.Tensor, weight: torch.Te
     return onto
 
 
-def _kernel(sequence: torch.Tensor, weight: torch.Tensor) -> int:
-    return weight.shape[1] // sequence.shape[1]
+def _places(sequence: torch.Tensor, weight: torch.Tensor) -> int:
+    return sequence.shape[-2] - weight.shape[1] // sequence.shape[-1] + 1
 
 
-def _phases(sequence: torch.Tensor, weight: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
-    """For each phase which rows of the output it gives, and the matrix `(rows, kernel * channels)` of their windows."""
-    kernel = _kernel(sequence, weight)
-    places = len(sequence) - kernel + 1
-    for phase in range(min(kernel, places)):
-        rows = len(range(phase, places, kernel))
-        yield slice(phase, None, kernel), sequence[phase : phase + rows * kernel].view(rows, -1)
+def _phases(sequence: torch.Tensor, weight: torch.Tensor) -> Iterator[tuple[Any, torch.Tensor]]:
+    """Parts of the output, and for each the matrix `(rows, kernel * channels)` that gives it."""
+    places = _places(sequence, weight)
+    kernel = sequence.shape[-2] - places + 1
+    for phase in range(min(kernel, places) if sequence.ndim == 2 else places):
+        if sequence.ndim == 2:
+            rows = len(range(phase, places, kernel))
+            yield slice(phase, None, kernel), sequence[phase : phase + rows * kernel].view(rows, -1)
+        else:
+            yield (slice(None), phase), sequence[:, phase : phase + kernel].flatten(1)

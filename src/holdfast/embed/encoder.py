@@ -4,7 +4,7 @@ Source: thesis, chapter 7, "CEBRA models". A sequence longer than a window gives
 so all points of a recording cost one convolution. GELU after every layer but the last; the skip blocks add their input,
 cropped. The text leaves open how the four-fold subsampling model takes every other sample of the signal: here it is the
 mean of the two samples in the middle of the learnt kernel.
-On a CPU one long sequence is convolved by `holdfast.embed.convolution`, and the last layer only where it is wanted.
+On a CPU one long sequence is convolved by `holdfast.embed.convolution`, and the last layers only where it is wanted.
 
 Any other `nn.Module` with an `offset` is an encoder as well: it maps `(batch, channels, length)` to
 `(batch, dimensions)`. If it says `convolutional = True`, it must map longer sequences to `(batch, dimensions, places)`.
@@ -129,18 +129,25 @@ class ConvolutionalEncoder(Encoder):
         return self.last(hidden)
 
     def points(self, sequence: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
-        """Points of a sequence `(channels, time)`: all of them, or some `rows`, for which alone the last layer runs."""
+        """Points of a sequence `(channels, time)`: all of them, or some `rows`."""
         if not isinstance(self.stem, nn.Conv1d) or sequence.device.type != "cpu":
             return super().points(sequence, rows)
         hidden = F.gelu(convolve(sequence.T, self.stem))
-        for block in self.blocks:
-            assert isinstance(block, nn.Conv1d)
+        reach = self.last.kernel_size[0]  # places of a layer's output that a point sees
+        blocks = [block for block in self.blocks if isinstance(block, nn.Conv1d)]
+        alone = 0
+        if rows is not None:
+            # The last layers run only where a point sees them, if that is less than everywhere.
+            alone = sum((reach + 2 * place) * len(rows) < len(hidden) for place in range(len(blocks)))
+        for block in blocks[: len(blocks) - alone]:
             hidden = skip_block(hidden, block)
-        if rows is None:
-            return self.finish(convolve(hidden, self.last))
-        places = rows[:, None] + torch.arange(self.last.kernel_size[0])
-        windows = hidden.index_select(0, places.flatten()).view(len(rows), -1)
-        return self.finish(F.linear(windows, self.last.weight.transpose(1, 2).flatten(1), self.last.bias))
+        if rows is not None:
+            places = rows[:, None] + torch.arange(reach + 2 * alone)
+            hidden = hidden.index_select(0, places.flatten()).unflatten(0, places.shape)
+        for block in blocks[len(blocks) - alone :]:
+            hidden = skip_block(hidden, block)
+        found = convolve(hidden, self.last)
+        return self.finish(found if rows is None else found[:, 0])
 
 
 class _Halve(nn.Module):

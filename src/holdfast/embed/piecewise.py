@@ -6,9 +6,9 @@ Each part of the inputs is an injective network of its latents (three layers, le
 Latents move by Brownian steps, reflected at the sides of a box. The text leaves open the numbers of inputs, the
 widths, the size of steps and the box. Here there are 25 inputs in each part, steps have a standard deviation of .3,
 and the box goes from −1 to 1: with steps of .1 a walk needs hundreds of samples from one end to the other, so that
-20,000 samples see too little of six latents. Layers are as narrow as there are latents but for the last: where they are wide, what z1
-and z2 do to the inputs is all but orthogonal, and the gradient of any encoder shows the map as well as its inverse
-does.
+20,000 samples see too little of six latents. Layers are as narrow as there are latents but for the last: where they
+are wide, what z1 and z2 do to the inputs is all but orthogonal, and the gradient of any encoder shows the map as well
+as its inverse does.
 Cost: a fraction of a second for 20,000 samples.
 """
 
