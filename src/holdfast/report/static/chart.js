@@ -240,7 +240,7 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
   const blank = (fill) => down.map(() => across.map(() => fill));
   const [z, text, labels] = [blank(null), blank(''), blank('')];
   const diverging = encoding.diverging.includes(value);
-  let largest = 0.05;
+  let [least, most, largest] = [Infinity, -Infinity, 0.05];
   for (const row of rows) {
     const [i, j] = [lines.get(frame.column(encoding.y).shown(row)), columns.get(frame.column(encoding.x).shown(row))];
     const number = cell.at(row);
@@ -248,10 +248,10 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
     z[i][j] = number;
     text[i][j] = hoverText(frame, encoding, row, encoding.value[0]);
     labels[i][j] = (diverging && number > 0 ? '+' : '') + number.toFixed(2).replace('-', '−');
-    largest = Math.max(largest, Math.abs(number));
+    [least, most, largest] = [Math.min(least, number), Math.max(most, number), Math.max(largest, Math.abs(number))];
   }
   const layout = baseLayout(encoding, width);
-  const ticks = (names, most) => ({ tickmode: 'array', tickvals: names.map((_, at) => at), ticktext: names.map((name) => plain(shortened(name, most))), showgrid: false });
+  const ticks = (names, length) => ({ tickmode: 'array', tickvals: names.map((_, at) => at), ticktext: names.map((name) => plain(shortened(name, length))), showgrid: false });
   Object.assign(layout.xaxis, ticks(across, width < 600 ? 16 : 22), { side: 'top', tickangle: width < 600 ? -90 : across.length > 7 ? -45 : 0, range: [-0.5, across.length - 0.5] });
   Object.assign(layout.yaxis, ticks(down, width < 600 ? 16 : LABEL_LENGTH), { range: [down.length - 0.5, -0.5] });
   layout.dragmode = false;
@@ -260,14 +260,14 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
   const scale = diverging
     ? [[0, Theme.color('below')], [0.5, Theme.color('level')], [1, Theme.color('above')]]
     : [[0, Theme.color('cold')], [0.5, Theme.color('mild')], [1, Theme.color('warm')]];
-  const [zmin, zmax] = diverging ? [-largest, largest] : encoding.limits ?? [undefined, undefined];
+  const [zmin, zmax] = diverging ? [-largest, largest] : encoding.limits ?? (least < most ? [least, most] : [0, 1]);
   const labelled = down.length * across.length <= CELL_LABELS;
   const traces = [{
     type: 'heatmap', z, text, hovertemplate: '%{text}<extra></extra>', x: across.map((_, at) => at), y: down.map((_, at) => at),
     zmin, zmax, colorscale: scale, xgap: 2, ygap: 2, hoverongaps: false, showscale: !labelled || width >= 600,
     colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: Theme.color('soft') }, lenmode: 'pixels', len: Math.max(Math.min(layout.height - 90, 260), 90), yanchor: 'top', y: 1 },
   }];
-  if (labelled) traces.push(cellLabels(z, labels, scale, zmin ?? 0, zmax ?? 1));
+  if (labelled) traces.push(cellLabels(z, labels, scale, zmin, zmax));
   return { traces, layout, legend: [], note: '', least: 150 + 46 * across.length };
 }
 
