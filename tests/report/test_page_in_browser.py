@@ -14,6 +14,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from holdfast import report
 from holdfast.report import severity
 from holdfast.report.encode import rounded
+from holdfast.report.figure import Figure
+from holdfast.report.page import render, write_page
+from holdfast.report.section import Section
 from holdfast.table import tidy
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -295,3 +298,17 @@ def test_a_single_model_without_clean_data_or_adapters(
     see_all(page)
     assert page.locator("#figure-1-1 .chooser").count() == 0
     assert page.locator("#figure-1-1 strong:visible").inner_text() == "corruptions"
+
+
+def test_names_that_look_like_numbers_are_evenly_spaced_in_the_order_of_the_table(
+    visit: Callable[..., Visit], tmp_path: Path
+) -> None:
+    rows = pd.DataFrame({"unit": ["7", "120", "31"], "value": [1.0, 2.0, 3.0], "kind": ["b", "a", "b"]})
+    figure = Figure("Units", "", rows, kind="scatter", x="unit", y="value", color=("kind",))
+    write_page(render([Section("All", "", (figure,))], [], title="Units", settings={}), tmp_path / "units.html")
+    page = visit(tmp_path / "units.html").page
+    ticks = page.locator(".xtick text")
+    expect(ticks).to_have_count(3)
+    assert ticks.all_text_contents() == ["7", "120", "31"]
+    left = [tick.bounding_box()["x"] + tick.bounding_box()["width"] / 2 for tick in ticks.all()]  # type: ignore[index]
+    assert left[1] - left[0] == pytest.approx(left[2] - left[1], abs=2)
