@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from holdfast.embed.analysis import analyse
 from holdfast.embed.baselines import baseline, installed
@@ -205,10 +206,16 @@ def test_pca_knows_the_training_part_only():
 
 
 @pytest.mark.slow
-def test_umap_embeds_every_sample():
+def test_umap_embeds_every_sample_and_leaves_the_threads_of_torch_as_they_are():
     pytest.importorskip("umap", reason="umap-learn is not installed")
     signal = np.random.default_rng(0).normal(size=(200, 6))
-    assert baseline("umap", signal, signal, 2).shape == (200, 2)
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        assert baseline("umap", signal, signal, 2).shape == (200, 2)
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(

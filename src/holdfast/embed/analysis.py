@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from holdfast.embed.baselines import baseline
 from holdfast.embed.comparison import (
@@ -159,11 +158,10 @@ def analyse(recording: Recording, plan: Plan, *, progress: bool | None = None) -
             bar.advance(f"shuffled fit {place}")
         model = fits[0].model
         signals = block_windows(parts.whole, model.offset_)
-        others, threads = {}, torch.get_num_threads()
+        others = {}
         for name in plan.baselines:
             dimensions = int(model.output_dimension)
             others[name] = baseline(name, signals[: len(parts.train)], signals, dimensions, plan.seed)
-            torch.set_num_threads(threads)  # UMAP changes them behind torch's back
             bar.advance(name)
         tables = []
         for label in plan.labels:
