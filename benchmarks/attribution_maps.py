@@ -12,7 +12,7 @@ analysis of variance with all factors and interactions (table G.1), and Tukey's 
 and training (G.2), of method and term (G.3), and of all three, against the others. All methods are applied to the same
 encoders, so that rows are not as independent as these tests take them to be; that is so in the source as well.
 
-It takes about an hour and a half on one core and writes `attribution_maps.csv`, a row for each number, and
+It takes about half an hour on one core and writes `attribution_maps.csv`, a row for each number, and
 `attribution_maps.txt`, into FOLDER, by default `docs/tables`. `--tables` writes the second again from the first.
 """
 
@@ -152,7 +152,8 @@ def tables(frame: pd.DataFrame) -> str:
                 for m in METHODS
             ]
             cells.append(interval(here[here["measure"] == "r2"]["value"].to_numpy()))
-            shown[f"{training}, {term}"] = cells
+            shown[training, term] = cells
+        shown.columns = pd.MultiIndex.from_tuples(columns)
         lines += [shown.to_string(), ""]
     auroc = frame[(frame["measure"] == "auroc") & (frame["setting"] == "z2 observed")]
     percent = auroc.assign(value=100 * auroc["value"])
@@ -193,7 +194,7 @@ def main(folder: Path) -> None:
                     for weight in (0.0, WEIGHT):
                         rows += scored(data, setting, training, weight, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows).to_csv(folder / "attribution_maps.csv", index=False)
+    pd.DataFrame(rows).to_csv(folder / "attribution_maps.csv", index=False, float_format="%.5g")
     write_tables(folder)
 
 
