@@ -10,9 +10,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
-import torch
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
 
 from holdfast.errors import HoldfastError, unknown
 
@@ -41,11 +41,8 @@ def umap(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np
             from umap import UMAP
         except ImportError as error:
             raise HoldfastError("UMAP needs umap-learn: pip install 'holdfast[umap]'") from error
-        threads = torch.get_num_threads()
-        try:
+        with threadpool_limits(1):  # UMAP changes the number of threads behind torch's back; this puts it back
             return np.asarray(UMAP(n_components=dimensions, random_state=seed, n_jobs=1).fit_transform(whole))
-        finally:
-            torch.set_num_threads(threads)  # UMAP changes them behind torch's back
 
 
 BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]] = {
