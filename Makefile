@@ -71,6 +71,12 @@ tables: $(READY)  # those of the documentation; some hours, best on a machine th
 	$(BIN)/python benchmarks/adapters.py > docs/tables/adapters.txt
 	$(BIN)/python benchmarks/diagnose.py > docs/tables/diagnose.txt
 	$(BIN)/python benchmarks/dependencies.py > docs/tables/dependencies.txt
+	$(BIN)/python benchmarks/embed.py > docs/tables/embed.txt
+	$(BIN)/python benchmarks/synthetic_latents.py
+	$(BIN)/python benchmarks/head_direction.py
+	$(BIN)/python benchmarks/attribution_maps.py
+	$(BIN)/python benchmarks/identify.py > docs/tables/identify.txt
+	$(BIN)/holdfast identify examples/identify_small.toml --out build/identify --quiet > docs/tables/identify_small.txt
 	$(BIN)/python benchmarks/pose.py > docs/tables/pose.txt
 	$(BIN)/python benchmarks/pose_on_drawn_animals.py
 	$(BIN)/python benchmarks/dependencies_on_images.py

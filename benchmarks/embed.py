@@ -174,9 +174,9 @@ def measure_memory(task: dict[str, str]) -> None:
     label = np.cumsum(np.random.default_rng(0).normal(0, 0.1, len(signal)))
     model.fit(signal, label).transform(signal)
     size = signal.nbytes / MEGABYTE
-    print(
-        f"in {task['where']:<8}{held() - size - libraries:>6.0f} MB beside the libraries, which hold {libraries:.0f} MB"
-    )
+    where = {"memory": "in memory", "disk": "on disk"}[task["where"]]
+    beside = held() - size - libraries
+    print(f"{where:<11}{beside:>6.0f} MB beside the libraries, which hold {libraries:.0f} MB")
 
 
 def held() -> float:

@@ -65,7 +65,8 @@ def rows(tiny: bool) -> Rows:
             print(f"{process} {model} seed {seed}: R² {part.r2.value:.4f}, MCC {part.mcc.value:.4f} (rotations "
                   f"{part.rotation_mcc:.2f}), {seconds:.0f} s", flush=True)  # fmt: skip
     frame = pd.DataFrame(found)
-    print(frame.groupby(["process", "model", "what"], sort=False)[["r2", "mcc", "null", "seconds"]].mean().round(3))
+    means = frame.groupby(["process", "model", "what"], sort=False)[["r2", "mcc", "null", "seconds"]].mean()
+    print(means.round(3).to_string(na_rep=""))
     ours = frame[frame["what"] == "contrastive"].set_index("process")
     sphere, box, space = (ours.loc[[process]] for process, _, _ in ROWS)
     for name, some, measure, aim in (("sphere", sphere, "r2", 0.98), ("box", box, "mcc", 0.95)):

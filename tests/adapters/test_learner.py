@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from holdfast.adapters import BatchNorm, Learner, NoAdaptation, Tent, adapt
+from holdfast.adapters.base import all_finite
 from holdfast.errors import HoldfastError
 from holdfast.testing.adapters import example_batches, example_models
 
@@ -103,6 +104,14 @@ def test_a_batch_that_is_not_finite_is_predicted_recorded_and_not_learnt_from(mo
     assert "not finite" in caplog.text
     after = adapter.state_dict()
     assert all(torch.equal(after[key], value) for key, value in state.items() if isinstance(value, torch.Tensor))
+
+
+def test_numbers_are_finite_each_by_itself_whatever_their_sum():
+    large = torch.full((4,), 3e38)
+    assert not torch.isfinite(large.sum())
+    assert all_finite(large)
+    assert not all_finite(torch.tensor([1.0, float("inf"), float("-inf")]))
+    assert not all_finite(torch.tensor([1.0, float("nan")]))
 
 
 class Exploding(Learner):

@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Self, final
 
 import torch
@@ -144,7 +145,7 @@ class Adapter(nn.Module, metaclass=_Ready):
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return next((tensor.device for tensor in (*self.parameters(), *self.buffers())), torch.device("cpu"))
+        return next((tensor.device for tensor in chain(self.parameters(), self.buffers())), torch.device("cpu"))
 
     def train(self, mode: bool = True) -> Self:
         """Store the flag and nothing more: what an adapter does depends on `frozen`, not on `.eval()`."""
@@ -162,7 +163,7 @@ class Adapter(nn.Module, metaclass=_Ready):
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
         """One batch, with the recent inputs where a window is kept."""
         inputs = self._arranged(inputs)
-        if not bool(torch.isfinite(inputs).all()):
+        if not all_finite(inputs):
             self.record["skipped"] = 1.0
             log.warning("a batch of %d has values that are not finite; it was predicted, not learnt from", len(inputs))
             return self.predict(inputs)
@@ -191,6 +192,11 @@ class Adapter(nn.Module, metaclass=_Ready):
             if not isinstance(value, torch.Tensor) or _place(value) not in self._callers
         }
         self._first = copy.deepcopy({k: v.detach() if isinstance(v, torch.Tensor) else v for k, v in own.items()})
+
+
+def all_finite(values: torch.Tensor) -> bool:
+    """Whether nothing is infinite or no number: by the sum, which is quick, and one by one if that is not finite."""
+    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
 
 
 class NoAdaptation(Adapter):

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from holdfast.adapters.auto_prior import FIRST_PRIOR, AutoPrior
-from holdfast.adapters.base import Adapter
+from holdfast.adapters.base import Adapter, all_finite
 from holdfast.adapters.norm import BlendedNorm, blended, check_prior, unblended, use_statistics
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError, NotApplicable, unknown
@@ -88,7 +88,7 @@ class BatchNorm(Adapter):
             try:
                 for batch in stream:
                     inputs = self._arranged(batch.inputs)
-                    if bool(torch.isfinite(inputs).all()):
+                    if all_finite(inputs):
                         try:
                             self.predict(inputs)
                         except _EnoughError:
