@@ -38,7 +38,7 @@ SAMPLES, SETS, STEPS = (2000, 2, 60) if TINY else (20_000, 5, 1200)
 LATENTS = (4,) if TINY else (4, 6)
 SECOND = 2
 FIRST = 10
-"""Of the data sets; settings were chosen while looking at data sets 0 and 1, which are therefore left out."""
+"""Of the data sets; settings were chosen while looking at data sets 0 to 5, which are therefore left out."""
 BATCH, LEARNING_RATE, WEIGHT, HIDDEN = 512, 1e-3, 0.1, 128
 SCALE = 2.4
 """Of the encoder at first: −‖x − y‖² of latents times it is the logarithm of how the walk steps, 1 / (√2 · .3)."""
