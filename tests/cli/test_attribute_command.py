@@ -6,20 +6,11 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-
-from holdfast.cli import main
+from tests.commands import call
 
 EMBED = ("--label", "heading", "--no-controls", "--steps", 120, "--batch-size", 256, "--architecture", "offset1-model",
          "--time-offset", 5, "--learning-rate", 3e-3, "--quiet")  # fmt: skip
 QUICK = ("--fits", 2, "--copies", 3, "--quiet")
-
-
-def call(*arguments):
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
 
 
 @pytest.fixture(scope="module")

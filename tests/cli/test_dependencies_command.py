@@ -4,16 +4,7 @@ import json
 
 import numpy as np
 import pytest
-
-from holdfast.cli import main
-
-
-def call(*arguments):
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
+from tests.commands import call
 
 
 @pytest.fixture

@@ -6,20 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.commands import call
 
-from holdfast.cli import main
 from holdfast.cli.embed import _seconds
 
 DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
 QUICK = ("--steps", 40, "--batch-size", 128, "--seeds", 2, "--shuffles", 1, "--baseline", "pca")
-
-
-def call(*arguments):
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
 
 
 @pytest.fixture

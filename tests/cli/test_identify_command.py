@@ -4,8 +4,8 @@ import json
 
 import pandas as pd
 import pytest
+from tests.commands import call
 
-from holdfast.cli import main
 from holdfast.embed import identify_tables
 from holdfast.errors import Unfinished
 
@@ -25,14 +25,6 @@ process = "box/uniform/laplace=0.1"
 model = "box/laplace"
 """
 QUICK = ("--dimensions", 2, "--steps", 30, "--batch-size", 128, "--quiet")
-
-
-def call(*arguments):
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
 
 
 def test_text_has_scores_with_intervals_and_the_null(capsys):

@@ -5,17 +5,9 @@ import json
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.commands import call
 
-from holdfast.cli import main
 from holdfast.models import LeNet
-
-
-def call(*arguments):
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
 
 
 @pytest.fixture

@@ -5,21 +5,12 @@ import tomllib
 
 import pandas as pd
 import pytest
+from tests.commands import call
 
-from holdfast.cli import main
 from holdfast.tune.studyfile import write_study
 
 TUNE = ["tune", "--model", "net.py:build", "--data", "data.npz", "--out", "tuned", "--severities", "5"]
 GRID = ["--adapter", "tent", "--grid", "lr=1e-2,10", "--grid", "momentum=0,0.9"]
-
-
-def call(*arguments):
-    """Run a command in this process; its exit code."""
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
 
 
 @pytest.fixture(autouse=True)

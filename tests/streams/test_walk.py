@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.commands import call
 from tests.streams.conftest import SHIFTS
 from torch.utils.data import DataLoader
 
 from holdfast.adapters import NoAdaptation
-from holdfast.cli import main
 from holdfast.data import ArrayData
 from holdfast.errors import HoldfastError
 from holdfast.loop import evaluate
@@ -182,15 +182,6 @@ def test_grey_levels_are_what_a_file_of_eight_bits_holds():
 
 CALIBRATE = ["--shift", "contrast", "--shift", "gaussian_noise", "--samples", "60", "--step", "2.5", "--quiet"]
 RUN = ["run", "--model", "lenet", "--data", "digits", "--out", "out", "--quiet"]
-
-
-def call(*arguments):
-    """Run a command in this process; its exit code."""
-    try:
-        main(list(arguments))
-    except SystemExit as end:
-        return end.code or 0
-    return 0
 
 
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):

@@ -73,6 +73,8 @@ def sentence(found: "Recorded") -> str:
 
 
 def _content(found: "Recorded") -> dict[str, Any]:
+    from holdfast.plain import plain
+
     table = found.table()
     return {
         "what": found.what,
@@ -81,8 +83,5 @@ def _content(found: "Recorded") -> dict[str, Any]:
         "fits": found.carriers.fits,
         "decoys": len(found.carriers.null),
         "carriers": [found.names[place] for place in found.carriers.channels],
-        "channels": [
-            {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
-            for row in table.to_dict("records")
-        ],
+        "channels": plain(table.to_dict("records")),
     }

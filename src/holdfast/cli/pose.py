@@ -330,8 +330,7 @@ def _lines(rows: "pd.DataFrame", threshold: float) -> list[str]:
 
 
 def _records(rows: "pd.DataFrame") -> list[dict[str, Any]]:
+    from holdfast.plain import plain
+
     keys = ("model", "stream", "adapter", "shift", "severity", "part", "individual", "measure", "value", "low", "high")
-    return [
-        {key: None if row[key] != row[key] else row[key] for key in keys} | {"n": int(row["n"])}
-        for row in rows.to_dict("records")
-    ]
+    return [plain({key: row[key] for key in (*keys, "n")}) for row in rows.to_dict("records")]
