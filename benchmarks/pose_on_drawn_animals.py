@@ -129,11 +129,11 @@ class Errors:
         return np.concatenate(values), np.concatenate(who)
 
     def error(self, *key: object) -> Mean:
-        return mean_over_individuals(*self.of(*key))
+        return mean_over_individuals(*self.of(*key), scale="log")
 
     def pck(self, *key: object) -> Mean:
         values, who = self.of(*key)
-        return mean_over_individuals(np.where(np.isnan(values), np.nan, values <= THRESHOLD), who)
+        return mean_over_individuals(np.where(np.isnan(values), np.nan, values <= THRESHOLD), who, "share")
 
     def difference(self, one: tuple[object, ...], two: tuple[object, ...]) -> Mean:
         (first, who), (second, _) = self.of(*one), self.of(*two)

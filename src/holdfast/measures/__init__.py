@@ -16,6 +16,7 @@ from holdfast.measures.cost import peak_bytes, relative_bytes, relative_seconds
 from holdfast.measures.dominance import dominance, share_below, zeta
 from holdfast.measures.effective import effective_robustness
 from holdfast.measures.facts import measure
+from holdfast.measures.few_units import UnitMean, mean_of_units
 from holdfast.measures.frontier import frontier, frontiers, narrowest
 from holdfast.measures.gain import adaptation_gain, forgetting
 from holdfast.measures.guarantee import corollary, proposition, region, triplet_residuals
@@ -63,6 +64,7 @@ __all__ = [
     "MinibatchCKA",
     "PowerLaw",
     "ResidualBound",
+    "UnitMean",
     "Wedge",
     "accuracy",
     "accuracy_over_steps",
@@ -103,6 +105,7 @@ __all__ = [
     "mce",
     "mde",
     "mean_error",
+    "mean_of_units",
     "mean_over_individuals",
     "mean_prediction_entropy",
     "measure",

@@ -3,7 +3,7 @@
 Source: thesis chapter 5. The normalised error is the distance in pixels over the distance from nose to eye of that
 individual, or over the root of the area of the box around its labels; PCK@t is the share of keypoints within t of that
 length. Missing labels (NaN) do not count. Means are taken within each individual first, then over individuals, and so
-are intervals: the bootstrap draws individuals, for frames of one video are not independent.
+are intervals, for frames of one video are not independent: Student's t over individuals, see `few_units`.
 Differs: the length of an individual is the median over its frames, where the source does not say.
 """
 
@@ -15,14 +15,13 @@ import numpy as np
 
 from holdfast.errors import HoldfastError
 from holdfast.measures.facts import measure
-from holdfast.measures.resample import interval
+from holdfast.measures.few_units import INTERVAL, mean_of_units
 from holdfast.nearest import hint
 from holdfast.outputs import ASIDE, Outputs
 from holdfast.table import Rows
 
 HEAD = ("nose", "eye")
 THRESHOLD = 0.3
-DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Mean:
 
     Attributes:
         value: the mean of the individuals' means; NaN where nothing is labelled.
-        low: lower end of a 95 % interval over individuals; NaN for one individual.
+        low: lower end of a 95 % interval over individuals; NaN for one individual, and where all have the same mean.
         high: upper end of it.
         n: how many values there were.
         individuals: of how many individuals.
@@ -112,14 +111,13 @@ def keypoint_scales(
     return head_lengths(labelled, individuals, (lower.index(ends[0]), lower.index(ends[1])))
 
 
-def mean_over_individuals(values: np.ndarray, individuals: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> Mean:
+def mean_over_individuals(values: np.ndarray, individuals: np.ndarray, scale: str = "plain") -> Mean:
     """The mean of the individuals' means, with an interval over individuals.
 
     Args:
         values: `(frames,)` or `(frames, parts)`; NaN does not count.
         individuals: `(frames,)`.
-        draws: of the bootstrap.
-        seed: of the draws.
+        scale: of the interval, `log` for errors, `share` for shares, `plain` for differences; see `mean_of_units`.
 
     >>> found = mean_over_individuals(np.array([1.0, 1.0, 4.0, np.nan]), np.array(["a", "a", "b", "b"]))
     >>> found.value, found.n, found.individuals
@@ -130,18 +128,14 @@ def mean_over_individuals(values: np.ndarray, individuals: np.ndarray, *, draws:
     names, codes = np.unique(individuals, return_inverse=True)
     totals = np.bincount(codes, np.where(known, values, 0.0).sum(1), len(names))
     counts = np.bincount(codes, known.sum(1), len(names))
-    # Rounded, so that the order of frames, which decides the last digit, does not decide ties between draws.
-    means = np.array([float(f"{mean:.12g}") for mean in totals[counts > 0] / counts[counts > 0]])
-    number, n = len(means), int(counts.sum())
-    if number < 2:
-        return Mean(float(means[0]) if number else np.nan, np.nan, np.nan, n, number)
-    drawn = means[np.sort(np.random.default_rng(seed).integers(0, number, (draws, number)), axis=1)].mean(1)
-    value = float(means.mean())
-    low, high = interval(np.asarray(value), drawn, number)
-    return Mean(value, min(float(low), value), max(float(high), value), n, number)
+    mean = mean_of_units(totals[counts > 0] / counts[counts > 0], scale)
+    low, high = (mean.low, mean.high) if mean.kind == INTERVAL else (np.nan, np.nan)
+    return Mean(mean.value, low, high, int(counts.sum()), mean.units)
 
 
-def keypoint_rows(name: str, values: np.ndarray, individuals: np.ndarray, parts: Sequence[str]) -> Rows:
+def keypoint_rows(
+    name: str, values: np.ndarray, individuals: np.ndarray, parts: Sequence[str], scale: str = "plain"
+) -> Rows:
     """Rows of the table: all keypoints together, each part, and each individual; columns `part` and `individual`.
 
     Args:
@@ -149,12 +143,13 @@ def keypoint_rows(name: str, values: np.ndarray, individuals: np.ndarray, parts:
         values: `(frames, parts)`, NaN where nothing is labelled. A part without any label has no row.
         individuals: `(frames,)`. One alone has no interval.
         parts: their names.
+        scale: of the intervals, see `mean_over_individuals`.
     """
-    found: list[tuple[dict[str, str], Mean]] = [({}, mean_over_individuals(values, individuals))]
-    found += [({"part": part}, mean_over_individuals(values[:, k], individuals)) for k, part in enumerate(parts)]
+    found: list[tuple[dict[str, str], Mean]] = [({}, mean_over_individuals(values, individuals, scale))]
+    found += [({"part": part}, mean_over_individuals(values[:, k], individuals, scale)) for k, part in enumerate(parts)]
     for individual in np.unique(individuals):
         own = individuals == individual
-        found.append(({"individual": str(individual)}, mean_over_individuals(values[own], individuals[own])))
+        found.append(({"individual": str(individual)}, mean_over_individuals(values[own], individuals[own], scale)))
     empty = {"part": "", "individual": ""}
     return [
         empty | place | {"measure": name, "value": mean.value, "n": mean.n} | _ends(mean)
@@ -178,7 +173,7 @@ def normalised_error(outputs: Outputs, normalise: str | None = None) -> Rows:
     return [
         context | row
         for context, values, individuals, parts in _normalised(outputs, normalise)
-        for row in keypoint_rows("normalised_error", values, individuals, parts)
+        for row in keypoint_rows("normalised_error", values, individuals, parts, "log")
     ]
 
 
@@ -190,7 +185,8 @@ def pck(outputs: Outputs, threshold: float = THRESHOLD, normalise: str | None = 
     return [
         context | row | {"threshold": threshold}
         for context, values, individuals, parts in _normalised(outputs, normalise)
-        for row in keypoint_rows("pck", np.where(np.isnan(values), np.nan, values <= threshold), individuals, parts)
+        for near in [np.where(np.isnan(values), np.nan, values <= threshold)]
+        for row in keypoint_rows("pck", near, individuals, parts, "share")
     ]
 
 

@@ -21,7 +21,8 @@ DEFINITIONS = {
     "(or the root of the area of the box around the labels)",
     "PCK": "the share of keypoints whose normalised error is at most the threshold",
     "within, out": "other frames of the individuals that the model learnt from; individuals it never saw",
-    "intervals": "95 %, over individuals (bootstrap); means are taken within each individual first",
+    "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
+    "within each individual first. None where there is one individual, or all have the same mean",
 }
 LABELS = {"n": "keypoints", "what": "shift and severity"}
 SIDE = 240

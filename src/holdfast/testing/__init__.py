@@ -14,11 +14,20 @@ from holdfast.errors import HoldfastError, unknown
 from holdfast.objects import find_object
 from holdfast.shifts import Shift
 from holdfast.testing.adapters import check_adapter
+from holdfast.testing.intervals import check_interval
 from holdfast.testing.measures import check_measure
 from holdfast.testing.shifts import check_shift
 from holdfast.testing.streams import check_stream
 
-__all__ = ["check_adapter", "check_measure", "check_named", "check_object", "check_shift", "check_stream"]
+__all__ = [
+    "check_adapter",
+    "check_interval",
+    "check_measure",
+    "check_named",
+    "check_object",
+    "check_shift",
+    "check_stream",
+]
 
 CHECKED = ("shifts", "streams", "adapters", "measures")
 
