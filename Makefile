@@ -2,6 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
 .PHONY: setup demo test lint test-slow test-real docs benchmarks picture pictures tables clean
 
@@ -26,10 +27,10 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow $(PATIENT)
 
 test-real: $(READY)
-	$(BIN)/python -m pytest -q -m real
+	$(BIN)/python -m pytest -q -m real $(PATIENT)
 
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +49,44 @@ def number():
 """
 
 
+PAUSE = """
+import fnmatch, os, sys, threading
+
+finished = 0
+
+def pause(event, arguments):  # files are written beside and renamed, so a rename is a finished file
+    global finished
+    if event != "os.rename" or not fnmatch.fnmatch(str(arguments[1]), os.environ["PAUSE_PATTERN"]):
+        return
+    finished += 1
+    if finished > int(os.environ["PAUSE_AFTER"]):
+        open(os.environ["PAUSE_FILE"], "w").close()
+        threading.Event().wait()
+
+sys.addaudithook(pause)
+"""
+
+
+def wait_until(condition: Callable[[], object], process: subprocess.Popen | None = None) -> None:
+    """Wait until something holds; fail if the process it depends on has ended. The time limit is the test's own."""
+    while not condition():
+        if process is not None and process.poll() is not None:
+            assert condition(), f"it ended with {process.returncode}: {process.communicate()[1]}"
+            return
+        time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_is_left_in_the_root():
+    """No test, and no command that a test runs, leaves a file in the folder from which the tests are run."""
+    before = set(Path.cwd().iterdir())
+    yield
+    left = [
+        path.name for path in set(Path.cwd().iterdir()) - before if not path.name.endswith(("_cache", ".hypothesis"))
+    ]
+    assert not left, f"left in {Path.cwd()}: {left}"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with `net.py` and `data.npz` (40 grey 12 x 12 images of 3 classes)."""
@@ -87,6 +127,23 @@ class CommandLine:
             text=True,
             **options,
         )
+
+    def start_until(self, pattern: str, *arguments: object, after: int = 1) -> subprocess.Popen:
+        """Start a command and return once it has finished so many files of this pattern and waits before the next."""
+        hook, paused = self.folder / "pause", self.folder / "pause" / "paused"
+        hook.mkdir(exist_ok=True)
+        paused.unlink(missing_ok=True)
+        (hook / "sitecustomize.py").write_text(PAUSE)
+        usual = self.environment
+        path = os.pathsep.join(filter(None, [str(hook), usual.get("PYTHONPATH")]))
+        settings = {"PAUSE_PATTERN": pattern, "PAUSE_AFTER": str(after), "PAUSE_FILE": str(paused)}
+        self.environment = usual | settings | {"PYTHONPATH": path}
+        try:
+            process = self.start(*arguments)
+        finally:
+            self.environment = usual
+        wait_until(paused.exists, process)
+        return process
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 import os
 import signal
 import threading
-import time
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.conftest import wait_until
 
 from holdfast.data import ArrayData
 from holdfast.models import LeNet
@@ -82,12 +82,10 @@ def test_a_killed_worker_costs_only_the_cell_it_was_running(tmp_path, study):
         runner = threading.Thread(target=lambda: outcome.update(table=together.run(cluster=cluster.scheduler_address)))
         runner.start()
         cells = tmp_path / "together" / "cells"
-        deadline = time.monotonic() + 90
-        while runner.is_alive() and len(list(cells.glob("*.npz"))) < 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: len(list(cells.glob("*.npz"))) >= 3 or not runner.is_alive())
         victim = int((tmp_path / "log").read_text().split()[-1])
         os.kill(victim, signal.SIGKILL)
-        runner.join(timeout=120)
+        runner.join()
     assert together.last == Ran(ran=11, kept=0, failed=0)
     pd.testing.assert_frame_equal(values(outcome["table"]), values(alone))
     begun = [line.split() for line in (tmp_path / "log").read_text().splitlines()]

@@ -94,3 +94,17 @@ def test_a_second_run_is_kept_out(tmp_path):
         pass
     with locked(tmp_path):
         pass
+
+
+def test_a_run_that_fails_before_it_writes_leaves_no_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(HoldfastError, match="nothing"), locked(tmp_path / "out"):
+        raise HoldfastError("nothing came of it")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_fails_after_it_wrote_keeps_what_there_is(tmp_path):
+    (tmp_path / "study.json").write_text("{}")
+    with pytest.raises(HoldfastError, match="too late"), locked(tmp_path):
+        raise HoldfastError("too late")
+    assert (tmp_path / "study.json").exists()

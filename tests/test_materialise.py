@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -271,13 +270,9 @@ def test_data_that_is_corrupted_already_is_refused(folder, monkeypatch, capsys):
 
 
 def test_interrupted_it_says_how_to_go_on(folder, holdfast):
-    np.savez(folder / "data.npz", images=np.zeros((1500, 12, 12), np.uint8), labels=np.arange(1500) % 3)
-    process = holdfast.start(*COMMAND, "--shift", "gaussian_noise")
-    deadline = time.monotonic() + 60
-    while not list(folder.glob("c/contrast/*")) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    process = holdfast.start_until("*/contrast/*", *COMMAND, "--shift", "gaussian_noise", after=2)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate()
     assert process.returncode == 130
     assert "the same command goes on from there" in error
     assert "Traceback" not in error

@@ -150,13 +150,19 @@ class Manifest:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the same folder; a killed run leaves no lock behind."""
-    with open(folder / ".lock", "w") as file:
+    """Keep a second run out of the same folder; a killed run leaves no lock, and a failed one no empty folder."""
+    path = folder / ".lock"
+    with open(path, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise HoldfastError(f"another run is writing into {folder}; wait for it, or use another --out") from error
-        yield
+        try:
+            yield
+        finally:
+            if [*folder.iterdir()] == [path]:
+                path.unlink()
+                folder.rmdir()
 
 
 def shortened(names: Sequence[str], most: int = 3) -> str:

@@ -4,7 +4,6 @@ import json
 import logging
 import shutil
 import signal
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -187,10 +186,7 @@ def finished(folder):
 
 def stopped(holdfast, how):
     """Start, and end it with a signal once another pair is there; its exit code, and what it said."""
-    before = len(finished(holdfast.folder))
-    process = holdfast.start(*COMMAND)
-    while len(finished(holdfast.folder)) == before and process.poll() is None:
-        time.sleep(0.02)
+    process = holdfast.start_until("*/pairs/*.npy", *COMMAND)
     process.send_signal(how)
     said = process.communicate()[1]
     return process.returncode, said
