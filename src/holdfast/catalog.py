@@ -1,7 +1,8 @@
 """The catalog: from a name to the object behind it, imported only when used.
 
 A part of holdfast is one line here. A plugin needs none: an entry point in the group `holdfast.adapters`
-(or `.shifts`, `.streams`, `.measures`, `.models`, `.sections`) adds its name to the same lists.
+(or `.shifts`, `.streams`, `.measures`, `.models`, `.sections`) adds its name to the same lists. Names from data files
+lead to parts of the catalog and nowhere else (`find`); code of one's own is named by a person (`find_or_import`).
 """
 
 from collections.abc import Mapping
@@ -163,13 +164,22 @@ def entries(kind: str) -> Mapping[str, Entry]:
 
 
 def find(kind: str, name: str) -> Any:
-    """The object behind a name, `module:object` or `file.py:object`; for an unknown name, an error with the nearest."""
-    if ":" in name:
-        return find_object(name, kind.removesuffix("s"))
+    """Return the object behind a name of the catalog; for an unknown name, an error with the nearest.
+
+    Names that were read from data (a header, a manifest, a calibration) come here: they never lead to other code.
+    """
     known = entries(kind)
     if name not in known:
         raise unknown(kind.removesuffix("s"), name, known)
     return known[name].load()
+
+
+def find_or_import(kind: str, name: str) -> Any:
+    """Return the object behind a name of the catalog, `module:object` or `file.py:object`.
+
+    It runs code of the file or module, so the name must be one that a person wrote, in a command or a study file.
+    """
+    return find_object(name, kind.removesuffix("s")) if ":" in name else find(kind, name)
 
 
 def label(name: str, settings: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd
 
 
 def _function(measure: str | Measure) -> Measure:
-    return catalog.find("measures", measure) if isinstance(measure, str) else measure
+    return catalog.find_or_import("measures", measure) if isinstance(measure, str) else measure
 
 
 def table_of(folder: Path) -> pd.DataFrame:

@@ -265,7 +265,7 @@ def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
         settings["by"] = _shift(settings["by"])
     if "shifts" in settings:
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
-        settings["shifts"] = tuple(catalog.find("shifts", str(name)) for name in names)
+        settings["shifts"] = tuple(catalog.find_or_import("shifts", str(name)) for name in names)
     if "calibration" in inspect.signature(make).parameters:
         from holdfast.streams import Calibration
 
@@ -294,7 +294,11 @@ def _shift(text: Any) -> Any:
     """A shift at a severity, such as `contrast 5`, as the table of results calls it."""
     name, _, severity = str(text).strip().rpartition(" ")
     try:
-        return catalog.find("shifts", name)(float(severity)) if name else catalog.find("shifts", severity)(5.0)
+        return (
+            catalog.find_or_import("shifts", name)(float(severity))
+            if name
+            else catalog.find_or_import("shifts", severity)(5.0)
+        )
     except ValueError as error:
         if isinstance(error, HoldfastError):
             raise
@@ -356,7 +360,7 @@ def _checked(
     kind: str, name: str, settings: Mapping[str, Any], taken: set[str], folder: Path, more: Sequence[str] = ()
 ) -> Any:
     """The class behind a name, after checking that it takes these settings."""
-    make = catalog.find(kind, _located(name, folder))
+    make = catalog.find_or_import(kind, _located(name, folder))
     valid = (set(inspect.signature(make).parameters) - taken) | set(more)
     check_keys(f"setting of {kind.removesuffix('s')} {name}", settings, valid)
     return make

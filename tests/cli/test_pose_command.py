@@ -109,3 +109,19 @@ def test_bad_input_ends_with_2_and_says_what_was_expected(pose, tmp_path, argume
 def test_help_names_the_three(holdfast):
     said = holdfast("pose", "--help").stdout
     assert all(word in said for word in ("train", "predict", "score"))
+
+
+def test_a_backbone_of_ones_own_is_named_again_by_who_loads_the_model(pose, project, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "net.py").write_text(
+        "import torch\n\n\ndef build(width=4):\n    return torch.nn.Conv2d(3, width, 16, 16)\n"
+    )
+    backbone = ("--backbone", "own/net.py:build:width=3")
+    trained = pose("train", project, "--out", "net", "--individuals", 1, "--steps", 2, "--quiet", *backbone)
+    assert trained.returncode == 0, trained.stderr
+    refused = pose("predict", "net/model.safetensors", project / "labeled-data", "--out", "said.csv")
+    assert refused.returncode == 2
+    assert "'net.py:build', which a file cannot bring along" in refused.stderr
+    assert pose("predict", "net/model.safetensors", project, "--out", "said.csv", *backbone).returncode == 0
+    assert pose("score", project, "--model", "net/model.safetensors", "--adapter", "none", *backbone).returncode == 0
+    assert pose("score", project, "--model", "net/model.safetensors", "--backbone", "small").returncode == 2

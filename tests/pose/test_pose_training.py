@@ -106,10 +106,25 @@ def test_a_model_survives_its_file(animals, trained, tmp_path):
     images = animals.images(np.arange(3))
     with torch.no_grad():
         assert torch.equal(read(images), trained(images))
-    with pytest.raises(HoldfastError, match="cannot be built from a file"):
-        PoseModel(["a"], torch.nn.Conv2d(3, 4, 3, 2, 1)).save(tmp_path / "own.safetensors")
     with pytest.raises(HoldfastError, match="there is no file"):
         PoseModel.load(tmp_path / "gone.safetensors")
+
+
+def test_a_model_with_a_backbone_of_ones_own_is_loaded_with_that_backbone(animals, tmp_path):
+    def own():
+        return torch.nn.Conv2d(3, 4, 3, 2, 1)
+
+    model = PoseModel(["a"], own(), origin="net.py:own").eval()
+    for _ in range(2):  # what was loaded can be saved again
+        model.save(tmp_path / "own.safetensors")
+        with pytest.raises(HoldfastError, match=r"a backbone of its owner's, 'net.py:own'.*name it again: --backbone"):
+            PoseModel.load(tmp_path / "own.safetensors")
+        model = PoseModel.load(tmp_path / "own.safetensors", own())
+    with pytest.raises(HoldfastError, match="do not fit the model"):
+        PoseModel.load(tmp_path / "own.safetensors", torch.nn.Conv2d(3, 5, 3, 2, 1))
+    images = animals.images(np.arange(2))
+    with torch.no_grad():
+        assert torch.equal(PoseModel.load(tmp_path / "own.safetensors", own())(images), model(images))
 
 
 def test_prediction_of_arrays_files_and_data_sets_is_the_same(animals, trained, tmp_path):

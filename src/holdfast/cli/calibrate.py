@@ -33,7 +33,7 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing."""
-    from holdfast.catalog import find
+    from holdfast.catalog import find_or_import
     from holdfast.settings import Spec
 
     with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
@@ -53,7 +53,7 @@ def calibrate(
             ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(usable_device(device)),
             opened,
             out,
-            [find("shifts", name) for name in shift] if shift else all_shifts(),
+            [find_or_import("shifts", name) for name in shift] if shift else all_shifts(),
             samples=samples,
             step=step,
             flip=flip,

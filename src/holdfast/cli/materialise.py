@@ -34,7 +34,7 @@ def materialise(
         from holdfast.materialise import SEVERITIES, materialise
         from holdfast.streams.sequence import all_shifts
 
-        shifts = [catalog.find("shifts", name) for name in shift] if shift else all_shifts()
+        shifts = [catalog.find_or_import("shifts", name) for name in shift] if shift else all_shifts()
         source = open_data(data, size=size, channels=channels)
         if isinstance(source, CorruptedImages):
             raise HoldfastError(f"{data} is corrupted already; data without corruptions was expected")

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.pose import PoseData
+    from holdfast.pose import PoseData, PoseModel
 
 app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_args_is_help=True)
 
@@ -25,6 +25,9 @@ Scorer = Annotated[str | None, typer.Option(help="Whose labels, of a table with 
 BatchSize = Annotated[int, typer.Option(help="Frames in a pass.")]
 Normalise = Annotated[
     str | None, typer.Option(help="box, or two parts such as nose,eye; nose,eye where there are both.")
+]
+OwnBackbone = Annotated[
+    str | None, typer.Option("--backbone", help="file.py:function, again, if the model was trained with one.")
 ]
 Drawn = Annotated[str | None, typer.Option(help="Settings of drawn animals: individuals=30,frames=40,seed=0.")]
 
@@ -66,7 +69,6 @@ def train(
         from holdfast.pose import PoseModel, fit, leave_species_out, split_individuals
 
         found = _open(data, images, size, scorer, drawn)
-        name, settings = _settings(backbone)
         split = None
         if leave_out is not None:
             split = leave_species_out(found, leave_out, fraction=fraction, seed=seed)
@@ -75,7 +77,7 @@ def train(
         learnt = found if split is None else found.select(split.train)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = PoseModel(found.parts, name, settings=settings, skeleton=found.skeleton)
+            model = PoseModel(found.parts, skeleton=found.skeleton, **_backbone(backbone))
         writable_folder(out)
         with resumable():
             history = fit(
@@ -114,6 +116,7 @@ def predict_(
     images: Annotated[Path, typer.Argument(help="A folder of images, or one image.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The table: a .csv or .h5 as DeepLabCut reads it.")],
     scorer: Annotated[str, typer.Option(help="Who the table says predicted.")] = "holdfast",
+    backbone: OwnBackbone = None,
     batch_size: BatchSize = 32,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -121,11 +124,11 @@ def predict_(
     """Predict keypoints of images, with confidence."""
     with logging_to_stderr(quiet):
         from holdfast.deeplabcut import check_target
-        from holdfast.pose import PoseModel, predict
+        from holdfast.pose import predict
         from holdfast.pose.predict import list_frames
 
         check_target(out)
-        network = PoseModel.load(model)
+        network = _load(model, backbone)
         files = list_frames(images)
         poses = predict(network, files, batch_size=batch_size, progress=False if quiet else None)
         root = images if images.is_dir() else images.parent
@@ -144,6 +147,7 @@ def score(
     labels: Data,
     predictions: Annotated[Path | None, typer.Option(help="A table of DeepLabCut with predictions.")] = None,
     model: Annotated[Path | None, typer.Option(help="Or what `pose train` wrote, to predict now.")] = None,
+    backbone: OwnBackbone = None,
     split: Annotated[Path | None, typer.Option(help="split.csv of `pose train`: scores within and out of it.")] = None,
     shift: Annotated[
         list[str] | None, typer.Option(help="NAME=SEVERITY, such as contrast=5, beside clean; repeatable.")
@@ -174,9 +178,21 @@ def score(
             rows = _of_table(predictions, labels, images, size, scorer, drawn, threshold, normalise)
         else:
             assert model is not None
+            network = _load(model, backbone)
             found = _open(labels, images, size, scorer, drawn)
             rows = _of_model(
-                model, found, split, shift or [], adapter or [], threshold, normalise, batch_size, seed, quiet, report
+                model,
+                network,
+                found,
+                split,
+                shift or [],
+                adapter or [],
+                threshold,
+                normalise,
+                batch_size,
+                seed,
+                quiet,
+                report,
             )
         if table is not None:
             from holdfast.files import write_text
@@ -214,14 +230,27 @@ def _size(text: str | None) -> tuple[int, int] | None:
     return int(height), int(width)
 
 
-def _settings(backbone: str) -> tuple[str, dict[str, Any]]:
-    """`small:width=8` is the backbone small with this setting; `file.py:build` is a function."""
+def _backbone(text: str) -> dict[str, Any]:
+    """Return what `PoseModel` is told: `small:width=8` by its name, `file.py:build` as what that function returns."""
+    from holdfast.pose.backbone import import_backbone
     from holdfast.settings import Spec
 
-    if "=" not in backbone:
-        return backbone, {}
-    spec = Spec.parse(backbone)
-    return spec.name, dict(spec.arguments)
+    spec = Spec.parse(text) if "=" in text else Spec(text, {})
+    if ":" not in spec.name:
+        return {"backbone": spec.name, "settings": dict(spec.arguments)}
+    place, _, function = spec.name.rpartition(":")
+    origin = f"{Path(place).name if place.endswith('.py') else place}:{function}"
+    return {"backbone": import_backbone(spec.name, spec.arguments), "origin": origin}
+
+
+def _load(path: Path, backbone: str | None) -> "PoseModel":
+    """Return a trained model; a backbone of one's own is named again."""
+    from holdfast.pose import PoseModel
+
+    own = None if backbone is None else _backbone(backbone)["backbone"]
+    if isinstance(own, str):
+        raise HoldfastError(f"--backbone is {backbone!r}, which the file says by itself; file.py:function was expected")
+    return PoseModel.load(path, own)
 
 
 def _split_rows(data: "PoseData", parts: list[str]) -> str:
@@ -272,6 +301,7 @@ def _of_table(
 
 def _of_model(
     model: Path,
+    network: "PoseModel",
     data: "PoseData",
     split: Path | None,
     shifts: list[str],
@@ -284,18 +314,19 @@ def _of_model(
     report: Path | None,
 ) -> "pd.DataFrame":
     from holdfast import catalog
-    from holdfast.pose import PoseModel, PoseStudy
+    from holdfast.pose import PoseStudy
     from holdfast.pose.joining import read_split
     from holdfast.settings import Spec, configured
 
-    network = PoseModel.load(model)
     named = [Spec.parse(text) for text in adapters or ["none", "batchnorm:prior=0"]]
     study = PoseStudy(
         {model.stem if model.stem != "model" else model.parent.name or "model": network},
         {"data": data} if split is None else read_split(split, data),
         (None, *(_shift(text) for text in shifts)),
         {
-            catalog.label(spec.name, spec.arguments): configured(catalog.find("adapters", spec.name), spec.arguments)
+            catalog.label(spec.name, spec.arguments): configured(
+                catalog.find_or_import("adapters", spec.name), spec.arguments
+            )
             for spec in named
         },
         threshold,
@@ -319,7 +350,7 @@ def _shift(text: str) -> Any:
         level = float(severity)
     except ValueError as error:
         raise HoldfastError(f"--shift is {text!r}; NAME=SEVERITY was expected, such as contrast=5") from error
-    return catalog.find("shifts", name)(level)
+    return catalog.find_or_import("shifts", name)(level)
 
 
 def _lines(rows: "pd.DataFrame", threshold: float) -> list[str]:

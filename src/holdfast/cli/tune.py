@@ -102,7 +102,7 @@ def tune(
             random=random,
             ranges=read_ranges(range_ or []),
             recipe=recipe,
-            shifts=[catalog.find("shifts", name) for name in shift] if shift else None,
+            shifts=[catalog.find_or_import("shifts", name) for name in shift] if shift else None,
             severities=_numbers("--severities", severities, float),
             seeds=_numbers("--seeds", seeds, int) or [0],
             batch_size=_numbers("--batch-size", batch_size, int),

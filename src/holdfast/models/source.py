@@ -4,8 +4,12 @@ Names are those of the catalog (`resnet`), `module:function`, or `file.py:functi
 is read only where the user says so, and then without running code from it (torch's `weights_only`).
 """
 
+import inspect
 import logging
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +18,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from holdfast.catalog import find
+from holdfast.catalog import find_or_import
 from holdfast.errors import HoldfastError
 from holdfast.fingerprint import of_file
 from holdfast.objects import find_module
 
 log = logging.getLogger("holdfast")
+
+PLAIN = (None, bool, int, float, str, bytes, list, tuple, dict, set)
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,10 @@ class ModelSource:
 
     def __call__(self) -> nn.Module:
         """Build the model and load its weights."""
-        maker = find("models", self.build)
-        try:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)  # a model without weights is the same in every process
-                model = maker if isinstance(maker, nn.Module) else maker(**self.arguments)
-        except HoldfastError:
-            raise
-        except Exception as error:
-            log.debug("building %s failed", self.build, exc_info=True)
-            raise HoldfastError(f"model {self.build}: building it failed: {type(error).__name__}: {error}") from error
-        if not isinstance(model, nn.Module):
-            raise HoldfastError(f"model {self.build}: it gave a {type(model).__name__}, an nn.Module was expected")
+        maker = find_or_import("models", self.build)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # a model without weights is the same in every process
+            model = build_module(maker, f"model {self.build}", self.arguments)
         if self.weights is not None:
             load_weights(model, self.weights, self.allow_pickle)
         return model.eval()
@@ -63,6 +61,46 @@ class ModelSource:
         place = self.build.rpartition(":")[0]
         path = Path(place) if place.endswith(".py") else Path(find_module(place, "model").__file__ or "")
         return of_file(path) if path.is_file() else place
+
+
+def build_module(maker: Any, what: str, arguments: Mapping[str, Any]) -> nn.Module:
+    """Return the module that a function makes, or a module as it is.
+
+    What cannot be a function that returns a module (a function of the standard library, another class) is not called.
+
+    Args:
+        maker: what a person named.
+        what: it is called in messages, such as `model net.py:build`.
+        arguments: of the function.
+    """
+    if isinstance(maker, nn.Module):
+        return maker
+    if why := _no_builder(maker):
+        raise HoldfastError(f"{what} is {why}; a function that returns an nn.Module was expected")
+    try:
+        made = maker(**arguments)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        log.debug("building %s failed", what, exc_info=True)
+        raise HoldfastError(f"{what}: building it failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, nn.Module):
+        raise HoldfastError(f"{what}: it gave a {type(made).__name__}, an nn.Module was expected")
+    return made
+
+
+def _no_builder(maker: Any) -> str:
+    """Return why an object cannot be a function that returns a module, or nothing."""
+    inner = inspect.unwrap(maker.func if isinstance(maker, partial) else maker)
+    if isinstance(inner, type):
+        return "" if issubclass(inner, nn.Module) else f"the class {inner.__name__}"
+    if not callable(inner):
+        return f"a {type(inner).__name__}"
+    home = str(getattr(inner, "__module__", "")).partition(".")[0]
+    if home in sys.stdlib_module_names:
+        return f"a function of Python's own {home}"
+    returns = getattr(inner, "__annotations__", {}).get("return", nn.Module)
+    return f"a function that says it returns {inspect.formatannotation(returns)}" if returns in PLAIN else ""
 
 
 def load_weights(model: nn.Module, path: Path, allow_pickle: bool = False) -> None:

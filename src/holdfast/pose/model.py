@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from holdfast.errors import HoldfastError
 from holdfast.files import whole
 from holdfast.models.source import load_weights
-from holdfast.pose.backbone import make_backbone
+from holdfast.pose.backbone import BACKBONES, make_backbone
 
 TRIAL = 128
 
@@ -34,10 +34,11 @@ class PoseModel(nn.Module):
 
     Args:
         parts: their names.
-        backbone: any network from images in [0, 1] to a feature map, its normalisation included; or a name, as
-            `make_backbone` takes it.
+        backbone: any network from images in [0, 1] to a feature map, its normalisation included; or the name of one
+            of `BACKBONES`.
         settings: of a backbone given by name.
         skeleton: pairs of parts, to draw.
+        origin: what a backbone of your own is called in the file that `save` writes, for people to read.
 
     Attributes:
         stride: pixels of a cell of the maps, half of that of the backbone.
@@ -50,13 +51,16 @@ class PoseModel(nn.Module):
         *,
         settings: dict[str, Any] | None = None,
         skeleton: Sequence[tuple[str, str]] = (),
+        origin: str = "",
     ) -> None:
         super().__init__()
         if not parts:
             raise HoldfastError("a pose model needs at least one part")
         self.parts, self.skeleton = tuple(parts), tuple(skeleton)
-        self.recipe = {"backbone": backbone, "settings": settings or {}} if isinstance(backbone, str) else None
-        self.backbone = make_backbone(backbone, **(settings or {})) if isinstance(backbone, str) else backbone
+        own = isinstance(backbone, nn.Module)
+        self.recipe = {"backbone": None if own else backbone, "settings": {} if own else settings or {}}
+        self.origin = origin or type(backbone).__name__ if own else ""
+        self.backbone = backbone if isinstance(backbone, nn.Module) else make_backbone(backbone, settings or {})
         channels, self.reach = _tried(self.backbone)
         self.stride = self.reach // 2
         self.head = nn.ConvTranspose2d(channels, 3 * len(self.parts), 4, 2, 1)
@@ -71,23 +75,37 @@ class PoseModel(nn.Module):
         return maps if maps.shape[-2:] == (rows, columns) else maps[..., :rows, :columns]
 
     def save(self, path: Path) -> None:
-        """Write weights and what is needed to build the model anew, as safetensors, whole."""
-        if self.recipe is None:
-            raise HoldfastError("a model whose backbone was given as an object cannot be built from a file; name it")
-        facts = {"parts": self.parts, "skeleton": self.skeleton, **self.recipe}
+        """Write weights and what is needed to build the model anew, as safetensors, whole.
+
+        Of a backbone of your own the file has the weights and what it was called; `load` must be given it again.
+        """
+        facts = {"parts": self.parts, "skeleton": self.skeleton, **self.recipe, "origin": self.origin}
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         with whole(path) as file:
             file.write(save(state, {"pose": json.dumps(facts)}))
 
     @classmethod
-    def load(cls, path: Path) -> "PoseModel":
-        """Read what `save` wrote, in evaluation mode."""
+    def load(cls, path: Path, backbone: nn.Module | None = None) -> "PoseModel":
+        """Read what `save` wrote, in evaluation mode.
+
+        Args:
+            path: the file.
+            backbone: yours, where the model was trained with one that holdfast does not have. A file names only parts
+                of holdfast, so that whoever sends one cannot run code of theirs.
+        """
         facts = read_facts(path, "pose")
-        settings = facts["settings"]
-        if facts["backbone"] == "efficientnet_lite0":
-            settings = settings | {"pretrained": False}  # the weights follow
-        model = cls(facts["parts"], facts["backbone"], settings=settings, skeleton=facts["skeleton"])
-        model.recipe = {"backbone": facts["backbone"], "settings": facts["settings"]}
+        name, settings = facts["backbone"], facts["settings"]
+        if backbone is None and name not in BACKBONES:
+            origin = facts.get("origin") or name
+            raise HoldfastError(
+                f"{path} was trained with a backbone of its owner's, {origin!r}, which a file cannot bring along; if "
+                "you have it and trust it, name it again: --backbone file.py:function, or load(path, backbone)"
+            )
+        quick = settings | {"pretrained": False} if name == "efficientnet_lite0" else settings  # the weights follow
+        shared = {"skeleton": facts["skeleton"], "origin": facts.get("origin", "")}
+        model = cls(facts["parts"], name if backbone is None else backbone, settings=quick, **shared)
+        if backbone is None:
+            model.recipe["settings"] = settings
         load_weights(model, path)
         return model.eval()
 

@@ -20,9 +20,9 @@ import pandas as pd
 import torch
 
 from holdfast.batch import Batch, check_index
-from holdfast.catalog import find
+from holdfast.catalog import entries, find
 from holdfast.data import Classes, Data
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, check_keys
 from holdfast.shifts import SampleRandom
 from holdfast.streams.augment import augmented, grey_levels
 from holdfast.streams.base import Settings, check_data
@@ -79,6 +79,7 @@ class CCC(Settings):
         check_data(self.data, self.name)
         if self.calibration.prints.get("data", self.data.fingerprint()) != self.data.fingerprint():
             raise HoldfastError(f"the calibration was made on other data than {self.data.name}; calibrate on this data")
+        check_keys("shift in the calibration", self.calibration.shifts, entries("shifts"))
         check_rule(self.rule)
         for key in ("speed", "length"):
             if not isinstance(getattr(self, key), int) or getattr(self, key) < 1:
