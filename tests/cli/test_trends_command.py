@@ -53,6 +53,19 @@ def test_a_summary_that_can_be_read(files, run):
     ]
 
 
+def test_the_number_of_examples_is_asked_for_and_can_be_given(files, run):
+    code, out, _ = run("a.csv", "b.csv", "--draws", 100)
+    assert code == 0
+    assert "robustness has no interval" in out
+    assert "--n REFERENCE SHIFTED" in out
+    code, out, _ = run("a.csv", "b.csv", "--draws", 100, "--n", 600, 400)
+    assert code == 0
+    assert out.splitlines()[0] == "9 models, 600 and 400 examples"
+    code, _, err = run("a.npz", "b.csv", "--n", 500, 400)
+    assert code == 2
+    assert "a.npz itself says 600" in err
+
+
 def test_one_json_object_and_nothing_else(files, run):
     _, out, err = run("a.npz", "b.npz", "--json", "--wedge", 0.3, 0.4, 0.01, 0.02, "--draws", 100)
     content = json.loads(out)

@@ -36,6 +36,7 @@ def test_correct_predictions_and_packed_bits_say_the_same(write, sides):
     files = [
         write("bool.npz", models=NAMES, correct=right),
         write("int.npz", models=NAMES, correct=right.astype(np.int64)),
+        write("float.npz", models=NAMES, correct=right.astype(np.float32)),
         write("named.npz", models=NAMES, predictions=predictions, targets=targets),
         write("packed.npz", models=NAMES, correct=np.packbits(right, axis=1), n=n),
         write("several.npz", models=NAMES, val=np.packbits(right, axis=1), val_n=n, other=right) + ":val",
@@ -162,13 +163,74 @@ def test_an_adapter_makes_another_model_and_a_missing_part_is_named(tmp_path, si
     assert "1 left out, which have not been run on all of it: net-1" in side.notes[0]
 
 
+AS_WRITTEN = {
+    "percent signs": "model,accuracy\na,50%\nb,75.5 %\n",
+    "semicolons": "model;accuracy\na;0.5\nb;0.755\n",
+    "decimal commas": "model;accuracy\na;50,0\nb;75,5\n",
+    "tabs": "model\taccuracy\na\t0.5\nb\t0.755\n",
+    "a byte order mark": "\ufeffModel,Accuracy\na,0.5\nb,0.755\n",
+    "an empty line": "model,accuracy\na,0.5\n,\nb,0.755\n",
+    "models in the first column": "network,accuracy\na,0.5\nb,0.755\n",
+    "quoted names": 'model,accuracy\n"a",0.5\n"b",0.755\n',
+}
+
+
+@pytest.mark.parametrize("kind", AS_WRITTEN)
+def test_tables_are_read_as_people_write_them(kind, tmp_path):
+    (tmp_path / "a.csv").write_text(AS_WRITTEN[kind], encoding="utf-8")
+    side = read_side(str(tmp_path / "a.csv"))
+    assert side.models == ("a", "b")
+    assert side.accuracy == pytest.approx([0.5, 0.755])
+
+
+WIDE = "model,imagenet,imagenet_n,v2,sketch\na,70,50000,60.5,0.2\nb,80,50000,,0.3\nc,81,50000,72,n/a\n"
+
+
+def test_a_wide_table_has_a_column_for_each_test_set(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(WIDE)
+    side = read_side(f"{path}:imagenet")
+    assert side.accuracy == pytest.approx([0.7, 0.8, 0.81])
+    assert side.n.tolist() == [50_000] * 3
+    assert side.source.endswith("wide.csv:imagenet")
+    with pytest.raises(HoldfastError, match=r"name the test set, as in .*wide.csv:imagenet; .* imagenet, v2, sketch"):
+        read_side(str(path))
+    with pytest.raises(HoldfastError, match="did you mean 'sketch'"):
+        read_side(f"{path}:scetch")
+
+
+def test_an_empty_cell_leaves_out_its_model_with_a_note(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(WIDE)
+    for column, kept, gone in (("v2", ("a", "c"), "b"), ("sketch", ("a", "b"), "c")):
+        side = read_side(f"{path}:{column}")
+        assert side.models == kept
+        assert any(f"1 left out, whose cell in {column} or n is empty: {gone}" in note for note in side.notes)
+    path.write_text("model,accuracy,n\na,0.5,10\nb,,10\nc,0.6,\n")
+    assert read_side(str(path)).models == ("a",)
+    path.write_text("model,accuracy\na,\n")
+    with pytest.raises(HoldfastError, match="no model with a number for accuracy"):
+        read_side(str(path))
+
+
+def test_examples_taken_for_models_are_refused_before_they_fill_the_memory(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("model,accuracy\n" + "".join(f"m{k},0.5\n" for k in range(200_000)))
+    with pytest.raises(HoldfastError, match="more than 40,000 rows; one for each model"):
+        read_side(str(path))
+    with pytest.raises(HoldfastError, match="has 10,001 models; at most 10,000"):
+        Side("here", tuple(map(str, range(10_001))), np.full(10_001, 0.5))
+
+
 CSV = "model,accuracy\n"
 WRONG_CSV = {
-    "no column of models": ("name,accuracy\na,0.5\n", "has no column 'model'"),
+    "no column of models": ("name,accuracy\n1,0.5\n", "has no column 'model'"),
     "no accuracy": ("model,acuracy\na,0.5\n", "did you mean 'acuracy'"),
     "a word for a number": (CSV + "a,0.5\nb,good\n", "b has no number for accuracy"),
     "twice the same name": (CSV + "a,0.5\na,0.6\n", "'a' comes 2 times"),
     "more than all": (CSV + "a,0.5\nb,120\n", "b has the accuracy 1.2"),
+    "some percent signs": (CSV + "a,50%\nb,0.6\n", "b has no percent sign"),
+    "two columns of a name": ("model,accuracy,accuracy \na,0.5,0.6\n", "'accuracy' comes twice"),
     "less than nothing": (CSV + "a,-0.5\n", "a has the accuracy -0.5"),
     "no number of examples": ("model,accuracy,n\na,0.5,0\n", "a has n = 0"),
     "nothing at all": ("", "cannot read"),
@@ -194,6 +256,7 @@ WRONG_NPZ = {
     "no such array": ({"models": NAMES, "val": RIGHT, "val_n": 20}, ":vall", "did you mean 'val'"),
     "other numbers": ({"models": NAMES, "correct": RIGHT * np.uint8(7)}, "", "correct holds 7"),
     "floats": ({"models": NAMES, "correct": RIGHT * 0.5}, "", "correct is float64"),
+    "not a number": ({"models": NAMES, "correct": RIGHT * np.nan}, "", "correct is float64"),
     "targets of another length": (
         {"models": NAMES, "predictions": RIGHT * 1, "targets": np.zeros(19, int)}, "", r"targets \(19,\)",
     ),
@@ -226,7 +289,7 @@ def test_missing_and_foreign_files(tmp_path, write):
     with pytest.raises(HoldfastError, match=r"is no \.npz file"):
         read_side(str(tmp_path / "a.txt"))
     (tmp_path / "a.csv").write_text("model,accuracy\na,0.5\n")
-    with pytest.raises(HoldfastError, match="a CSV holds one side"):
+    with pytest.raises(HoldfastError, match=r"unknown column of .*a\.csv 'b'; valid: accuracy"):
         read_side(str(tmp_path / "a.csv:b"))
     with pytest.raises(HoldfastError, match=r"no study\.json"):
         read_side(f"{tmp_path}:clean")

@@ -4,6 +4,7 @@ import shutil
 import tomllib
 from functools import partial
 from itertools import permutations
+from math import exp, log
 from statistics import mean, stdev
 
 import pandas as pd
@@ -70,14 +71,16 @@ def test_intervals_are_students_over_corruptions_and_differences_are_paired(sear
     tuned, _, by_hand = searched
     first, second = tuned.table["lr"].iloc[:2]
     own = list(by_hand[first].values())
-    half = T_OF_3 * stdev(own) / 2
+    middle = log(mean(own) / (1 - mean(own)))
+    half = T_OF_3 * stdev(own) / 2 / (mean(own) * (1 - mean(own)))  # on the log odds, by the delta method
     row = tuned.table.iloc[0]
-    assert (row["low"], row["high"]) == pytest.approx((max(mean(own) - half, 0), min(mean(own) + half, 1)))
+    ends = [1 / (1 + exp(-(middle + side * half))) for side in (-1, 1)]
+    assert (row["low"], row["high"]) == pytest.approx(ends)
     behind = [by_hand[second][shift] - by_hand[first][shift] for shift in by_hand[first]]
     half = T_OF_3 * stdev(behind) / 2
     expected = (mean(behind), mean(behind) - half, mean(behind) + half)
     assert tuple(tuned.table[["behind", "behind_low", "behind_high"]].iloc[1]) == pytest.approx(expected)
-    assert (tuned.margin.mean, tuned.margin.low, tuned.margin.high) == pytest.approx(expected)
+    assert (tuned.margin.value, tuned.margin.low, tuned.margin.high) == pytest.approx(expected)
     unadapted = errors(NoAdaptation, net, data, (3, 5), (0, 1))
     assert tuned.table["setting"].iloc[-1] == "unadapted"
     assert tuned.table["error"].iloc[-1] == pytest.approx(mean(unadapted.values()))

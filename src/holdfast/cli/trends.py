@@ -14,7 +14,8 @@ def trends(
     reference: Annotated[
         str,
         typer.Argument(
-            help="An .npz (FILE.npz or FILE.npz:ARRAY), a .csv, or FOLDER:STREAM of a study.", show_default=False
+            help="An .npz (FILE.npz or FILE.npz:ARRAY), a .csv (or FILE.csv:COLUMN), or FOLDER:STREAM of a study.",
+            show_default=False,
         ),
     ],
     shifted: Annotated[str, typer.Argument(help="The same models on shifted data, likewise.", show_default=False)],
@@ -33,6 +34,10 @@ def trends(
     baseline: Annotated[
         str | None, typer.Option(help="What relative robustness compares with; else the best other model.")
     ] = None,
+    n: Annotated[
+        tuple[int, int] | None,
+        typer.Option(help="Examples of the reference and of shifted data, where files of accuracies do not say."),
+    ] = None,
     draws: Annotated[int, typer.Option(help="Of examples, and of models, for the intervals.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
     report: Annotated[Path | None, typer.Option(help="Write a page with all figures to this file.")] = None,
@@ -46,8 +51,11 @@ def trends(
     from holdfast.trends.summary import sentences, size
 
     with logging_to_stderr(quiet):
+        sides = [read_side(source) for source in (reference, shifted)]
+        if n is not None:
+            sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
         analysis = Trends(
-            join(read_side(reference), read_side(shifted)),
+            join(*sides),
             fit=fit,
             switch=switch,
             joined=joined,

@@ -139,7 +139,8 @@ def _numbers(flag: str, texts: list[str] | None, kind: Callable[[str], Any]) -> 
 
 def _content(tuned: "Tuned") -> dict[str, Any]:
     """For `--json`; what is not known is null."""
-    margin = {} if tuned.margin is None else {key: _known(value) for key, value in asdict(tuned.margin).items()}
+    found = tuned.margin and dict(zip(("mean", "low", "high"), (tuned.margin.value, *tuned.margin.ends), strict=True))
+    margin = {key: _known(value) for key, value in (found or {}).items()}
     first = _rows(tuned.table)[0]
     return {
         "out": str(tuned.out),

@@ -45,6 +45,11 @@ class UnitMean:
     kind: str
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the 95 % interval; NaN where there is none."""
+        return (self.low, self.high) if self.kind == INTERVAL else (np.nan, np.nan)
+
+    @property
     def clear(self) -> bool:
         """Whether there is a 95 % interval, and 0 is outside."""
         return self.kind == INTERVAL and (self.low > 0 or self.high < 0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.errors import HoldfastError
 from holdfast.measures.facts import measure
-from holdfast.measures.few_units import INTERVAL, mean_of_units
+from holdfast.measures.few_units import mean_of_units
 from holdfast.nearest import hint
 from holdfast.outputs import ASIDE, Outputs
 from holdfast.table import Rows
@@ -129,8 +129,7 @@ def mean_over_individuals(values: np.ndarray, individuals: np.ndarray, scale: st
     totals = np.bincount(codes, np.where(known, values, 0.0).sum(1), len(names))
     counts = np.bincount(codes, known.sum(1), len(names))
     mean = mean_of_units(totals[counts > 0] / counts[counts > 0], scale)
-    low, high = (mean.low, mean.high) if mean.kind == INTERVAL else (np.nan, np.nan)
-    return Mean(mean.value, low, high, int(counts.sum()), mean.units)
+    return Mean(mean.value, *mean.ends, int(counts.sum()), mean.units)
 
 
 def keypoint_rows(

@@ -229,8 +229,8 @@ def _chebyshev(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> So
     fitted = line[..., :1] + line[..., 1:] * u
     left_out = fitted.copy() if u.ndim == 1 else np.full(u.shape, np.nan)  # for a batch nobody asks
     size = np.where(seen, np.abs(v - fitted), 0.0)
-    for place in np.flatnonzero(size > size.max() - EDGE) if u.ndim == 1 else ():
-        # Only models at the edge of the strip have a say in where it lies.
+    for place in np.flatnonzero(size > max(size.max() - EDGE, EDGE)) if u.ndim == 1 else ():
+        # Only models at the edge of the strip have a say in where it lies; on a line without width, none has.
         other = _strip(u, v, seen & (np.arange(len(u)) != place))
         left_out[place] = other[0] + other[1] * u[place]
     return Solved(line, fitted, left_out, np.zeros_like(fitted), (weights * (v - fitted) ** 2).sum(-1))

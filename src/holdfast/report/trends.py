@@ -32,6 +32,7 @@ DEFINITIONS = {
     "the reference",
     "ordered": "a better model is right wherever a worse one is",
 }
+WITHOUT_N = "There is no interval, for n, the number of examples, is not known on both sides."
 QUESTIONS = {
     "line": "Is there a line?",
     "similar": "Are the models similar?",
@@ -84,7 +85,7 @@ def line_section(trends: Trends) -> Section:
     frame = models_and_lines(trends)
     caption = (
         f"A point is a model; point at it for its name. The area around the {trends.kind} line is its 95 % interval "
-        f"over {trends.drawn}; in that of new models, 95 % of these should be. On the dashed line nothing is lost."
+        f"over {_over(trends)}; in that of new models, 95 % of these should be. On the dashed line nothing is lost."
     )
     others = [f"{kind} line" for kind in OTHERS if kind not in ("linear", trends.kind)]
     shown = [layer for layer in frame["layer"].unique() if layer not in others]
@@ -93,10 +94,9 @@ def line_section(trends: Trends) -> Section:
         "color": ("layer",), "dash": "dash", "mark": "mark", "choose": "layer", "start": {"layer": shown},
         "labels": AXES,
     }  # fmt: skip
-    figures = (
-        Figure("Accuracy on both sides", caption, **settings),
-        Figure("The same on probit axes", "A probit line is straight here.", scale="probit", **settings),
-    )
+    figures = [Figure("Accuracy on both sides", caption, **settings)]
+    if "probit" in trends.lines:
+        figures.append(Figure("The same on probit axes", "A probit line is straight here.", scale="probit", **settings))
     fits = Listing(
         "Fits",
         "The one that predicts left-out models best comes first. Slope and intercept are on the scale of the fit, of "
@@ -105,7 +105,9 @@ def line_section(trends: Trends) -> Section:
         {"r2": "R²", "max_residual": "largest residual", "worst": "of", "left_out": "off", "left_out_max": "at most"}
         | {f"slope_{end}_{over}": f"slope, {end} ({over})" for end in ("low", "high") for over in trends.over},
     )
-    return Section("Line", "How accuracy on shifted data follows from accuracy on the reference.", figures, (fits,))
+    return Section(
+        "Line", "How accuracy on shifted data follows from accuracy on the reference.", tuple(figures), (fits,)
+    )
 
 
 def models_and_lines(trends: Trends) -> pd.DataFrame:
@@ -115,7 +117,7 @@ def models_and_lines(trends: Trends) -> pd.DataFrame:
     points = pd.DataFrame({"mark": "point", "layer": "models", "model": trends.models, "reference": x, "shifted": y})
     points["effective"] = effective.to_numpy()
     at = np.linspace(x.min(), x.max(), POINTS)
-    line = trends.prediction(at, trends.drawn)
+    line = trends.prediction(at, _over(trends))
     chosen = {"reference": at, "layer": f"{trends.kind} line"}
     parts = [
         pd.DataFrame(chosen | {"mark": "band", "low": line["new_low"], "high": line["new_high"]}).assign(
@@ -137,6 +139,11 @@ def models_and_lines(trends: Trends) -> pd.DataFrame:
     return frame[order]
 
 
+def _over(trends: Trends) -> str:
+    """Over what the interval of the line is drawn."""
+    return "models" if trends.sampled is None else "examples"
+
+
 def robustness_section(trends: Trends) -> Section:
     """Effective robustness of every model, and the models that were placed."""
     rows = trends.robustness
@@ -145,10 +152,11 @@ def robustness_section(trends: Trends) -> Section:
     )
     ends = [rows["reference"].min(), rows["reference"].max()]
     zero = pd.DataFrame({"mark": "line", "layer": "the line of the others", "reference": ends, "effective": 0.0})
+    known = trends.sampled is not None
+    bars = "Bars, drawn for at most 80 models, are 95 % intervals over examples." if known else WITHOUT_N
     figure = Figure(
         "Effective robustness",
-        f"Accuracy on shifted data above the {trends.kind} line of all others. Bars, drawn for at most 80 models, "
-        f"are 95 % intervals over {trends.drawn}.",
+        f"Accuracy on shifted data above the {trends.kind} line of all others. {bars}",
         pd.concat([points, zero], ignore_index=True),
         kind="layers",
         x="reference",
@@ -159,7 +167,7 @@ def robustness_section(trends: Trends) -> Section:
         mark="mark",
         labels=AXES | {"effective": "effective robustness"},
     )
-    tables = [Listing("Robustness of every model", f"Intervals are over {trends.drawn}.", rows)]
+    tables = [Listing("Robustness of every model", "Intervals are over examples." if known else WITHOUT_N, rows)]
     if len(trends.places):
         tables.append(
             Listing(

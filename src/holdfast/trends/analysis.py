@@ -1,7 +1,8 @@
 """Analysis: everything that two sides can say about the line, each part by a measure of its own, when it is asked for.
 
-With accuracies alone there are lines and robustness; with n, intervals over examples; and where it is known who is
-right on which example, similarity, closeness and guarantees.
+With accuracies alone there are lines, with intervals over models, and robustness without any: how sure it is that a
+model is off the line depends on n, the number of examples. With n there are intervals over examples; and where it is
+known who is right on which example, similarity, closeness and guarantees.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from holdfast.errors import HoldfastError, unknown
 from holdfast.manifest import shortened
 from holdfast.measures.dominance import dominance
 from holdfast.measures.guarantee import corollary, triplet_residuals
-from holdfast.measures.line import FITS, Fitted, compare_fits, fit
+from holdfast.measures.line import FITS, SCALE, Fitted, compare_fits, fit
 from holdfast.measures.placing import place
 from holdfast.measures.prediction import prediction
 from holdfast.measures.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
@@ -29,7 +30,11 @@ from holdfast.trends.side import Joined, Side
 BEST = "best"
 MOST_MODELS = 150
 """Up to so many models every triplet is tested against proposition 1; of more, those with the worst and the best."""
+MOST_IN_PAIRS, MOST_IN_EVENTS = 2000, 500
+"""Up to so many models there is a row for each pair, and a count for each triplet."""
 PLACED, FEWEST_TO_PLACE = 3, 3
+BUDGET = 2_000_000
+"""Draws x models at most: more models are drawn less often, down to 200 times."""
 FEW_DRAWS, MUCH_WORK = 200, 200_000
 """Fits that are found in rounds are drawn less often, down to 200 times, when draws x models are more than that."""
 FAR = 5.0
@@ -94,12 +99,8 @@ class Trends:
                 f"{self.sides.reference.source}: all models have the same accuracy, {self.accuracies[0][0]:g}; no line "
                 "goes through them"
             )
-        for side in (self.sides.reference, self.sides.shifted):
-            if ends := side.at_the_ends if side.n is None else []:
-                raise HoldfastError(
-                    f"{side.source}: {ends[0]} has an accuracy of 0 or 1, which is not on probit axes; with n, the "
-                    "number of examples, it could be moved inside"
-                )
+        if self.fit in FITS and SCALE[self.fit] != "linear" and (ends := self._unplaced):
+            raise HoldfastError(f"{ends[0]}; a {self.fit} fit needs n, the number of examples, to move it inside")
         if not 0 < self.share <= 1:
             raise HoldfastError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
         if self.draws < 1:
@@ -115,6 +116,16 @@ class Trends:
         """On the reference and on shifted data, each `(models,)`."""
         return self.sides.reference.accuracy, self.sides.shifted.accuracy
 
+    @property
+    def _unplaced(self) -> list[str]:
+        """Of accuracies of 0 or 1 that nothing says how far to move inside, a sentence for each side."""
+        return [
+            f"{side.source}: {shortened(side.at_the_ends)} with an accuracy of 0 or 1 "
+            f"{'is' if len(side.at_the_ends) == 1 else 'are'} not on probit or logit axes"
+            for side in (self.sides.reference, self.sides.shifted)
+            if side.n is None and side.at_the_ends
+        ]
+
     @cached_property
     def notes(self) -> list[str]:
         """What a reader must know: how the sides were joined, what was moved, and what is missing."""
@@ -124,12 +135,25 @@ class Trends:
             *(
                 f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
                 for side, ends in moved
-                if ends
+                if ends and side.n is not None
             ),
+            *(f"{each}; without n these fits are left out" for each in self._unplaced),
         ]
         if not self.sides.sized:
-            notes.append("n is not known on both sides, so intervals are over models alone")
+            notes.append(
+                "n, the number of examples, is not known on both sides: robustness has no interval, and that of a line "
+                "is over models alone; --n REFERENCE SHIFTED gives both numbers"
+            )
+        if self._draws < self.draws:
+            notes.append(f"{len(self.models):,} models are drawn {self._draws:,} times, not {self.draws:,}")
+        if self.sides.reference.correct is not None and len(self.models) > MOST_IN_EVENTS:
+            pairs = " or pair" * (len(self.models) > MOST_IN_PAIRS)
+            notes.append(f"{len(self.models):,} models are too many to look at every triplet{pairs} of them")
         return notes
+
+    @property
+    def _draws(self) -> int:
+        return min(self.draws, max(FEW_DRAWS, BUDGET // len(self.models)))
 
     @property
     def _sizes(self) -> dict[str, Any]:
@@ -140,23 +164,24 @@ class Trends:
         """Name of a fit -> the fit; without those for which there are too few models."""
         enough = len(np.unique(self.accuracies[0])) > 3 or self.fit == "two_piece"  # whoever asks is told why not
         kinds = [kind for kind in FITS if enough or kind != "two_piece"]
+        kinds = [kind for kind in kinds if SCALE[kind] == "linear" or not self._unplaced]
         settings = {"switch": self.switch, "joined": self.joined} | self._sizes
         return {kind: fit(*self.accuracies, kind, **settings) for kind in kinds}
 
     @cached_property
     def over(self) -> dict[str, Draws]:
         """`models`, and `examples` where n is known -> draws."""
-        found = {"models": over_models(*self.accuracies, draws=self.draws, seed=self.seed)}
+        found = {"models": over_models(*self.accuracies, draws=self._draws, seed=self.seed)}
         if self.sides.sized:
             reference, shifted = (_sample(side) for side in (self.sides.reference, self.sides.shifted))
             paired = self.sides.paired
-            found["examples"] = over_examples(reference, shifted, draws=self.draws, seed=self.seed, paired=paired)
+            found["examples"] = over_examples(reference, shifted, draws=self._draws, seed=self.seed, paired=paired)
         return found
 
     @property
-    def drawn(self) -> str:
-        """Over what the intervals of robustness are drawn: examples, or models where n is not known."""
-        return "examples" if self.sides.sized else "models"
+    def sampled(self) -> Draws | None:
+        """Other examples, by which the intervals of robustness are found; None where n is not known."""
+        return self.over.get("examples")
 
     @cached_property
     def fits(self) -> pd.DataFrame:
@@ -191,7 +216,7 @@ class Trends:
     def robustness(self) -> pd.DataFrame:
         """As `robustness` returns it."""
         settings = {"switch": self.switch, "joined": self.joined, "baseline": self.baseline} | self._sizes
-        return robustness(*self.accuracies, self.models, kind=self.kind, draws=self.over[self.drawn], **settings)
+        return robustness(*self.accuracies, self.models, kind=self.kind, draws=self.sampled, **settings)
 
     def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
         """The line at some accuracies, as `prediction` returns it."""
@@ -202,13 +227,13 @@ class Trends:
     def pairs(self) -> pd.DataFrame | None:
         """As `dominance` returns them, on the reference; None for accuracies alone."""
         correct = self.sides.reference.correct
-        return None if correct is None else dominance(correct, self.models)
+        return None if correct is None or len(correct) > MOST_IN_PAIRS else dominance(correct, self.models)
 
     @cached_property
     def events(self) -> Events | None:
         """Closeness; None for accuracies alone."""
         reference, shifted = self.sides.reference.correct, self.sides.shifted.correct
-        if reference is None or shifted is None:
+        if reference is None or shifted is None or len(reference) > MOST_IN_EVENTS:
             return None
         counts = count_triplets(reference), count_triplets(shifted)
         return analyse_events(self.models, *counts, self.wedge, self.share)
@@ -229,7 +254,7 @@ class Trends:
         """Models whose file is worth a look, worst first: by the events they own, or by residuals of a robust line."""
         if self.events is not None:
             return self.events.outliers
-        away = self.lines["robust_probit"].away
+        away = self.lines["robust" if self._unplaced else "robust_probit"].away
         size = np.abs(away - np.nanmedian(away))
         far = size > FAR * np.nanmedian(size) / 0.6745
         return [self.models[place] for place in np.argsort(-size, kind="stable") if far[place]]

@@ -2,24 +2,25 @@
 
     FILE.npz            `models`, and `correct` (models, examples) or `predictions` and `targets`
     FILE.npz:NAME       the same for the array NAME of a file that holds several
-    FILE.csv            columns `model`, `accuracy` and perhaps `n`
+    FILE.csv            columns `model`, `accuracy` and perhaps `n`, see `tables`
+    FILE.csv:NAME       the same for the column NAME of a wide table with one for each test set
     FOLDER:STREAM       a stream of a study, or only FOLDER:STREAM:SHIFT or FOLDER:STREAM:SHIFT:SEVERITY
 
-`correct` may be packed, as `numpy.packbits(correct, axis=1)` does it, with the number of examples in `n`, or in
-`NAME_n` for an array NAME. `ids` may name the examples, for all models `(examples,)` or for each `(models,
-examples)`. A column `top1`, in percent, stands for accuracy, as in the files of results that timm publishes.
+`correct` may be of any kind of number, or packed, as `numpy.packbits(correct, axis=1)` does it, with the number of
+examples in `n`, or in `NAME_n` for an array NAME. `ids` may name the examples, for all models `(examples,)` or for each
+`(models, examples)`.
 """
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from holdfast.errors import HoldfastError, unknown
 from holdfast.nearest import hint
 from holdfast.npz import read_npz
 from holdfast.trends.side import Side
 from holdfast.trends.studies import read_stream
+from holdfast.trends.tables import read_table
 
 
 def read_side(source: str) -> Side:
@@ -27,10 +28,8 @@ def read_side(source: str) -> Side:
     path, names = _path(source)
     if path.is_dir():
         return read_stream(source, path, names)
-    if path.suffix.lower() == ".csv":
-        if names:
-            raise HoldfastError(f"{source}: a CSV holds one side; {path} was expected")
-        return _read_csv(path)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return read_table(path, ":".join(names) or None)
     if len(names) > 1:
         raise HoldfastError(f"{source}: one array of {path} can be named; {path}:{names[0]} was expected")
     return _read_npz(path, names[0] if names else None)
@@ -81,6 +80,8 @@ def _correct(path: Path, content: dict[str, np.ndarray], name: str | None) -> np
         )
     name = name or "correct"
     array, n = content[name], content.get(f"{name}_n", content.get("n"))
+    if array.ndim == 2 and array.dtype.kind == "f" and np.isin(array, (0, 1)).all():
+        array = array.astype(bool)
     if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "bui":
         raise HoldfastError(
             f"{path}: {name} is {array.dtype} {array.shape}; zeros and ones (models, examples) were expected"
@@ -129,47 +130,3 @@ def _by_id(source: str, correct: np.ndarray, ids: np.ndarray) -> tuple[np.ndarra
         [f"{source}: {moved} models had their examples in another order; all were put in order by id"] if moved else []
     )
     return np.take_along_axis(correct, order, axis=1), own[0], note
-
-
-def _read_csv(path: Path) -> Side:
-    try:
-        frame = pd.read_csv(path, skipinitialspace=True)
-    except (OSError, ValueError) as error:
-        raise HoldfastError(f"cannot read {path}: {error}") from error
-    notes: list[str] = []
-    percent = "accuracy" not in frame and "top1" in frame
-    column = "top1" if percent else "accuracy"
-    for wanted in ("model", column):
-        if wanted not in frame:
-            near = hint(wanted, [str(each) for each in frame.columns])
-            raise HoldfastError(
-                f"{path} has no column {wanted!r}, only {', '.join(map(str, frame.columns))};{near}".rstrip(";")
-            )
-    frame = frame.assign(model=frame["model"].astype(str))
-    values = pd.to_numeric(frame[column], errors="coerce")
-    if values.isna().any():
-        first = frame["model"].iloc[int(values.isna().to_numpy().argmax())]
-        raise HoldfastError(f"{path}: {first} has no number for {column}")
-    if percent or values.max() > 1:
-        notes.append(f"{path}: {column} is in percent")
-        values = values / 100
-    frame = frame.assign(accuracy=values)
-    if frame["model"].duplicated().any() and "img_size" in frame:
-        whole = len(frame)
-        frame = frame.sort_values("img_size", ascending=False, kind="stable").drop_duplicates("model").sort_index()
-        notes.append(
-            f"{path}: {whole - len(frame)} rows of models measured at several img_size left out, the largest kept"
-        )
-    n = _sizes(path, frame) if "n" in frame else None
-    return Side(str(path), tuple(frame["model"]), frame["accuracy"].to_numpy(float), n, notes=tuple(notes))
-
-
-def _sizes(path: Path, frame: pd.DataFrame) -> np.ndarray:
-    n = pd.to_numeric(frame["n"], errors="coerce").to_numpy(float)
-    wrong = ~((n >= 1) & (n == np.floor(n)))
-    if wrong.any():
-        first = int(wrong.argmax())
-        raise HoldfastError(
-            f"{path}: {frame['model'].iloc[first]} has n = {frame['n'].iloc[first]}; a number of examples was expected"
-        )
-    return n.astype(np.int64)

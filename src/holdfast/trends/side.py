@@ -14,6 +14,8 @@ from holdfast.manifest import shortened
 from holdfast.nearest import nearest
 
 FEWEST = 3
+MOST_MODELS = 10_000
+"""More are examples that were taken for models; the draws of their lines would not fit into memory either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,11 @@ class Side:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        if len(self.models) > MOST_MODELS:
+            raise HoldfastError(
+                f"{self.source} has {len(self.models):,} models; at most {MOST_MODELS:,} were expected, one row each: "
+                "are these examples?"
+            )
         name, times = Counter(self.models).most_common(1)[0] if self.models else ("", 0)
         if times > 1:
             raise HoldfastError(
@@ -70,6 +77,15 @@ class Side:
     def at_the_ends(self) -> list[str]:
         """Models with an accuracy of 0 or 1."""
         return [name for name, each in zip(self.models, self.accuracy, strict=True) if each in (0, 1)]
+
+    def with_n(self, n: int) -> "Side":
+        """The same with the number of examples, which was not written down."""
+        if n < 1:
+            raise HoldfastError(f"n of {self.source} is {n}; a number of examples was expected")
+        if self.n is not None and (self.n != n).any():
+            known = f"{self.n.min():,}" + (f" to {self.n.max():,}" if self.n.min() < self.n.max() else "")
+            raise HoldfastError(f"n is {n:,}, but {self.source} itself says {known}; leave n out")
+        return replace(self, n=np.full(len(self.models), n))
 
     def only(self, models: Sequence[str]) -> "Side":
         """The same for some of the models, in that order."""
@@ -108,12 +124,13 @@ class Joined:
 
 def join(reference: Side, shifted: Side) -> Joined:
     """Keep the models that both sides have, in the order of the reference, and name the others."""
-    common = [name for name in reference.models if name in set(shifted.models)]
+    both = set(reference.models) & set(shifted.models)
+    common = [name for name in reference.models if name in both]
     notes = [*reference.notes, *shifted.notes]
     for side, other in ((reference, shifted), (shifted, reference)):
-        alone = [name for name in side.models if name not in set(common)]
+        alone = [name for name in side.models if name not in both]
         if alone:
-            near = nearest(alone[0], set(other.models) - set(common), cutoff=0.7)
+            near = nearest(alone[0], set(other.models) - both, cutoff=0.7)
             meant = f" (is {alone[0]} the {near} of {other.source}?)" if near else ""
             notes.append(f"{len(alone)} left out, which only {side.source} has: {shortened(alone)}{meant}")
     if len(common) < FEWEST:

@@ -31,6 +31,8 @@ def sentences(trends: Trends) -> list[tuple[str, str]]:
         found.append(("guarantee", _guarantee(trends)))
     rows = trends.places.to_dict("records")
     found += [("" if place else "robust", _placed(row)) for place, row in enumerate(rows)]
+    if trends.sampled is None:
+        found.append(("" if rows else "robust", _furthest(trends.robustness)))
     if trends.outliers:
         found.append(("look at", _outliers(trends)))
     return found
@@ -96,6 +98,15 @@ def _guarantee(trends: Trends) -> str:
     )
 
 
+def _furthest(robustness: pd.DataFrame) -> str:
+    """Who is furthest from the line, where nobody knows how sure that is."""
+    most, least = robustness.iloc[0], robustness.iloc[-1]
+    return (
+        f"furthest above the line {most['model']} {most['effective']:+.3f}, furthest below {least['model']} "
+        f"{least['effective']:+.3f}; without n nobody knows whether that is more than chance"
+    )
+
+
 def _placed(row: Mapping[Any, Any]) -> str:
     ends = "" if np.isnan(row["low"]) else f" ({row['low']:+.3f} .. {row['high']:+.3f})"
     why = []
@@ -133,9 +144,10 @@ def as_json(trends: Trends) -> dict[str, Any]:
     content["effective_robustness"] = frame["effective"].to_dict()
     content["relative_robustness"] = frame["relative"].to_dict()
     for name in ("effective", "relative"):
-        ends = frame[[f"{name}_low", f"{name}_high"]]
-        content[f"{name}_robustness_interval"] = dict(zip(frame.index, ends.to_numpy().tolist(), strict=True))
-    content["intervals_over"] = trends.drawn
+        ends = frame[[f"{name}_low", f"{name}_high"]].to_numpy().tolist()
+        known = None if trends.sampled is None else dict(zip(frame.index, ends, strict=True))
+        content[f"{name}_robustness_interval"] = known
+    content["intervals_over"] = None if trends.sampled is None else "examples"
     content["placed"] = trends.places.to_dict("records")
     return plain(content)
 

@@ -150,7 +150,7 @@ def _written(
     table = scores.ranking(units, plan.tried, names)
     # In a stream that mixes corruptions, one that is left out would still have been learnt from.
     control = scores.left_out(units.iloc[:0] if plan.recipe == "reset" else units, names)
-    margin = scores.interval((units[order[1]] - units[order[0]]).to_numpy()) if len(order) > 1 else None
+    margin = scores.margin(units, order[1], order[0]) if len(order) > 1 else None
     remarks = [*_remarks(plan, units, order, names), *_by_batch(plan, found, names), *_about_cells(plan, units, ran)]
     write_text(folder / "tried.csv", table.to_csv(index=False))
     write_text(folder / "leave_one_out.csv", control.to_csv(index=False))

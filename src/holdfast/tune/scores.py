@@ -1,18 +1,19 @@
 """Scores: from errors of cells to ranks, intervals, margins, and how a choice carries over.
 
 The score of a setting is its mean error, in which every corruption counts the same. An interval is Student's, at 95 %,
-over corruptions: the question is how a setting does on another one, and of these there are as many as were tried. More
-seeds make each of them surer, not more of them. With one corruption it is over seeds, and with one seed there is none.
-Two settings are compared on the same corruptions, so what makes one harder than the other cancels.
+over corruptions (of errors on the log odds, of differences as they are; see `few_units`): the question is how a setting
+does on another one, and of these there are as many as were tried. More seeds make each of them surer, not more of them.
+With one corruption it is over seeds, and with one seed there is none. Two settings are compared on the same
+corruptions, so what makes one harder than the other cancels.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import nan, sqrt
+from math import nan
 from typing import Any
 
-import numpy as np
 import pandas as pd
+
+from holdfast.measures.few_units import UnitMean, mean_of_units
 
 UNADAPTED = -1
 SAME = 12
@@ -51,31 +52,6 @@ def by_corruption(found: pd.DataFrame) -> pd.DataFrame:
     return found.dropna(axis=1).groupby(level=level, sort=False).mean()
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean with the ends of its interval; NaN where there are not two values."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def clear(self) -> bool:
-        """Whether 0 is outside."""
-        return self.low > 0 or self.high < 0
-
-
-def interval(values: np.ndarray) -> Interval:
-    """Student's interval of a mean, at 95 %."""
-    from scipy.stats import t
-
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return Interval(mean, nan, nan)
-    half = float(t.ppf(0.975, len(values) - 1)) * float(np.std(values, ddof=1)) / sqrt(len(values))
-    return Interval(mean, mean - half, mean + half)
-
-
 def ranked(units: pd.DataFrame) -> list[int]:
     """The settings from best to worst; of equal ones, the one that was given earlier comes first."""
     means = units.drop(columns=UNADAPTED, errors="ignore").mean().round(SAME)
@@ -86,6 +62,11 @@ def tied(units: pd.DataFrame, order: Sequence[int]) -> list[int]:
     """The settings that are as good as the best one."""
     means = units.mean().round(SAME)
     return [setting for setting in order[1:] if means[setting] == means[order[0]]]
+
+
+def margin(units: pd.DataFrame, setting: int, best: int) -> UnitMean:
+    """How much more error a setting makes than the best one, on the same corruptions."""
+    return mean_of_units((units[setting] - units[best]).to_numpy())
 
 
 def ranking(units: pd.DataFrame, settings: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pd.DataFrame:
@@ -102,11 +83,11 @@ def ranking(units: pd.DataFrame, settings: Sequence[Mapping[str, Any]], names: S
         row: dict[str, Any] = {"rank": float(order.index(setting) + 1) if setting in order else nan}
         row |= {"setting": "unadapted"} if setting == UNADAPTED else {"setting": names[setting], **settings[setting]}
         if setting in whole:
-            own = interval(units[setting].to_numpy())
-            row |= {"error": own.mean, "low": float(np.clip(own.low, 0, 1)), "high": float(np.clip(own.high, 0, 1))}
+            own = mean_of_units(units[setting].to_numpy(), "share")
+            row |= dict(zip(("error", "low", "high"), (own.value, *own.ends), strict=True))
         if setting in whole and setting != order[0]:
-            behind = interval((units[setting] - units[order[0]]).to_numpy())
-            row |= {"behind": behind.mean, "behind_low": behind.low, "behind_high": behind.high}
+            behind = margin(units, setting, order[0])
+            row |= dict(zip(("behind", "behind_low", "behind_high"), (behind.value, *behind.ends), strict=True))
         rows.append(row)
     columns = ["rank", "setting", *settings[0], "error", "low", "high", "behind", "behind_low", "behind_high"]
     return pd.DataFrame(rows, columns=columns).astype({"rank": "Int64"})

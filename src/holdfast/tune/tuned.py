@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.measures.few_units import UnitMean
 from holdfast.study import Ran
-from holdfast.tune.scores import SAME, Interval
+from holdfast.tune.scores import SAME
 
 SHOWN = 12
 
@@ -36,7 +37,7 @@ class Tuned:
     title: str
     best: dict[str, Any]
     table: pd.DataFrame
-    margin: Interval | None
+    margin: UnitMean | None
     control: pd.DataFrame
     study_file: Path
     remarks: list[str]
@@ -61,10 +62,10 @@ class Tuned:
         return "\n".join(lines)
 
     def _margin(self) -> str:
-        if self.margin is None or not round(self.margin.mean, SAME):
+        if self.margin is None or not round(self.margin.value, SAME):
             return ""
-        verdict = "" if self.margin.clear or isnan(self.margin.low) else ": not clearly better"
-        figures = f"{self.margin.mean:.4f}{_ends(self.margin.low, self.margin.high)}"
+        verdict = "" if self.margin.clear or isnan(self.margin.ends[0]) else ": not clearly better"
+        figures = f"{self.margin.value:.4f}{_ends(*self.margin.ends)}"
         return f", {figures} less than {self.table['setting'].iloc[1]}{verdict}"
 
     def _carries_over(self) -> str:
