@@ -52,12 +52,12 @@ def test_pooled_statistics_are_those_of_all_images_at_once():
         assert torch.allclose(pooled(inputs), BatchNorm(net, prior=5)(inputs), atol=1e-5)
 
 
-def test_weights_are_shared_and_only_statistics_are_held_twice(model):
+def test_weights_are_shared_and_only_statistics_are_the_adapters_own(model):
     adapter = BatchNorm(model)
     shared = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())}
     own = [tensor for tensor in (*adapter.parameters(), *adapter.buffers()) if tensor.data_ptr() not in shared]
     channels = sum(m.num_features for m in model.modules() if isinstance(m, nn.BatchNorm2d))
-    assert sum(tensor.numel() for tensor in own) <= 4 * channels + 20
+    assert sum(tensor.numel() for tensor in own) <= 6 * channels + 20
 
 
 def test_a_shared_layer_is_replaced_once():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from holdfast.adapters import Adapter
 from holdfast.errors import HoldfastError
@@ -113,9 +114,33 @@ class MovesAtZero(Adapter):
         return self.predict(inputs) + 1
 
 
+class LoadsIntoTheModel(Adapter):
+    def state_dict(self, **kwargs):
+        return nn.Module.state_dict(self, **kwargs)
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        with torch.no_grad():
+            for own, value in zip(self.parameters(), state_dict.values(), strict=False):
+                own.copy_(value)
+
+
+class Unlocked(Adapter):
+    def __init__(self, model, *, frozen=False):
+        super().__init__(model, frozen=frozen)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, inputs):
+        before = self.count.clone()
+        outputs = self.predict(inputs)
+        self.count.copy_(before + 1)
+        return outputs + before
+
+
 @pytest.mark.parametrize(
     ("adapter", "laws"),
     [
+        (LoadsIntoTheModel, {"callers_model_is_unchanged", "a_state_belongs_to_its_model"}),
+        (Unlocked, {"calls_from_threads_do_not_mix"}),
         (WritesToTheModel, {"callers_model_is_unchanged"}),
         (ForgetsToReset, {"reset_is_exact", "state_survives_a_round_trip"}),
         (LearnsFrozen, {"frozen_does_not_learn"}),

@@ -1,7 +1,7 @@
 """Adapters: models that change with the data they see, without labels."""
 
 from holdfast.adapters.augment import Augment
-from holdfast.adapters.base import Adapter, NoAdaptation, adapt, share
+from holdfast.adapters.base import Adapter, NoAdaptation, adapt
 from holdfast.adapters.batchnorm import BatchNorm
 from holdfast.adapters.cotta import CoTTA
 from holdfast.adapters.cpl import CPL
@@ -15,6 +15,7 @@ from holdfast.adapters.reset import At, Collapsed, Every, PeriodicReset, RDumb, 
 from holdfast.adapters.rotta import RoTTA
 from holdfast.adapters.sar import SAR
 from holdfast.adapters.select import Select
+from holdfast.adapters.sharing import share
 from holdfast.adapters.slr import SLR
 from holdfast.adapters.teacher import MeanTeacher
 from holdfast.adapters.tent import Tent

@@ -1,22 +1,29 @@
 """Adapter: an `nn.Module` around a model that changes with the data it sees, and never sees a target.
 
-The base owns `forward`, `reset`, `release` and the record of each step; a method writes `step`, and `predict` where
-predicting without learning is more than a pass through the model. The caller's model stays as it was: the adapter works
-on a copy of the modules that shares every tensor but those the method names in `changes`.
+The base owns `forward`, `reset`, `release`, the state and the record of each step; a method writes `step`, and
+`predict` where predicting without learning is more than a pass through the model. The caller's model stays as it was:
+the adapter works on a copy of the modules that shares every parameter but those the method names in `changes`.
 """
 
 import copy
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any, Self, final
 
 import torch
 from torch import nn
+from torch.nn.modules.module import _IncompatibleKeys
 
+from holdfast.adapters.calls import Lock, Record, Records
 from holdfast.adapters.layout import arranged, takes_channels_last
+from holdfast.adapters.sharing import Borrowed, model_fingerprint, place, share, unwrapped
+from holdfast.adapters.state import EXTRA, IDENTITY, check_identity, check_values, read_state, write_state
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError
 
@@ -24,7 +31,8 @@ log = logging.getLogger("holdfast")
 
 
 class _Ready(type):
-    """Calls `_remember` once an object is wholly built, so that no method has to think of it."""
+    """Hands over the network inside a wrapped model, and calls `_remember` once an object is wholly built, so that no
+    method has to think of either."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -44,6 +52,8 @@ class _Ready(type):
         return inspect.Signature(order)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(unwrapped(value) for value in args)
+        kwargs = {name: unwrapped(value) for name, value in kwargs.items()}
         with torch.inference_mode(False):  # else its tensors could never have a gradient
             adapter = super().__call__(*args, **kwargs)
             adapter._remember()
@@ -53,7 +63,8 @@ class _Ready(type):
 class Adapter(nn.Module, metaclass=_Ready):
     """A model that adapts online.
 
-    State that `state_dict` carries and `reset` restores lives in parameters, in buffers, and in `memory`.
+    State that `state_dict` carries and `reset` restores lives in parameters, in buffers, and in `memory`. Calls from
+    several threads are answered one after the other.
 
     Args:
         model: any `nn.Module` from images to logits, its input normalisation included.
@@ -63,8 +74,6 @@ class Adapter(nn.Module, metaclass=_Ready):
     Attributes:
         model: the adapter's own copy of the modules, in evaluation mode.
         memory: name -> number, text or tensor; what changes and is neither parameter nor buffer.
-        record: what the last step reports, name -> number. `skipped` is 1 where a batch was not learnt from because
-            it, or what the model made of it, is not finite.
     """
 
     def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
@@ -73,16 +82,16 @@ class Adapter(nn.Module, metaclass=_Ready):
             raise HoldfastError(f"an adapter takes an nn.Module, found {type(model).__name__}")
         if isinstance(window, bool) or not isinstance(window, int) or window < 0:
             raise HoldfastError(f"window is {window!r}; a number of images of at least 0 was expected")
+        self._lock, self._records = Lock(), Records()
         self.window, self.frozen = window, frozen
         self.memory: dict[str, Any] = {}
-        self.record: dict[str, float] = {}
-        self._callers = {_place(tensor) for tensor in (*model.parameters(), *model.buffers())}
+        self._fingerprint, self._borrowed = model_fingerprint(model), Borrowed.all_of(model)
         self._channels_last: bool | None = None
         self._classes = 0
         self.model = share(model, self.changes(model)).eval()
 
     def changes(self, model: nn.Module) -> Iterable[torch.Tensor]:
-        """The parameters and buffers of the model that this method changes in place; it gets copies of them."""
+        """The parameters of the model that this method changes in place; it gets copies of them, and of all buffers."""
         return ()
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -102,32 +111,45 @@ class Adapter(nn.Module, metaclass=_Ready):
 
         Methods do not override this.
         """
-        self.record = {}
-        with torch.inference_mode(False):
-            outputs = self._through(inputs.clone() if inputs.is_inference() else inputs)
-        if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
-            if self._classes and outputs.shape[1] != self._classes:
-                raise HoldfastError(f"the model returned {outputs.shape[1]} classes after {self._classes}")
-            self._classes = outputs.shape[1]
+        with self._call(), torch.inference_mode(False):
+            outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
+            if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
+                if self._classes and outputs.shape[1] != self._classes:
+                    raise HoldfastError(f"the model returned {outputs.shape[1]} classes after {self._classes}")
+                self._classes = outputs.shape[1]
         return outputs
 
     def adapt(self, stream: Iterable[Batch], epochs: int = 1) -> None:
-        """Learn from a stream without keeping predictions."""
+        """Learn from a stream without keeping predictions; other calls wait until it is through."""
         for _ in range(epochs):
-            self.begin_epoch()
-            for batch in stream:
-                self.record = {}
-                self._through(batch.inputs, learn=True)
+            with self._call():
+                self.begin_epoch()
+                for batch in stream:
+                    self.record = {}
+                    self._through(batch.inputs, learn=True)
+
+    @property
+    def record(self) -> Record:
+        """What the last step reports, name -> number: of the calling thread's own last call, if it made one.
+
+        `skipped` is 1 where a batch was not learnt from because it, or what the model made of it, is not finite.
+        """
+        return self._records.read()
+
+    @record.setter
+    def record(self, record: Record) -> None:
+        self._records.write(record)
 
     @final
     def reset(self) -> None:
         """Return to the state before the first batch, bit for bit."""
-        self.load_state_dict(copy.deepcopy(self._first), strict=False)
-        self.record = {}
+        with self._call():
+            self._take(self._first)
 
     def release(self) -> nn.Module:
         """A plain model, of the caller's classes, with the adapted weights; it shares nothing with the adapter."""
-        released = copy.deepcopy(self.model)
+        with self._lock:
+            released = copy.deepcopy(self.model)
         for parameter in released.parameters():
             parameter.requires_grad_(True)
             parameter.grad = None
@@ -152,6 +174,45 @@ class Adapter(nn.Module, metaclass=_Ready):
         self.training = mode
         return self
 
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a safetensors file, whole; for `load_state` of such an adapter around the same model."""
+        write_state(self.state_dict(), Path(path))
+
+    def load_state(self, path: str | os.PathLike[str]) -> None:
+        """Read what `save_state` wrote; a file of another adapter or model is refused, and nothing changes."""
+        try:
+            self.load_state_dict(read_state(Path(path)))
+        except HoldfastError as error:
+            raise error if str(path) in str(error) else HoldfastError(f"{path}: {error}") from error
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:  # type: ignore[override]
+        """What this adapter owns, which is not all of the model, and the model that it belongs to; a snapshot."""
+        with self._lock:
+            everything = super().state_dict(prefix=prefix, keep_vars=keep_vars)
+            own = {key: value for key, value in everything.items() if key.removeprefix(prefix) in self._own}
+            if not keep_vars:
+                own = copy.deepcopy(own)
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = everything._metadata  # type: ignore[attr-defined]
+        destination.update(own, **{prefix + IDENTITY: self._identity()})
+        return destination
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Take a state, which must be whole and of such an adapter around the same model; nothing else is written to.
+
+        Args:
+            state_dict: from `state_dict`.
+            strict: makes no difference.
+            assign: is refused, since the adapter's tensors are its own.
+        """
+        if assign:
+            raise HoldfastError("assign=True is not for adapters: a state is copied into tensors of their own")
+        with self._lock:
+            self._check(state_dict)
+            self._take(state_dict)
+        return _IncompatibleKeys([], [])
+
     def get_extra_state(self) -> dict[str, Any]:
         """What is neither parameter nor buffer, for `state_dict`."""
         return {"memory": copy.deepcopy(self.memory)}
@@ -159,6 +220,57 @@ class Adapter(nn.Module, metaclass=_Ready):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """From a `state_dict`."""
         self.memory = copy.deepcopy(state["memory"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_borrowed": Borrowed({})}  # a copy shares nothing with the caller's model
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        with self._lock:
+            made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+            for parameter, copied in zip(self.parameters(), made.parameters(), strict=True):
+                copied.grad = None if parameter.grad is None else parameter.grad.clone()  # torch leaves it out
+        return made
+
+    def _identity(self) -> dict[str, str]:
+        """What a state must belong to, to be this adapter's."""
+        return {"adapter": type(self).__name__, "model": self._fingerprint}
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """Refuse a state that is not one of this adapter's."""
+        check_identity(state, self._identity())
+        check_values(state, self._first)
+
+    @torch.no_grad()
+    def _take(self, state: Mapping[str, Any]) -> None:
+        """Copy a state that was checked into what this adapter owns."""
+        for name, value in super().state_dict(keep_vars=True).items():
+            if isinstance(value, torch.Tensor) and name in self._own:
+                value.copy_(state[name])
+        for name in self._own:
+            if name.rpartition(".")[2] == EXTRA:
+                holder = self.get_submodule(name.removesuffix(EXTRA).rstrip("."))
+                holder.set_extra_state(copy.deepcopy(state[name]))
+        self.record = {}
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, metadata: Any, strict: bool, missing: list[str], *others: Any
+    ) -> None:
+        """What torch calls for an adapter inside another module that loads a state: all below it is loaded here."""
+        own = {key.removeprefix(prefix): state_dict.pop(key) for key in list(state_dict) if key.startswith(prefix)}
+        self._nested: str | None = prefix if own else None
+        if own:
+            self.load_state_dict(own)
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """One call: no other at the same time, and none on a model that was changed from outside."""
+        with self._lock:
+            self._borrowed.check(type(self).__name__)
+            self.record = {}
+            yield
+            self._records.finish()
 
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
         """One batch, with the recent inputs where a window is kept."""
@@ -184,14 +296,37 @@ class Adapter(nn.Module, metaclass=_Ready):
             self._channels_last = takes_channels_last(self.model, self.predict, inputs)
         return arranged(inputs, self._channels_last)
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        """What torch calls for `.to(device)`, `.half()` and the like."""
+        with self._lock:
+            super()._apply(fn, recurse)
+            self._observe()
+        return self
+
     def _remember(self) -> None:
-        state = self.state_dict(keep_vars=True)
+        """Find out what is the adapter's own, keep its first values, and watch the rest."""
+        callers = self._borrowed.places()
         own = {
-            key: value
-            for key, value in state.items()
-            if not isinstance(value, torch.Tensor) or _place(value) not in self._callers
+            name: value.detach() if isinstance(value, torch.Tensor) else value
+            for name, value in super().state_dict(keep_vars=True).items()
+            if not isinstance(value, torch.Tensor) or place(value) not in callers
         }
-        self._first = copy.deepcopy({k: v.detach() if isinstance(v, torch.Tensor) else v for k, v in own.items()})
+        self._own, self._first = frozenset(own), copy.deepcopy(own)
+        self._nested = None
+        self.register_load_state_dict_post_hook(_loaded_whole)
+        self._observe()
+
+    def _observe(self) -> None:
+        """Watch only the tensors that are still shared with the caller's model."""
+        held = chain(self.parameters(), self._first.values())
+        self._borrowed = self._borrowed.narrowed({place(value) for value in held if isinstance(value, torch.Tensor)})
+
+
+def _loaded_whole(adapter: Adapter, keys: Any) -> None:
+    """Take back torch's complaints about what an adapter inside another module does not own."""
+    if adapter._nested is not None:
+        keys.missing_keys[:] = [key for key in keys.missing_keys if not key.startswith(adapter._nested)]
+    adapter._nested = None
 
 
 def all_finite(values: torch.Tensor) -> bool:
@@ -207,24 +342,3 @@ class NoAdaptation(Adapter):
 def adapt(model: nn.Module, method: Callable[..., Adapter], **settings: Any) -> Iterator[Adapter]:
     """`with adapt(model, Tent, lr=1e-3) as adapted:`; the model is as it was, within and afterwards."""
     yield method(model, **settings)
-
-
-def share(model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
-    """A copy of the modules that shares the memory of parameters and buffers, but for the changed ones.
-
-    Parameters are objects of their own and need no gradient, so that flags set on them never reach the caller's.
-    """
-    own = {id(tensor) for tensor in changed}
-    memo: dict[int, Any] = {}
-    for parameter in model.parameters():
-        data = parameter.detach().clone() if id(parameter) in own else parameter.detach()
-        memo[id(parameter)] = nn.Parameter(data, requires_grad=False)
-    memo |= {id(buffer): buffer for buffer in model.buffers() if id(buffer) not in own}
-    try:
-        return copy.deepcopy(model, memo)
-    except (RuntimeError, TypeError) as error:
-        raise HoldfastError(f"the modules of {type(model).__name__} cannot be copied: {error}") from error
-
-
-def _place(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()

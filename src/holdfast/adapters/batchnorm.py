@@ -83,19 +83,20 @@ class BatchNorm(Adapter):
             stream: read once for each layer.
             epochs: makes no difference, since a second pass changes nothing.
         """
-        for layer in self._in_order(stream):
-            hook = layer.register_forward_pre_hook(_pool_and_stop)
-            try:
-                for batch in stream:
-                    inputs = self._arranged(batch.inputs)
-                    if all_finite(inputs):
-                        try:
-                            self.predict(inputs)
-                        except _EnoughError:
-                            continue
-            finally:
-                hook.remove()
-            layer.settle()
+        with self._call():
+            for layer in self._in_order(stream):
+                hook = layer.register_forward_pre_hook(_pool_and_stop)
+                try:
+                    for batch in stream:
+                        inputs = self._arranged(batch.inputs)
+                        if all_finite(inputs):
+                            try:
+                                self.predict(inputs)
+                            except _EnoughError:
+                                continue
+                finally:
+                    hook.remove()
+                layer.settle()
 
     @torch.no_grad()
     def _run(self, inputs: torch.Tensor, use: str) -> torch.Tensor:

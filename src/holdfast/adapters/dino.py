@@ -20,9 +20,9 @@ import torch
 from torch import nn
 
 from holdfast.adapters.augment import STRONG, Augment
-from holdfast.adapters.base import share
 from holdfast.adapters.features import features, last_layer
 from holdfast.adapters.learner import Learning
+from holdfast.adapters.sharing import share
 from holdfast.adapters.teacher import MeanTeacher
 from holdfast.adapters.tent import check_temperatures
 from holdfast.errors import HoldfastError

@@ -187,11 +187,12 @@ class Learner(Adapter):
         """What torch calls for `.to(device)` and the like: the source goes with the parameters."""
         super()._apply(fn, recurse)
         self._source = [fn(tensor) for tensor in self._source]
+        self.optimiser.load_state_dict(self.optimiser.state_dict())  # its moments take the type of the parameters
         return self
 
     def get_extra_state(self) -> dict[str, Any]:
-        """With the optimiser, and the gradient that waits for an update."""
-        state = super().get_extra_state() | {"optimiser": self.optimiser.state_dict()}
+        """With the optimiser's, and the gradient that waits for an update."""
+        state = super().get_extra_state() | {"optimiser": self.optimiser.state_dict()["state"]}
         if self.memory["pending"]:
             state["gradients"] = [parameter.grad for parameter in self.adapted.values()]
         return state
@@ -199,10 +200,15 @@ class Learner(Adapter):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """From a `state_dict`."""
         super().set_extra_state(state)
-        self.optimiser.load_state_dict(state["optimiser"])
+        groups = self.optimiser.state_dict()["param_groups"]  # settings stay those of this adapter
+        self.optimiser.load_state_dict({"state": state["optimiser"], "param_groups": groups})
         self.optimiser.zero_grad()
         for parameter, gradient in zip(self.adapted.values(), state.get("gradients", ()), strict=False):
             parameter.grad = None if gradient is None else gradient.clone()
+
+    def _identity(self) -> dict[str, str]:
+        """A state of SGD means nothing to Adam."""
+        return super()._identity() | {"optimiser": type(self.optimiser).__name__.lower()}
 
     def _note(self, outputs: torch.Tensor, loss: torch.Tensor | None) -> None:
         """What this step reports."""

@@ -11,9 +11,9 @@ from typing import Unpack
 import torch
 from torch import nn
 
-from holdfast.adapters.base import share
 from holdfast.adapters.learner import Learner, Learning
 from holdfast.adapters.norm import blended
+from holdfast.adapters.sharing import share
 from holdfast.adapters.tent import check_temperatures
 from holdfast.errors import HoldfastError, unknown
 from holdfast.losses.self_learning import generalised_cross_entropy, hard_pseudo_labels, soft_pseudo_labels

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from holdfast.adapters.augment import check_seed, fresh
-from holdfast.adapters.base import share
 from holdfast.adapters.learner import Learner, Learning
 from holdfast.adapters.norm import blended, unblended
+from holdfast.adapters.sharing import share
 from holdfast.errors import HoldfastError
 
 

@@ -1,11 +1,14 @@
 """Wrapper: an adapter around an adapter. What it holds, and what it predicts, is the inner one's."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from holdfast.adapters.base import Adapter
+from holdfast.adapters.calls import Records
+from holdfast.adapters.state import check_identity, check_values
 from holdfast.errors import HoldfastError
 
 
@@ -19,9 +22,9 @@ class Wrapper(Adapter):
     def __init__(self, inner: Adapter) -> None:
         nn.Module.__init__(self)  # not the base's: there is no model to share but the inner adapter's
         self.inner = inner
+        self._lock, self._records = inner._lock, Records()
         self.memory: dict[str, Any] = {}
-        self.record: dict[str, float] = {}
-        self._callers, self._classes, self.window = inner._callers, 0, 0
+        self._fingerprint, self._borrowed, self._classes, self.window = inner._fingerprint, inner._borrowed, 0, 0
 
     @property
     def model(self) -> nn.Module:  # type: ignore[override]
@@ -57,6 +60,18 @@ class Wrapper(Adapter):
     def parent_label(self) -> str:
         """The inner adapter's."""
         return self.inner.parent_label
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        check_identity(state, self._identity())
+        self.inner._check({key[6:]: value for key, value in state.items() if key.startswith("inner.")})
+        check_values(state, self._first)
+
+    def _remember(self) -> None:
+        super()._remember()
+        self._first |= {f"inner.{name}": value for name, value in self.inner._first.items()}  # not a second copy
+
+    def _observe(self) -> None:
+        self._borrowed = self.inner._borrowed
 
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
         self.inner.record = {}

@@ -2,8 +2,13 @@
 
 import copy
 import inspect
+import sys
+import tempfile
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,15 +22,56 @@ Make = Callable[..., Adapter]
 
 
 def callers_model_is_unchanged(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
-    """Weights, buffers, flags and hooks of the caller's model stay, and no gradient appears on it."""
+    """Weights, buffers, flags and hooks of the caller's model stay, and no gradient appears on it: not by calls,
+    `reset`, loading a state, nor by `.to`, `.half` and the like on the adapter."""
     for training in (True, False):
         model.train(training)
         before = _picture(model)
         adapter = make(model)
-        for inputs in batches:
+        first = copy.deepcopy(adapter.state_dict())
+        for inputs in batches[:2]:
             adapter(inputs)
+        demand(_picture(model) == before, f"the caller's model was changed by calls (training={training})")
+        adapter.load_state_dict(first)
         adapter.reset()
-        demand(_picture(model) == before, f"the caller's model was changed (training={training})")
+        demand(_picture(model) == before, f"the caller's model was changed by loading or reset (training={training})")
+    adapter.to(torch.float64)(batches[0].double())
+    adapter.half().to("cpu").float()
+    demand(_picture(model) == before, "the caller's model was changed by moving the adapter to another type")
+
+
+def a_state_belongs_to_its_model(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """The state of an adapter around another model is refused, and neither model nor adapter is changed by it."""
+    other = _trained(model)
+    adapter = make(model)
+    adapter(batches[0])
+    old = copy.deepcopy(adapter.state_dict())
+    after = make(other)
+    before, first = _picture(other), _state(after)
+    try:
+        after.load_state_dict(old)
+    except HoldfastError:
+        demand(_picture(other) == before, "a state that was refused changed the caller's model")
+        demand(_state(after) == first, "a state that was refused changed the adapter")
+        return
+    demand(False, "the state of an adapter around another model was loaded")
+
+
+def callers_model_can_be_trained(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """A step of training on the caller's model is the same with an adapter as without one; afterwards the adapter
+    predicts what it would have, or says that the model was changed."""
+    alone = copy.deepcopy(model)
+    adapter, untouched = make(model), make(copy.deepcopy(model))
+    adapter(batches[0])
+    untouched(batches[0])
+    for one in (model, alone):
+        _train(one, batches[1])
+    demand(_picture(model) == _picture(alone), "the caller's model trains otherwise than without the adapter")
+    try:
+        outputs = adapter(batches[1])
+    except HoldfastError:
+        return
+    demand(_equal([outputs], [untouched(batches[1])]), "training the caller's model changed what the adapter predicts")
 
 
 def reset_is_exact(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
@@ -48,6 +94,44 @@ def state_survives_a_round_trip(make: Make, model: nn.Module, batches: list[torc
     other = make(model)
     other.load_state_dict(saved)
     demand(_equal(_run(other, batches[middle:]), rest), "a loaded state goes on to other predictions")
+
+
+def copies_go_on_by_themselves(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """`copy.deepcopy`, and a file of the state, go on to the same predictions; a copy shares nothing that changes."""
+    adapter = make(model)
+    _run(adapter, batches[:1])
+    copied, loaded = copy.deepcopy(adapter), make(model)
+    with tempfile.TemporaryDirectory() as folder:
+        adapter.save_state(Path(folder) / "state.safetensors")
+        loaded.load_state(Path(folder) / "state.safetensors")
+    rest = batches[1:3]
+    expected = _run(adapter, rest)
+    demand(_equal(_run(copied, rest), expected), "a copy goes on to other predictions")
+    demand(_equal(_run(loaded, rest), expected), "a state read from a file goes on to other predictions")
+
+
+def calls_from_threads_do_not_mix(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """Four threads get what they would have got one after the other in some order, and each the record of its own."""
+    calls = [[batches[thread % len(batches)][:2] + 0.01 * (thread + turn) for turn in range(2)] for thread in range(4)]
+    adapter, begin = make(model), threading.Barrier(len(calls))
+    said: list[list[Any]] = [[] for _ in calls]
+
+    def work(thread: int) -> None:
+        begin.wait()
+        for inputs in calls[thread]:
+            said[thread].append((adapter(inputs).clone(), dict(adapter.record)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that threads that can meet do
+    try:
+        with ThreadPoolExecutor(len(calls)) as pool:
+            for done in [pool.submit(work, thread) for thread in range(len(calls))]:
+                done.result()
+    finally:
+        sys.setswitchinterval(interval)
+    demand(
+        _serial(make(model), calls, said, [0] * len(calls)), "no order of the calls gives what the threads were told"
+    )
 
 
 def learning_rate_zero_is_the_parent(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
@@ -76,7 +160,7 @@ def frozen_does_not_learn(make: Make, model: nn.Module, batches: list[torch.Tens
 
 def evaluation_mode_does_not_matter(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
     """`.eval()` and `.train()` on the adapter change nothing about what it does."""
-    plain, evaluated = _run(make(model), batches), _run(make(model).eval(), batches)
+    plain, evaluated = _run(make(model), batches[:2]), _run(make(model).eval(), batches[:2])
     demand(_equal(plain, evaluated), ".eval() changes the predictions")
 
 
@@ -91,8 +175,12 @@ def a_batch_of_one_works_or_says_why(make: Make, model: nn.Module, batches: list
 
 ADAPTER_LAWS = (
     callers_model_is_unchanged,
+    a_state_belongs_to_its_model,
+    callers_model_can_be_trained,
     reset_is_exact,
     state_survives_a_round_trip,
+    copies_go_on_by_themselves,
+    calls_from_threads_do_not_mix,
     learning_rate_zero_is_the_parent,
     frozen_does_not_learn,
     evaluation_mode_does_not_matter,
@@ -147,6 +235,42 @@ def _run(adapter: Adapter, batches: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def _equal(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
     return all(map(torch.equal, one, two))
+
+
+def _serial(adapter: Adapter, calls: list[list[torch.Tensor]], said: list[list[Any]], done: list[int]) -> bool:
+    """Whether the calls that are not done yet, each thread's in its order, can be put into one order that says this."""
+    if all(count == len(own) for count, own in zip(done, calls, strict=True)):
+        return True
+    state = adapter.state_dict()
+    for thread, count in enumerate(done):
+        if count == len(calls[thread]):
+            continue
+        outputs, record = said[thread][count]
+        adapter.load_state_dict(state)
+        if torch.equal(adapter(calls[thread][count]), outputs) and repr(adapter.record) == repr(record):
+            after = [c + (other == thread) for other, c in enumerate(done)]
+            if _serial(adapter, calls, said, after):
+                return True
+    return False
+
+
+def _trained(model: nn.Module) -> nn.Module:
+    """A copy that was trained a little."""
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.mul_(1.001)
+    return other
+
+
+def _train(model: nn.Module, inputs: torch.Tensor) -> None:
+    """A step of SGD in training mode."""
+    model.train()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(inputs).square().mean().backward()
+    optimiser.step()
+    optimiser.zero_grad()
+    model.eval()
 
 
 def _state(adapter: Adapter) -> dict[str, object]:
