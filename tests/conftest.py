@@ -1,15 +1,19 @@
 """What several tests share: a small model in a file, small data on disk, and the command line as a user runs it."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from tests.commands import call
 
 torch.set_num_threads(1)  # the networks here are too small to share among cores
 
@@ -98,14 +102,27 @@ def folder(tmp_path: Path) -> Path:
 
 
 class CommandLine:
-    """Runs `holdfast` in a folder, as a process of its own."""
+    """Runs `holdfast` in a folder: in this process, or where that matters in one of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.command = [sys.executable, "-m", "holdfast"]
         self.environment = os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
-    def __call__(self, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run a command here, which spares the seconds that its libraries take to import."""
+        out, error = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(self.folder),
+            mock.patch.dict(os.environ, COLUMNS="200"),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(error),
+        ):
+            code = call(*arguments)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), error.getvalue())
+
+    def apart(self, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
+        """Run a command as a process of its own."""
         return subprocess.run(
             [*self.command, *map(str, arguments)],
             cwd=self.folder,

@@ -191,7 +191,7 @@ def test_no_write_permission(folder, holdfast):
         drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
         assert shutil.which("setpriv"), "setpriv (util-linux) is needed to test this as root"
         holdfast.command = [*drop, *holdfast.command]
-    done = holdfast("run", "--model", "net.py:build", *DATA, "--out", "locked/out")
+    done = holdfast.apart("run", "--model", "net.py:build", *DATA, "--out", "locked/out")
     assert done.returncode == 2
     assert "cannot write into locked/out: Permission denied" in done.stderr
     assert "Traceback" not in done.stderr
@@ -205,7 +205,7 @@ def test_a_disk_that_is_full_in_the_middle(folder, holdfast):
 
     first = holdfast(*RUN, *DATA)
     finished = sorted((folder / "out" / "cells").iterdir())
-    full = holdfast(*RUN, "--data", "bad.npz", preexec_fn=small_files_only)
+    full = holdfast.apart(*RUN, "--data", "bad.npz", preexec_fn=small_files_only)
     assert (first.returncode, full.returncode) == (0, 1)
     assert "File too large" in full.stderr
     assert "finished cells are intact" in full.stderr

@@ -48,7 +48,7 @@ def test_check_tells_kept_from_broken_and_ends_with_1(holdfast, folder):
     assert (
         "broken  reset is exact: reset does not" in done.stdout or "broken  reset is exact: after reset" in done.stdout
     )
-    assert json.loads(holdfast("check", "mine:Mine", "--json").stdout)["broken"]
+    assert json.loads(holdfast.apart("check", "mine:Mine", "--json").stdout)["broken"]
 
 
 @pytest.mark.parametrize("typo", [["rnu"], ["run", "--modle", "x"], ["report"]])
