@@ -1,6 +1,7 @@
 """Diagnosis on a small trained network: a known shift is found, named, and its cost foretold; no shift is no alarm."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from holdfast.known_shifts import change_of_statistics
 from holdfast.models import LeNet, ResNet
 from holdfast.models.training import fit
 from holdfast.observe import batchnorm_statistics, observe_moments
+from holdfast.report.diagnosis import sentences
 from holdfast.shifts import Contrast, GaussianNoise
 from holdfast.streams import Clean
 
@@ -74,6 +76,50 @@ def test_the_best_prior_of_the_network_lies_among_those_of_its_layers(found):
     layers = found.priors[found.profile["layer"]]
     assert (found.priors["prior"] >= layers.min(axis=1)).all()
     assert (found.priors["prior"] <= layers.max(axis=1)).all()
+
+
+class WithDeadChannels(nn.Module):
+    """The net, and beside it a branch of ReLUs, dead but for the first few, or for a few images; it changes nothing."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.norm = net, nn.BatchNorm2d(8)
+        self.norm.running_var.copy_(torch.tensor([0.05] * 3 + [1e-20] * 5))
+        self.thresholds = nn.Parameter(torch.tensor([0.1, 0.2, 0.3, 0.45, 0.5, 0.9, 0.9, 0.9])[:, None, None])
+
+    def forward(self, images):
+        rare = (images.mean((2, 3), keepdim=True) - self.thresholds).relu() + 0 * images
+        return self.net(images) + 0 * self.norm(rare).sum((1, 2, 3))[:, None]
+
+
+@pytest.mark.parametrize("with_reference", [True, False])
+def test_dead_channels_hide_no_shift(net, with_reference):
+    model, data = WithDeadChannels(net).eval(), part(250, 500, Contrast(3))
+    found = diagnose(model, data, part(0, 250) if with_reference else None, known_samples=0)
+    assert np.isfinite([found.test.size, found.test.chance, found.test.ratio]).all()
+    assert found.test.p_value < 0.01
+    assert int(found.profile["dead"].sum()) > 0
+    words = dict(sentences(found, "new", "old" if with_reference else None))
+    assert words["shift"].startswith("clear")
+    assert "dead" in words["compared"]
+    assert not found.priors["prior"].isna().any()
+
+
+@pytest.mark.parametrize("wrong", [{"size": np.inf}, {"chance": np.nan}, {"chance": np.inf, "p_value": 0.5}])
+def test_no_verdict_comes_from_a_number_that_is_not_finite(found, wrong):
+    broken = replace(found, test=replace(found.test, **wrong))
+    assert dict(sentences(broken, "new", "old"))["shift"].startswith("cannot say")
+
+
+def test_activations_that_are_not_finite_are_told(net):
+    images = pixels(part(0, 40)).astype(np.float32) / 255
+    with pytest.raises(HoldfastError, match="not finite for 40 of 40 images"):
+        diagnose(nn.Sequential(Overflow(), *net), ArrayData(images, None))
+
+
+class Overflow(nn.Module):
+    def forward(self, images):
+        return images / 0
 
 
 def test_the_same_kind_of_data_raises_no_alarm(net):

@@ -22,6 +22,7 @@ from torch import nn
 from holdfast.data import Data
 from holdfast.errors import HoldfastError
 from holdfast.known_shifts import KnownShifts, change_of_statistics, known_shifts
+from holdfast.live_channels import live
 from holdfast.measures.moments import Moments
 from holdfast.measures.shift_size import ShiftTest, shift_profile, shift_size, shift_test
 from holdfast.observe import batchnorm_statistics, observe_moments
@@ -181,9 +182,14 @@ def _priors(pairs: Mapping[str, tuple[Statistics, Statistics]], curves: pd.DataF
 
 
 def _pairs(there: Moments, here: Moments) -> dict[str, tuple[Statistics, Statistics]]:
-    """Layer -> its source and target statistics."""
+    """Layer -> its source and target statistics, live channels only."""
     cut = [there.per_layer(values) for values in (*there.pooled(), *here.pooled(), here.between_images())]
-    return {k: (Statistics(cut[0][k], cut[1][k]), Statistics(cut[2][k], cut[3][k], cut[4][k])) for k in there.names}
+    pairs = {}
+    for name in there.names:
+        if (kept := live(cut[1][name], cut[3][name])).any():
+            mean_s, var_s, mean_t, var_t, between = (values[name][kept] for values in cut)
+            pairs[name] = (Statistics(mean_s, var_s), Statistics(mean_t, var_t, between))
+    return pairs
 
 
 def _curve(pairs: Mapping[str, tuple[Statistics, Statistics]], n: int) -> pd.DataFrame:

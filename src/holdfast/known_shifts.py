@@ -21,7 +21,7 @@ from holdfast.data import Data
 from holdfast.errors import HoldfastError
 from holdfast.measures.moments import Moments
 from holdfast.measures.shift_line import ShiftLine
-from holdfast.measures.shift_size import shift_size
+from holdfast.measures.shift_size import Scale, shift_size
 from holdfast.observe import observe_moments
 from holdfast.progress import Progress
 from holdfast.shifts import Shift
@@ -132,7 +132,8 @@ def known_shifts(
 def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:
     """Changes of mean and deviation in units of the reference's deviation, each layer with the same weight."""
     (mean_s, var_s), (mean_t, var_t) = reference.pooled(), data.pooled()
-    scale = np.sqrt(np.where(var_s > 0, var_s, np.inf))
+    divisors = Scale.between(reference, data)
+    scale = np.sqrt(np.where(divisors.live, np.maximum(var_s, divisors.floor), np.inf))
     weight = np.repeat(1 / np.sqrt(reference.channels), reference.channels)
     return np.concatenate([(mean_t - mean_s) / scale * weight, (np.sqrt(var_t) - np.sqrt(var_s)) / scale * weight])
 

@@ -154,3 +154,63 @@ def test_known_statistics_are_tested_by_halves_of_the_data():
 def test_moments_of_other_layers_are_refused():
     with pytest.raises(HoldfastError, match="cannot be compared"):
         size.shift_size(images(10), images(10, channels=(3,)))
+
+
+def with_dead_channels(n, shift=0.0, seed=0, rare=0.0):
+    """Moments of n images in one layer of 8 channels: 4 live ones, 3 dead, 1 that fires on a share of the images."""
+    random = np.random.default_rng(seed)
+    values = np.zeros((n, 8, 16))
+    values[:, :4] = random.normal(shift, 1, (n, 4, 16))
+    values[:, 5] = 3.0 + random.normal(0, 1e-7, (n, 16))
+    values[random.random(n) < rare, 7] = 0.01
+    return Moments.grouped({"layer": np.stack([values.mean(2), (values**2).mean(2)], 1)}, 50)
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.01])
+def test_dead_channels_hide_no_shift_and_invent_none(rare):
+    reference, same = with_dead_channels(200, rare=rare), with_dead_channels(200, seed=1, rare=rare)
+    found = size.shift_test(reference, with_dead_channels(200, shift=0.5, seed=1, rare=rare), 200)
+    assert np.isfinite([found.size, found.chance, found.ratio]).all()
+    assert found.p_value < 0.01
+    assert found.ratio > 3
+    assert size.shift_test(reference, same, 200).p_value > 0.05
+
+
+def test_the_profile_leaves_dead_channels_out_and_counts_them():
+    reference, data = with_dead_channels(100), with_dead_channels(100, shift=0.5, seed=1)
+    row = size.shift_profile(reference, data).iloc[0]
+    (m0, v0), (m1, v1) = reference.pooled(), data.pooled()
+    by_hand = ((m0 - m1) ** 2 + (np.sqrt(v0) - np.sqrt(v1)) ** 2)[:4] / v0[:4]
+    assert (row["channels"], row["dead"]) == (8, 4)
+    assert row["normalised"] == pytest.approx(np.sqrt(by_hand.mean()))
+    assert size.shift_size(reference, data) == pytest.approx(np.sqrt(by_hand.mean()))
+    assert np.isfinite(row["jeffreys"])
+
+
+def test_a_channel_that_comes_to_life_is_a_shift_of_finite_size():
+    reference, data = with_dead_channels(100), with_dead_channels(100, seed=1)
+    data.first[:, 6], data.second[:, 6] = 2.0, 4.5  # dead in the reference
+    assert np.isfinite(size.shift_size(reference, data))
+    assert size.shift_size(reference, data) > 5 * size.shift_size(reference, with_dead_channels(100, seed=1))
+
+
+def test_images_that_never_vary_are_told():
+    constant = Moments.grouped({"layer": np.zeros((20, 2, 3))}, 10)
+    with pytest.raises(HoldfastError, match="none of the 3 channels of 1 layers varies"):
+        size.shift_test(constant, constant)
+
+
+def test_chance_is_the_median_over_divisions_computed_one_by_one():
+    reference, data = images(24, seed=3), images(16, seed=4)
+    found = size.shift_test(reference, data, divisions=7, seed=5)
+    first, second = (np.concatenate([getattr(reference, k), getattr(data, k)]) for k in ("first", "second"))
+    random, sizes = np.random.default_rng(5), []
+    for _ in range(7):
+        chosen = random.permutation(40) < 24
+        sides = [
+            Moments(reference.names, reference.channels, first[rows], second[rows], np.ones(len(rows)))
+            for rows in (np.flatnonzero(chosen), np.flatnonzero(~chosen))
+        ]
+        sizes.append(size.shift_size(*sides))
+    assert found.chance == pytest.approx(np.median(sizes))
+    assert found.p_value == pytest.approx((1 + sum(s >= found.size for s in sizes)) / 8)

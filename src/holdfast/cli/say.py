@@ -24,8 +24,10 @@ def say(text: str) -> None:
 
 
 def say_json(content: Mapping[str, Any]) -> None:
-    """The one JSON object of `--json`."""
-    typer.echo(json.dumps(content, default=str, allow_nan=False))
+    """The one JSON object of `--json`; null for what is not finite."""
+    from holdfast.plain import plain
+
+    typer.echo(json.dumps(plain(content), default=str, allow_nan=False))
 
 
 @contextmanager

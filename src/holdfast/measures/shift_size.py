@@ -4,9 +4,11 @@ Source: thesis appendix A: squared Wasserstein distance of normal distributions 
 (A.2)-(A.4), Jeffreys divergence (A.5)-(A.7). Diagonal by default: channel by channel, averaged over the channels of a
 layer; a network's size is the mean over layers of √ of the layer's mean. With full covariances, one distance per layer,
 divided by its number of channels.
+Differs: channels that vary on neither side are left out, and the variance that distances are divided by has a floor
+(`holdfast.live_channels`): a dead channel would make any distance infinite.
 The test divides the pooled groups of images anew many times: p is the share of divisions that are as far apart as the
 reference and the data are.
-Cost: a permutation is one product of a row of signs with the moments.
+Cost: a permutation is one product of a row of shares with the moments.
 """
 
 from dataclasses import dataclass
@@ -17,9 +19,12 @@ import pandas as pd
 from scipy.linalg import eigh, solve
 
 from holdfast.errors import HoldfastError
+from holdfast.live_channels import live, variance_floor
 from holdfast.measures.moments import Moments
 
 DISTANCES = ("wasserstein", "normalised", "jeffreys")
+AT_ONCE = 50
+"""Divisions in one product; a network of 20,000 channels takes 40 MB for them."""
 Pair = tuple[np.ndarray, np.ndarray]
 
 
@@ -70,33 +75,67 @@ def full_jeffreys(mean_s: np.ndarray, cov_s: np.ndarray, mean_t: np.ndarray, cov
 
 
 def shift_profile(reference: Moments, data: Moments) -> pd.DataFrame:
-    """Each layer's distances, in the order of the model: `layer`, `depth`, `channels`, and one column per distance.
+    """Each layer's distances, in the order of the model: `layer`, `depth`, `channels`, `dead`, and one per distance.
 
-    Wasserstein distances are roots of the mean of W² over channels; Jeffreys' is the mean. With covariances on both
-    sides, columns `full_...` follow.
+    Wasserstein distances are roots of the mean of W² over live channels; Jeffreys' is the mean. They are NaN for a
+    layer whose channels are all dead. With covariances on both sides, columns `full_...` follow.
     """
     reference.like(data)
+    scale = Scale.between(reference, data)
     source, target = reference.pooled(), data.pooled()
     columns = {
-        "wasserstein": reference.per_layer(wasserstein(source, target)),
-        "normalised": reference.per_layer(normalised_wasserstein(source, target)),
-        "jeffreys": reference.per_layer(jeffreys(source, target)),
+        "wasserstein": wasserstein(source, target),
+        "normalised": wasserstein(source, target) / np.maximum(source[1], scale.floor),
+        "jeffreys": jeffreys(*((mean, np.maximum(var, scale.floor)) for mean, var in (source, target))),
     }
     rows = []
+    alive = reference.per_layer(scale.live)
+    per_layer = {key: reference.per_layer(values) for key, values in columns.items()}
     for depth, (name, channels) in enumerate(zip(reference.names, reference.channels, strict=True)):
-        row: dict[str, Any] = {"layer": name, "depth": depth, "channels": channels}
-        row |= {key: float(values[name].mean()) for key, values in columns.items()}
+        kept = alive[name]
+        row: dict[str, Any] = {"layer": name, "depth": depth, "channels": channels, "dead": int((~kept).sum())}
+        row |= {key: float(values[name][kept].mean()) if kept.any() else np.nan for key, values in per_layer.items()}
         row |= {key: float(np.sqrt(row[key])) for key in ("wasserstein", "normalised")}
-        if name in reference.covariance and name in data.covariance:
-            row |= _full(name, reference, data)
+        if name in reference.covariance and name in data.covariance and kept.any():
+            row |= _full(name, reference, data, kept)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def shift_size(reference: Moments, data: Moments) -> float:
-    """One number for a network: the mean over layers of the root of the mean normalised W² over channels."""
+    """One number for a network: the mean over layers of the root of the mean normalised W² over live channels."""
     reference.like(data)
-    return _sizes(reference, *reference.pooled(), *data.pooled())
+    return float(_sizes(reference, Scale.between(reference, data), *reference.pooled(), *data.pooled()))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What distances between two sides are divided by.
+
+    Attributes:
+        live: `(all channels,)`, whether a channel varies on either side.
+        floor: `(all channels,)`, the least variance to divide by.
+    """
+
+    live: np.ndarray
+    floor: np.ndarray
+
+    @classmethod
+    def between(cls, reference: Moments, data: Moments) -> "Scale":
+        """Of the reference and the data, by what is typical of each layer of the reference."""
+        return cls.of(reference, reference.pooled()[1], data.pooled()[1])
+
+    @classmethod
+    def of(cls, layers: Moments, *variances: np.ndarray) -> "Scale":
+        """By variances of all channels, one for each side; the first says what is typical of a layer."""
+        cut = [layers.per_layer(var) for var in variances]
+        alive = np.concatenate([live(*(side[name] for side in cut)) for name in layers.names])
+        if not alive.any():
+            raise HoldfastError(
+                f"none of the {len(alive):,} channels of {len(layers.names)} layers varies over the images; "
+                "there is nothing to compare"
+            )
+        return cls(alive, np.repeat([variance_floor(cut[0][name]) for name in layers.names], layers.channels))
 
 
 @dataclass(frozen=True)
@@ -140,31 +179,46 @@ def shift_test(reference: Moments, data: Moments, divisions: int = 1000, seed: i
             "give more images, or fewer samples of the other side"
         )
     part = len(first) // 2 if reference.images is None else len(parts[0][0])
-    given = size if reference.images is None else _divided(reference, first, second, np.arange(len(first)), part)
+    # From the pool, so that it does not depend on the division and all divisions are alike.
+    scale = Scale.of(reference, _variance(first.mean(0), second.mean(0)))
+
+    def sizes(chosen: np.ndarray) -> np.ndarray:
+        """Of the divisions whose rows of `chosen` are true for the groups of the first part."""
+        share = chosen / part
+        mean_s, second_s = share @ first, share @ second
+        rest = len(first) - part
+        mean_t, second_t = (
+            (values.sum(0) - part * own) / rest for values, own in ((first, mean_s), (second, second_s))
+        )
+        return _sizes(reference, scale, mean_s, _variance(mean_s, second_s), mean_t, _variance(mean_t, second_t))
+
+    given = size if reference.images is None else float(sizes(np.arange(len(first))[None] < part)[0])
     random = np.random.default_rng(seed)
-    orders = (random.permutation(len(first)) for _ in range(divisions))
-    chance = np.array([_divided(reference, first, second, order, part) for order in orders])
-    as_far = int((chance >= given).sum())
+    orders = np.stack([random.permutation(len(first)) for _ in range(divisions)])
+    chance = np.concatenate([sizes(orders[start : start + AT_ONCE] < part) for start in range(0, divisions, AT_ONCE)])
+    as_far = int((chance >= given * (1 - 1e-12)).sum())
     return ShiftTest(size, float(np.median(chance)), (1 + as_far) / (1 + divisions), divisions)
 
 
-def _divided(layers: Moments, first: np.ndarray, second: np.ndarray, order: np.ndarray, part: int) -> float:
-    """The size between the first groups of an order, so many, and the others."""
-    sides = []
-    for rows in (order[:part], order[part:]):
-        mean = first[rows].mean(0)
-        sides += [mean, np.maximum(second[rows].mean(0) - mean**2, 0.0)]
-    return _sizes(layers, *sides)
+def _variance(mean: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.maximum(second - mean**2, 0.0)
 
 
-def _sizes(layers: Moments, mean_s: np.ndarray, var_s: np.ndarray, mean_t: np.ndarray, var_t: np.ndarray) -> float:
-    distances = layers.per_layer(normalised_wasserstein((mean_s, var_s), (mean_t, var_t)))
-    return float(np.mean([np.sqrt(values.mean()) for values in distances.values()]))
+def _sizes(
+    layers: Moments, scale: Scale, mean_s: np.ndarray, var_s: np.ndarray, mean_t: np.ndarray, var_t: np.ndarray
+) -> np.ndarray:
+    """`(..., all channels)` to `(...,)`."""
+    distances = wasserstein((mean_s, var_s), (mean_t, var_t)) / np.maximum(var_s, scale.floor)
+    starts = np.cumsum([0, *layers.channels[:-1]])
+    alive = np.add.reduceat(scale.live.astype(float), starts)
+    sums = np.add.reduceat(np.where(scale.live, distances, 0.0), starts, axis=-1)
+    return np.sqrt(sums[..., alive > 0] / alive[alive > 0]).mean(-1)
 
 
-def _full(name: str, reference: Moments, data: Moments) -> dict[str, float]:
-    means = [side.per_layer(side.pooled()[0])[name] for side in (reference, data)]
-    arguments = (means[0], reference.covariance[name], means[1], data.covariance[name])
+def _full(name: str, reference: Moments, data: Moments, kept: np.ndarray) -> dict[str, float]:
+    means = [side.per_layer(side.pooled()[0])[name][kept] for side in (reference, data)]
+    inner = np.ix_(kept, kept)
+    arguments = (means[0], reference.covariance[name][inner], means[1], data.covariance[name][inner])
     channels = len(means[0])
     return {
         "full_wasserstein": float(np.sqrt(full_wasserstein(*arguments) / channels)),

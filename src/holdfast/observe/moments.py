@@ -97,6 +97,7 @@ def observe_moments(
     if not any(taken.values()):
         raise HoldfastError("no images, or none of the layers is used by the model")
     per_layer = {name: np.concatenate(values) for name, values in taken.items() if values}
+    _check_finite(per_layer)
     images = min(len(values) for values in per_layer.values())
     covariances = {name: _centred(product / images, per_layer[name]) for name, product in outer.items()}
     return Observed(
@@ -133,6 +134,17 @@ def chosen_layers(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Modul
             raise HoldfastError(f"no layer fits {pattern!r}; there are {_examples(modules)}")
         found |= fitting
     return found
+
+
+def _check_finite(layers: dict[str, np.ndarray]) -> None:
+    """Refuse activations that are not finite: no distance, and no verdict, follows from them."""
+    for name, values in layers.items():
+        wrong = ~np.isfinite(values).all((1, 2))
+        if wrong.any():
+            raise HoldfastError(
+                f"activations in layer {name} are not finite for {wrong.sum()} of {len(wrong)} images; nothing can be "
+                "compared with them: look at these images, or at the precision of the model"
+            )
 
 
 def _centred(second: np.ndarray, images: np.ndarray) -> np.ndarray:

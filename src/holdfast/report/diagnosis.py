@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from holdfast import __version__
@@ -15,10 +16,12 @@ from holdfast.report.theory import prior_figure
 
 if TYPE_CHECKING:
     from holdfast.diagnose import Diagnosis
+    from holdfast.measures.shift_size import ShiftTest
 
 DEFINITIONS = {
     "size of a shift": "the mean over layers of the root of the mean over channels of the squared Wasserstein distance "
-    "between statistics on the data and on the reference, in units of the reference's variance",
+    "between statistics on the data and on the reference, in units of the reference's variance; dead channels, whose "
+    "variance is nearly zero on both sides, are left out",
     "p": "the share of random divisions of the same images into two parts that are as far apart",
     "predicted error": "a straight line from size to error, fitted on the hold-out corruption of a family at five "
     "severities and on clean data; the interval is for a new shift of that family",
@@ -129,10 +132,8 @@ def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tupl
     """Name and sentence of each finding."""
     test, profile = found.test, found.profile
     halves = f"two parts of {reference} and {data}" if reference else f"two halves of {data}"
-    p = f"p < {1 / test.divisions:g}" if test.p_value <= 1 / test.divisions else f"p = {test.p_value:.3f}"
-    verdict = "clear" if test.p_value < 0.01 else "likely" if test.p_value < 0.05 else "none to be seen"
-    lines = [("shift", f"{verdict}: {test.ratio:.1f} x the distance of {halves} ({p})")]
-    strongest = profile.sort_values("normalised", ascending=False)["layer"].head(3)
+    lines = [("shift", _verdict(test, halves))]
+    strongest = profile.dropna(subset="normalised").sort_values("normalised", ascending=False)["layer"].head(3)
     where = "strongest in " + ", ".join(strongest)
     if found.nearest is not None:
         alike = max(float(found.nearest["cosine"]), 0.0) ** 2
@@ -150,8 +151,24 @@ def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tupl
     if not found.priors.empty:
         each = [f"{row['prior']:.0f} for batches of {row['n']:.0f}" for _, row in found.priors.iterrows()]
         lines.append(("BatchNorm prior", "N = " + ", ".join(each)))
-    lines.append(("compared", f"{len(profile)} layers, {int(profile['channels'].sum()):,} channels"))
+    compared, dead = f"{len(profile)} layers, {int(profile['channels'].sum()):,} channels", int(profile["dead"].sum())
+    if dead:
+        compared += (
+            f"; {dead:,} of them dead (they do not vary), in {int((profile['dead'] > 0).sum())} layers, left out"
+        )
+    lines.append(("compared", compared))
     return lines
+
+
+def _verdict(test: "ShiftTest", halves: str) -> str:
+    """Whether there is a shift; never from a number that is not finite."""
+    if not np.isfinite([test.size, test.chance, test.p_value]).all():
+        return f"cannot say: its size is {test.size:g} and chance gives {test.chance:g}"
+    p = f"p < {1 / test.divisions:g}" if test.p_value <= 1 / test.divisions else f"p = {test.p_value:.3f}"
+    verdict = "clear" if test.p_value < 0.01 else "likely" if test.p_value < 0.05 else "none to be seen"
+    if not test.chance:
+        return f"{verdict}: its size is {test.size:.3g}, where {halves} do not differ at all ({p})"
+    return f"{verdict}: {test.ratio:.1f} x the distance of {halves} ({p})"
 
 
 def _answers(found: "Diagnosis", data: str, reference: str | None) -> list[Answer]:

@@ -2,7 +2,8 @@
 
 Source: thesis chapter 2, proposition 1, and appendix A. The statistics in use are (A.8); their expected squared
 Wasserstein distance to the true target statistics lies between L and U of (A.9), at confidence 1 − α. For several
-channels, sums over channels, each divided by the source variance (A.40, A.46), so that no channel counts by its scale.
+channels, sums over channels, each divided by the source variance (A.40, A.46), so that no channel counts by its scale;
+dead channels are left out, and nearly dead ones divided by no less than a floor (`holdfast.live_channels`).
 Differs, where the print is wrong: the exponent −3/2 missing in lemma 3 is there, as in (A.9) and (A.30). At n = 1 the
 sample variance is 0 for certain and L = U is exact; the χ² of the formula has no degrees of freedom there.
 n counts images, not spatial positions; `between` says how much the mean of one image varies, where that is known.
@@ -17,6 +18,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
+
+from holdfast.live_channels import scale as divisor
 
 PRIORS = (0.0, *(2.0**k for k in range(11)))
 
@@ -79,7 +82,7 @@ def prior_curve(
     draws: int = 2000,
 ) -> pd.DataFrame:
     """Figure 2.5 for one layer: `prior`, `lower`, `upper`, `simulated`; means over channels, normalised."""
-    scale = np.where(source.var > 0, source.var, np.inf)
+    scale = divisor(source.var)
     rows = []
     for prior in priors:
         values: dict[str, Any] = {"prior": float(prior), "n": n}
@@ -102,9 +105,11 @@ def best_prior(layers: Sequence[tuple[Statistics, Statistics]], n: float, bound:
 
     def distance(log_prior: float) -> float:
         prior = float(np.exp(log_prior))
-        per_layer = [(function(s, t, n, prior) / np.where(s.var > 0, s.var, np.inf)).mean() for s, t in layers]
-        return float(np.mean(per_layer))
+        return float(
+            np.mean([(function(s, t, n, prior) / scale).mean() for (s, t), scale in zip(layers, scales, strict=True)])
+        )
 
+    scales = [divisor(source.var) for source, _ in layers]
     grid = np.linspace(np.log(0.01), np.log(1e6), 60)
     values = [distance(x) for x in grid]
     k = int(np.argmin(values))
