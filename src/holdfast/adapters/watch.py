@@ -67,7 +67,7 @@ class Watch(Adapter):
         self._by_number: dict[int, tuple[dict[str, float], torch.Tensor]] = {}
         self._single = False
         if reference is not None:
-            self._reference = self._observe(reference)
+            self._reference = self._per_image(reference)
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict a batch, and record its distance at every layer that it meets."""
@@ -110,7 +110,7 @@ class Watch(Adapter):
         mean, var = (values.double().cpu() for values in (layer.running_mean, layer.running_var))
         return squared_size(images, mean, var, self._scales[name])
 
-    def _observe(self, reference: Iterable[Batch]) -> dict[str, torch.Tensor]:
+    def _per_image(self, reference: Iterable[Batch]) -> dict[str, torch.Tensor]:
         parts: dict[str, list[torch.Tensor]] = {name: [] for name in self._layers}
         for batch in reference:
             if not isinstance(batch, Batch):
