@@ -29,7 +29,8 @@ from holdfast.adapters import (
     Tent,
     Watch,
 )
-from holdfast.testing.adapters import ADAPTER_LAWS, check_adapter, example_batches, example_models
+from holdfast.testing.adapters import ADAPTER_LAWS, BATCHNORM_LAWS, check_adapter, example_batches, example_models
+from holdfast.testing.batchnorm_networks import batchnorm_networks
 from holdfast.testing.law import run_laws
 
 ANY = ("batch", "group", "layer", "none")
@@ -91,6 +92,15 @@ CASES = [pytest.param(make, norm, id=f"{name}, {norm}") for name, (make, norms) 
 @pytest.mark.parametrize(("make", "norm"), CASES)
 def test_laws_hold(make, norm):
     verdict = run_laws(ADAPTER_LAWS, [(make, example_models()[norm], example_batches())])
+    assert {law: why for law, why in verdict.items() if why} == {}
+
+
+@pytest.mark.parametrize(
+    "make", [pytest.param(make, id=name) for name, (make, norms) in ADAPTERS.items() if "batch" in norms]
+)
+def test_laws_of_statistics_hold_for_layers_of_other_packages(make):
+    cases = [(make, network, example_batches()) for network in batchnorm_networks().values()]
+    verdict = run_laws(BATCHNORM_LAWS, cases)
     assert {law: why for law, why in verdict.items() if why} == {}
 
 

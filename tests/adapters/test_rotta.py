@@ -9,6 +9,7 @@ from torch import nn
 
 from holdfast.adapters import Augment, NoAdaptation, RoTTA
 from holdfast.adapters.augment import fresh
+from holdfast.adapters.norm import blends_of
 from holdfast.adapters.rotta import place
 from holdfast.errors import HoldfastError
 from holdfast.testing.adapters import example_batches, example_models
@@ -126,16 +127,17 @@ def test_statistics_move_towards_the_bank_at_an_update_and_only_then():
     model = nn.Sequential(norm, nn.Flatten(), nn.Linear(8, 3)).eval()
     inputs = torch.rand(6, 2, 2, 2)
     adapter = RoTTA(model, capacity=64, frequency=6, share=0.2)
-    before = [layer.mean.clone() for layer in (adapter.teacher[0], adapter.model[0])]
+    (teacher,), (student,) = blends_of(adapter.teacher), blends_of(adapter.model)
+    before = [blend.mean.clone() for blend in (teacher, student)]
     adapter(inputs[:5])
-    assert torch.equal(adapter.teacher[0].mean, before[0])
+    assert torch.equal(teacher.mean, before[0])
     adapter(inputs[5:])
     expected = 0.8 * norm.running_mean + 0.2 * inputs.mean((0, 2, 3))
     spread = 0.8 * norm.running_var + 0.2 * inputs.var((0, 2, 3), correction=0)
-    assert torch.allclose(adapter.teacher[0].mean, expected, atol=1e-5)
-    assert torch.allclose(adapter.teacher[0].var, spread, atol=1e-5)
+    assert torch.allclose(teacher.mean, expected, atol=1e-5)
+    assert torch.allclose(teacher.var, spread, atol=1e-5)
     view = Augment()(inputs, fresh(0, 0, 0))
-    assert torch.allclose(adapter.model[0].mean, 0.8 * norm.running_mean + 0.2 * view.mean((0, 2, 3)), atol=1e-5)
+    assert torch.allclose(student.mean, 0.8 * norm.running_mean + 0.2 * view.mean((0, 2, 3)), atol=1e-5)
 
 
 def test_predictions_after_the_update_are_those_of_the_new_teacher():

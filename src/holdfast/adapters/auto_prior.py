@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from holdfast.adapters.norm import BlendedNorm, per_image
+from holdfast.adapters.norm import Blend, per_image
 
 FIRST_PRIOR = 16.0
 """Until the first batch was seen."""
@@ -26,7 +26,7 @@ class AutoPrior(nn.Module):
         prior: the N in use.
     """
 
-    def __init__(self, layers: Sequence[BlendedNorm]) -> None:
+    def __init__(self, layers: Sequence[Blend]) -> None:
         super().__init__()
         self.layers = list(layers)  # no modules of this one: the model has them
         channels = sum(len(layer.mean) for layer in layers)
@@ -37,8 +37,6 @@ class AutoPrior(nn.Module):
         self.register_buffer("images", torch.zeros((), dtype=torch.int64))
         self.register_buffer("chosen", torch.tensor(FIRST_PRIOR, dtype=torch.float64))
         self._seen: dict[int, torch.Tensor] = {}
-        for layer in self.layers:
-            layer.register_forward_pre_hook(self._watch)
 
     @property
     def prior(self) -> float:
@@ -82,6 +80,6 @@ class AutoPrior(nn.Module):
     def _source(self, name: str) -> np.ndarray:
         return torch.cat([getattr(layer, name) for layer in self.layers]).double().cpu().numpy()
 
-    def _watch(self, layer: nn.Module, inputs: tuple[torch.Tensor]) -> None:
-        if getattr(layer, "use", "") != "last":
-            self._seen[id(layer)] = per_image(inputs[0].detach())
+    def watch(self, blend: Blend, inputs: torch.Tensor) -> None:
+        """Take the moments of what a layer is about to normalise."""
+        self._seen[id(blend)] = per_image(inputs.detach())

@@ -3,19 +3,22 @@
 Source: thesis chapter 2, (2.2), and its scenarios: ad hoc (n = 1), partial (n = 8), full (all images).
 Running statistics, exponential or cumulative, are for batches too small to have statistics of their own.
 `adapt` finds the statistics of a whole stream stage by stage: each layer's while all layers before it already use their
-final ones, so that a second call changes nothing.
+final ones, so that a second call changes nothing. (A layer that is used in several places has one set of statistics,
+of all of them; its later places then depend on it, and a second call comes nearer to the fixed point.)
 Cost: a forward pass and one more pass over each layer's input. `adapt` with L layers: L passes over the stream, each
 ended at its layer, about L/2 whole ones. Holds four vectors per layer, no second copy of weights.
 """
 
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 
 import torch
 from torch import nn
 
 from holdfast.adapters.auto_prior import FIRST_PRIOR, AutoPrior
 from holdfast.adapters.base import Adapter, all_finite
-from holdfast.adapters.norm import BlendedNorm, blended, check_prior, unblended, use_statistics
+from holdfast.adapters.norm import Blend, Watch, blended, blending, check_prior, unblended
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError, NotApplicable, unknown
 
@@ -67,7 +70,7 @@ class BatchNorm(Adapter):
         if self.auto is None:
             return self._run(inputs, self._use)
         self.auto.use()
-        outputs = self._run(inputs, self._use)
+        outputs = self._run(inputs, self._use, self.auto.watch)
         self.auto.choose(len(inputs))
         self.record["prior"] = self.auto.prior
         return outputs
@@ -84,24 +87,18 @@ class BatchNorm(Adapter):
             epochs: makes no difference, since a second pass changes nothing.
         """
         with self._call():
-            for layer in self._in_order(stream):
-                hook = layer.register_forward_pre_hook(_pool_and_stop)
-                try:
-                    for batch in stream:
-                        inputs = self._arranged(batch.inputs)
-                        if all_finite(inputs):
-                            try:
-                                self.predict(inputs)
-                            except _EnoughError:
-                                continue
-                finally:
-                    hook.remove()
-                layer.settle()
+            for blend, calls in self._in_order(stream).items():
+                for batch in stream:
+                    inputs = self._arranged(batch.inputs)
+                    if all_finite(inputs):
+                        with suppress(_EnoughError):
+                            self._run(inputs, "last", _Pool(blend, calls))
+                blend.settle()
 
     @torch.no_grad()
-    def _run(self, inputs: torch.Tensor, use: str) -> torch.Tensor:
-        use_statistics(self.model, use)
-        return self.model(inputs)
+    def _run(self, inputs: torch.Tensor, use: str, watch: Watch | None = None) -> torch.Tensor:
+        with blending(self.model, use, watch):
+            return self.model(inputs)
 
     def release(self, source_statistics: bool = False) -> nn.Module:
         """A plain model with the statistics found last, or with those of the source."""
@@ -109,24 +106,29 @@ class BatchNorm(Adapter):
         unblended(released, source_statistics)
         return released
 
-    def _in_order(self, stream: Iterable[Batch]) -> list[BlendedNorm]:
-        """The layers in the order in which a batch meets them."""
-        met: list[BlendedNorm] = []
-        hooks = [layer.register_forward_pre_hook(lambda own, _: met.append(own)) for layer in self.layers]
-        try:
-            for batch in stream:
-                self.predict(self._arranged(batch.inputs[:1]))
-                break
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return list(dict.fromkeys(met))
+    def _in_order(self, stream: Iterable[Batch]) -> Counter[Blend]:
+        """The layers in the order in which a batch meets them, and how often it does."""
+        met: Counter[Blend] = Counter()
+        for batch in stream:
+            self._run(self._arranged(batch.inputs[:1]), "last", lambda blend, _: met.update([blend]))
+            break
+        return met
 
 
 class _EnoughError(Exception):
     """A layer has what it needs; the layers after it need not run."""
 
 
-def _pool_and_stop(layer: BlendedNorm, inputs: tuple[torch.Tensor]) -> None:
-    layer.pool(inputs[0])
-    raise _EnoughError
+class _Pool:
+    """Pools what one layer meets in a pass, and ends the pass after so many calls of it."""
+
+    def __init__(self, blend: Blend, calls: int) -> None:
+        self.blend, self.calls = blend, calls
+
+    def __call__(self, blend: Blend, inputs: torch.Tensor) -> None:
+        if blend is not self.blend:
+            return
+        blend.pool(inputs)
+        self.calls -= 1
+        if not self.calls:
+            raise _EnoughError

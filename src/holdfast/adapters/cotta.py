@@ -22,7 +22,7 @@ from torch.func import functional_call
 from holdfast.adapters.augment import STRONG, Augment
 from holdfast.adapters.base import Adapter
 from holdfast.adapters.learner import Learning
-from holdfast.adapters.norm import use_statistics
+from holdfast.adapters.norm import blending
 from holdfast.adapters.teacher import MeanTeacher
 from holdfast.errors import HoldfastError
 from holdfast.losses.self_learning import soft_pseudo_labels
@@ -112,9 +112,9 @@ class CoTTA(MeanTeacher):
         """Whether the source's mean confidence is below the threshold."""
         if not self.augmentations or self.threshold == 0:
             return False
-        use_statistics(self.model, "batch")  # the student's modules with the source's weights; its own pass comes later
         source = dict(zip(self.adapted, self._source, strict=True))
-        with torch.autocast(inputs.device.type, self._dtype, enabled=self._dtype is not None):
+        autocast = torch.autocast(inputs.device.type, self._dtype, enabled=self._dtype is not None)
+        with blending(self.model, "batch"), autocast:  # the student's modules; its own pass comes later
             logits = functional_call(self.model, source, (inputs,))
         confidence = float(logits.float().softmax(1).amax(1).mean())
         threshold = published_threshold(logits.shape[1]) if self.threshold is None else self.threshold

@@ -13,7 +13,7 @@ from torch import nn
 
 from holdfast.adapters.base import Adapter, NoAdaptation
 from holdfast.adapters.batchnorm import BatchNorm
-from holdfast.adapters.norm import blended, check_prior, unblended, use_statistics
+from holdfast.adapters.norm import blended, blending, check_prior, unblended
 from holdfast.adapters.select import Select, selected
 from holdfast.errors import HoldfastError, unknown
 
@@ -135,11 +135,11 @@ class Learner(Adapter):
     def logits(self, inputs: torch.Tensor, use: str = "batch", model: nn.Module | None = None) -> torch.Tensor:
         """A pass through the model, or another in its place, with these statistics; float32 whatever the precision."""
         model = self.model if model is None else model
-        use_statistics(model, use)
-        if self._dtype is None:
-            return model(inputs)
-        with torch.autocast(inputs.device.type, self._dtype):
-            return model(inputs).float()
+        with blending(model, use):
+            if self._dtype is None:
+                return model(inputs)
+            with torch.autocast(inputs.device.type, self._dtype):
+                return model(inputs).float()
 
     def learn(self, loss: torch.Tensor) -> None:
         """One gradient step, or a part of one; none where loss or gradient are not finite."""

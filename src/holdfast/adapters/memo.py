@@ -125,5 +125,4 @@ class MEMO(Learner):
         torch._foreach_copy_(list(self.adapted.values()), self._source)
         self.optimiser.state.clear()
         for layer in self.norms:
-            layer.mean.copy_(layer.source_mean)
-            layer.var.copy_(layer.source_var)
+            layer.forget()

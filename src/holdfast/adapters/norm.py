@@ -1,92 +1,131 @@
-"""BlendedNorm: a BatchNorm layer whose statistics are a blend of those from training and those of the data at hand.
+"""Blended statistics: BatchNorm layers that use a blend of the statistics from training and those of the data at hand.
 
 Source: thesis chapter 2, (2.2): mean = N/(N+n) source + n/(N+n) batch, the same for the variance, n counts images. The
 batch variance is the biased one, so that N = 0 is exactly train-mode normalisation and N = ∞ the unadapted layer.
 The gradient flows through the batch's share of the statistics, as it does in train mode.
+
+The layer stays where it is and its own `forward` runs: within `blending`, calls of `batch_norm` with the running
+statistics of a layer get the blend in their place. So whatever a subclass adds, such as the activation in timm's
+`BatchNormAct2d`, is kept, and it makes no difference whether a layer is called, shared between two places, or only its
+statistics are handed to `torch.nn.functional.batch_norm`. A layer that normalises without `batch_norm` stays as it is.
+Compiled parts of a model run as they were written. Activation checkpoints must be off for learners: torch runs such
+parts again during the backward pass, where nothing answers.
 Cost: N = 0 is torch's own fused pass; otherwise one more pass over the input. Holds four vectors per layer.
 """
 
-import copy
-from math import isnan
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import inf, isnan
+from threading import Lock
+from typing import Any, Self
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.overrides import TorchFunctionMode
 
+from holdfast.adapters.normalise import BlendedFunction, statistics, train_mode, unite
 from holdfast.errors import HoldfastError
 
+CALLS = {
+    F.batch_norm: ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"),
+    torch.batch_norm: ("input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"),
+}
+"""The functions that normalise by given statistics, and the order of their arguments."""
 
-class BlendedNorm(nn.Module):
-    """In the place of a BatchNorm layer.
+NAME = "_blend"
+"""Under which a layer has its blend as a child."""
+Watch = Callable[["Blend", torch.Tensor], None]
+
+
+class Blend(nn.Module):
+    """The statistics that one BatchNorm layer uses; it is a child of that layer.
 
     Attributes:
-        use: `batch`, blend the statistics of the batch with the training's; `running`, move the statistics in use
-            towards the batch's; `last`, take them as they are.
         prior: N, how many images the training statistics count for.
         momentum: the batch's share in the running statistics; None weighs all images seen so far, and N, alike.
+        mean: found last.
+        var: found last.
     """
 
     def __init__(self, layer: _BatchNorm, prior: float, momentum: float | None = None) -> None:
         super().__init__()
-        self.weight, self.bias, self.eps = layer.weight, layer.bias, layer.eps
-        self.prior, self.momentum, self.use = prior, momentum, "batch"
-        self._replaced = [layer]  # in a list, so that it is no module of this one
-        self.source_mean: torch.Tensor
-        self.source_var: torch.Tensor
+        self.prior, self.momentum = prior, momentum
+        self._layer = [layer]  # in a list, so that it is not a module of this one
         self.mean: torch.Tensor
         self.var: torch.Tensor
         self.pooled_mean: torch.Tensor
         self.pooled_var: torch.Tensor
         self.seen: torch.Tensor
-        for name, tensor in (("mean", layer.running_mean), ("var", layer.running_var)):
-            assert tensor is not None
-            self.register_buffer(f"source_{name}", tensor)
-            self.register_buffer(name, tensor.clone())
+        for name, tensor in (("mean", self.source_mean), ("var", self.source_var)):
+            self.register_buffer(name, tensor.detach().clone())
             self.register_buffer(f"pooled_{name}", torch.zeros_like(tensor))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64, device=self.source_mean.device))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64, device=self.mean.device))
 
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Normalise and scale, channels in dimension 1."""
-        if self.use == "last" or (self.prior == float("inf") and self.use == "batch"):
-            return F.batch_norm(inputs, self.mean, self.var, self.weight, self.bias, False, 0.0, self.eps)
+    @property
+    def source_mean(self) -> torch.Tensor:
+        """The layer's own, from training."""
+        assert self._layer[0].running_mean is not None
+        return self._layer[0].running_mean
+
+    @property
+    def source_var(self) -> torch.Tensor:
+        """The layer's own, from training."""
+        assert self._layer[0].running_var is not None
+        return self._layer[0].running_var
+
+    def normalise(
+        self,
+        inputs: torch.Tensor,
+        weight: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        eps: float,
+        use: str,
+        earlier: int = 0,
+    ) -> torch.Tensor:
+        """Normalise and scale, channels in dimension 1; `earlier` calls of this pass had the same layer."""
+        if use == "last" or (self.prior == inf and use == "batch"):
+            return F.batch_norm(inputs, self.mean, self.var, weight, bias, False, 0.0, eps)
         values = inputs.numel() // inputs.shape[1]
         if self.prior == 0 and values == 1:
             raise HoldfastError(
                 f"one value per channel has no variance: a batch of {len(inputs)} of shape {tuple(inputs.shape)} "
                 "needs a prior above 0, a window, or more samples"
             )
-        if self.prior == 0 and self.use == "batch":
-            out, mean, var = _train_mode(inputs, self.weight, self.bias, self.eps)
-            self.mean.copy_(mean)
-            self.var.copy_(var)
+        if self.prior == 0 and use == "batch":
+            out, mean, var = train_mode(inputs, weight, bias, eps, self.mean.dtype)
+            self._keep(mean, var, earlier)
             return out
         with torch.no_grad():
-            mean, var = _statistics(inputs, self.eps)
-            share = self._take(mean, var, len(inputs))
-        return _Blended.apply(inputs, self.weight, self.bias, mean, self.mean, self.var, share, self.eps)
+            own, var = statistics(inputs, eps, self.mean.dtype)
+            mean, var, share = self._take(own, var, len(inputs), use, earlier)
+        return BlendedFunction.apply(inputs, weight, bias, own, mean, var, share, eps)
 
-    def _take(self, mean: torch.Tensor, var: torch.Tensor, n: int) -> float:
-        """Bring the statistics in use up to date; the share of this batch in them."""
-        if self.use == "running":
+    def _take(
+        self, mean: torch.Tensor, var: torch.Tensor, n: int, use: str, earlier: int
+    ) -> tuple[torch.Tensor, torch.Tensor, float]:
+        """Bring the statistics found last up to date; those to use, and the share of this batch in them."""
+        if use == "running":
             share = n / (self.prior + int(self.seen) + n) if self.momentum is None else self.momentum
             self.seen += n
             self.mean.lerp_(mean, share)
             self.var.lerp_(var, share)
-            return share
+            return self.mean.clone(), self.var.clone(), share
         share = n / (self.prior + n)
-        torch.lerp(self.source_mean, mean, share, out=self.mean)
-        torch.lerp(self.source_var, var, share, out=self.var)
-        return share
+        mean, var = self.source_mean.lerp(mean, share), self.source_var.lerp(var, share)
+        self._keep(mean, var, earlier)
+        return mean, var, share
+
+    def _keep(self, mean: torch.Tensor, var: torch.Tensor, earlier: int) -> None:
+        """Take statistics as those found last; of several calls in one pass, those of the union."""
+        unite(self.mean, self.var, mean, var, 1 / (earlier + 1))
 
     def pool(self, inputs: torch.Tensor) -> None:
-        """Add a batch to the pooled statistics: mean and variance of the union of two sets, Chan's update."""
-        mean, var = _statistics(inputs, self.eps)
-        share = len(inputs) / (int(self.seen) + len(inputs))
-        difference = mean - self.pooled_mean
-        self.pooled_var.mul_(1 - share).add_(share * var + share * (1 - share) * difference**2)
-        self.pooled_mean.add_(share * difference)
+        """Add a batch to the pooled statistics."""
+        mean, var = statistics(inputs, 1e-5, self.mean.dtype)
+        unite(self.pooled_mean, self.pooled_var, mean, var, len(inputs) / (int(self.seen) + len(inputs)))
         self.seen += len(inputs)
 
     def settle(self) -> None:
@@ -98,30 +137,88 @@ class BlendedNorm(nn.Module):
         for buffer in (self.seen, self.pooled_mean, self.pooled_var):
             buffer.zero_()
 
-    def plain(self, source: bool) -> _BatchNorm:
-        """A layer of the class that was replaced, with this one's affine, and its statistics or the source's."""
-        layer = copy.copy(self._replaced[0])
-        layer._parameters = dict(self._parameters)
-        mean, var = (self.source_mean, self.source_var) if source else (self.mean, self.var)
-        layer._buffers = self._replaced[0]._buffers | {"running_mean": mean, "running_var": var}
-        return layer
+    def forget(self) -> None:
+        """Return to the statistics of training."""
+        self.mean.copy_(self.source_mean)
+        self.var.copy_(self.source_var)
 
 
-def _train_mode(
-    inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Normalised by the batch itself in one fused pass, and the mean and biased variance that it found."""
-    values, channels = inputs.numel() // inputs.shape[1], inputs.shape[1]
-    mean, unbiased = inputs.new_zeros(channels), inputs.new_zeros(channels)
-    out = F.batch_norm(inputs, mean, unbiased, weight, bias, True, 1.0, eps)
-    return out, mean, unbiased * ((values - 1) / values)
+class _Eagerly:
+    """Within it, compiled parts of a model run as they were written: the compiler does not follow such modes.
+
+    The compiler has one stance for all threads, so the first one in sets it and the last one out puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._within = Lock(), 0
+        self._stance: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._within and "torch._dynamo" in sys.modules:  # else nothing was compiled yet
+                self._stance = torch.compiler.set_stance("force_eager")
+            self._within += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if not self._within and self._stance is not None:
+                self._stance.__exit__(None, None, None)
+                self._stance = None
 
 
-def _statistics(inputs: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and biased variance of each channel; the fused pass is several times as fast as `torch.var_mean`."""
-    if inputs.numel() == inputs.shape[1]:
-        return inputs.reshape(-1), inputs.new_zeros(inputs.shape[1])
-    return _train_mode(inputs, None, None, eps)[1:]
+_EAGERLY = _Eagerly()
+
+
+class _Blending(TorchFunctionMode):
+    """Answers `batch_norm` where it is called with the statistics of a layer that has a blend."""
+
+    def __init__(self, blends: Sequence[Blend], use: str, watch: Watch | None) -> None:
+        super().__init__()
+        self._blends = {id(blend.source_mean): blend for blend in reversed(blends)}
+        self._calls: dict[int, int] = {}
+        self._use, self._watch = use, watch
+
+    def __enter__(self) -> Self:
+        """From here on."""
+        _EAGERLY.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        """Until here."""
+        super().__exit__(*exception)
+        _EAGERLY.__exit__()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Any other function does what it does."""
+        kwargs = kwargs or {}
+        if func not in CALLS:
+            return func(*args, **kwargs)
+        given = dict(zip(CALLS[func], args, strict=False)) | kwargs
+        blend = self._blends.get(id(given.get("running_mean")))
+        if blend is None or given.get("training"):
+            return func(*args, **kwargs)
+        inputs, eps = given["input"], given.get("eps", 1e-5)
+        if self._watch is not None:
+            self._watch(blend, inputs)
+        earlier = self._calls.get(id(blend), 0)
+        self._calls[id(blend)] = earlier + 1
+        return blend.normalise(inputs, given.get("weight"), given.get("bias"), eps, self._use, earlier)
+
+
+def blending(model: nn.Module, use: str, watch: Watch | None = None) -> AbstractContextManager[Any]:
+    """Within it, every layer of the model that has a blend normalises by it.
+
+    Args:
+        model: after `blended`.
+        use: `batch`, blend the statistics of the batch with the training's; `running`, move those found last towards
+            the batch's; `last`, take those found last as they are.
+        watch: called with each blend and its inputs `(batch, channels, ...)`.
+    """
+    blends = list(blends_of(model))
+    if not blends or (watch is None and use == "batch" and all(blend.prior == inf for blend in blends)):
+        return nullcontext()  # nothing to answer
+    return _Blending(blends, use, watch)
 
 
 def per_image(values: torch.Tensor) -> torch.Tensor:
@@ -137,70 +234,27 @@ def per_image(values: torch.Tensor) -> torch.Tensor:
     return torch.stack([values.mean(dims), norm**2 / positions], 1)
 
 
-class _Blended(torch.autograd.Function):
-    """Normalisation by statistics of which a share comes from the inputs themselves."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        inputs: torch.Tensor,
-        weight: torch.Tensor | None,
-        bias: torch.Tensor | None,
-        own: torch.Tensor,
-        mean: torch.Tensor,
-        var: torch.Tensor,
-        share: float,
-        eps: float,
-    ) -> torch.Tensor:
-        ctx.save_for_backward(inputs, weight, own, mean.clone(), var.clone())
-        ctx.share, ctx.eps = share, eps
-        return F.batch_norm(inputs, mean, var, weight, bias, False, 0.0, eps)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """µ = (1−s)µ₀ + s m(x), v = (1−s)v₀ + s var(x): the direct term, and s times those through m and var."""
-        inputs, weight, own, mean, var = ctx.saved_tensors
-        shape = [1, -1, *[1] * (inputs.ndim - 2)]
-        dims = [dim for dim in range(inputs.ndim) if dim != 1]
-        inverse = (var + ctx.eps).rsqrt()
-        centred = inputs - mean.view(shape)
-        d_bias = grad.sum(dims)
-        d_weight = (grad * centred).sum(dims) * inverse
-        scale = inverse if weight is None else weight * inverse
-        values = inputs.numel() // inputs.shape[1]
-        through_mean = -scale * d_bias * (ctx.share / values)
-        through_var = -scale * inverse * d_weight * (ctx.share / values)
-        d_inputs = scale.view(shape) * grad + through_mean.view(shape)
-        d_inputs += through_var.view(shape) * (inputs - own.view(shape))
-        d_affine = (None, None) if weight is None else (d_weight, d_bias)
-        return d_inputs, *d_affine, None, None, None, None, None
+def blended(model: nn.Module, prior: float, momentum: float | None = None) -> list[Blend]:
+    """Give a blend to every BatchNorm layer that has statistics; in order, shared ones once."""
+    for layer in list(model.modules()):
+        if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
+            layer.add_module(NAME, Blend(layer, prior, momentum))
+    return list(blends_of(model))
 
 
-def blended(model: nn.Module, prior: float, momentum: float | None = None) -> list[BlendedNorm]:
-    """Put a blended layer in the place of every BatchNorm layer that has statistics; in order, shared ones once."""
-    made: dict[int, BlendedNorm] = {}
-    for outer in list(model.modules()):
-        for name, child in list(outer.named_children()):
-            if isinstance(child, _BatchNorm) and child.running_mean is not None:
-                made.setdefault(id(child), BlendedNorm(child, prior, momentum))
-                setattr(outer, name, made[id(child)])
-    return list(made.values())
-
-
-def use_statistics(model: nn.Module, use: str) -> None:
-    """Say which statistics every blended layer shall use: `batch`, `running` or `last`."""
-    for layer in model.modules():
-        if isinstance(layer, BlendedNorm):
-            layer.use = use
+def blends_of(model: nn.Module) -> Iterator[Blend]:
+    """The blends of a model, in order."""
+    return (layer for layer in model.modules() if isinstance(layer, Blend))
 
 
 def unblended(model: nn.Module, source: bool) -> None:
-    """Put plain BatchNorm layers back, with the statistics in use or with the source's."""
-    made: dict[int, _BatchNorm] = {}
-    for outer in list(model.modules()):
-        for name, child in list(outer.named_children()):
-            if isinstance(child, BlendedNorm):
-                setattr(outer, name, made.setdefault(id(child), child.plain(source)))
+    """Leave plain layers, with the statistics found last or with the source's."""
+    for layer in list(model.modules()):
+        blend = layer._modules.get(NAME)
+        if isinstance(blend, Blend):
+            if not source:
+                layer._buffers |= {"running_mean": blend.mean, "running_var": blend.var}
+            del layer._modules[NAME]
 
 
 def check_prior(prior: float | str) -> float:

@@ -19,7 +19,7 @@ from torch import nn
 
 from holdfast.adapters.augment import STRONG, Augment
 from holdfast.adapters.base import Adapter, NoAdaptation
-from holdfast.adapters.norm import BlendedNorm
+from holdfast.adapters.norm import blends_of
 from holdfast.adapters.select import Select
 from holdfast.adapters.teacher import MeanTeacher
 from holdfast.errors import HoldfastError
@@ -85,9 +85,8 @@ class RoTTA(MeanTeacher):
             frozen=frozen,
             **settings,  # type: ignore[arg-type]
         )
-        for layer in (*self.model.modules(), *self.teacher.modules()):
-            if isinstance(layer, BlendedNorm):
-                layer.momentum = share
+        for blend in (*blends_of(self.model), *blends_of(self.teacher)):
+            blend.momentum = share
         self.capacity, self.frequency, self.share, self.augment = capacity, frequency, share, augment
         self.timeliness, self.uncertainty, self._settings = timeliness, uncertainty, settings
         self.memory |= {"seen": 0, "images": None, "labels": torch.zeros(0, dtype=torch.int64)}

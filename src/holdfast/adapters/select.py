@@ -67,10 +67,8 @@ def selected(parameters: "str | Select") -> Select:
 
 
 def norm_layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Name and layer of everything that normalises activations, ours included."""
-    from holdfast.adapters.norm import BlendedNorm
-
-    kinds = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, BlendedNorm)
+    """Name and layer of everything that normalises activations."""
+    kinds = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
     return ((name, layer) for name, layer in model.named_modules() if isinstance(layer, kinds))
 
 

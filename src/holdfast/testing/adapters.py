@@ -5,7 +5,7 @@ import inspect
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from torch import nn
 
 from holdfast.adapters import Adapter
 from holdfast.errors import HoldfastError, NotApplicable
+from holdfast.testing.batchnorm_networks import batchnorm_networks
 from holdfast.testing.law import demand, run_laws
 
 Make = Callable[..., Adapter]
@@ -139,14 +140,31 @@ def learning_rate_zero_is_the_parent(make: Make, model: nn.Module, batches: list
 
     But for rounding: where a gradient is needed, torch takes other kernels.
     """
-    kind: Any = make.func if isinstance(make, partial) else make
-    if "lr" not in inspect.signature(kind).parameters:
+    if "lr" not in _settings(make):
         raise NotApplicable("there is no learning rate")
     adapter = make(model, lr=0.0)
-    still = _run(adapter, batches)
-    parent = _run(adapter.parent(model), batches)
-    away = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(still, parent, strict=True))
+    away = _distance(_run(adapter, batches), _run(adapter.parent(model), batches))
     demand(away < 1e-5, f"lr=0 differs from the parent by {away:.1e}")
+
+
+def infinite_prior_is_the_model(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """With an infinite prior its parent predicts what the model predicts, and so does it with a learning rate of 0."""
+    if "prior" not in _settings(make):
+        raise NotApplicable("there is no prior")
+    still = {name: value for name, value in (("lr", 0.0), ("window", 0)) if name in _settings(make)}
+    adapter = make(model, prior=float("inf"), **still)
+    batches = batches[:2]
+    if adapter.parent_label != "none":
+        raise NotApplicable("its parent is more than the model")
+    with torch.no_grad():
+        plain = [model.eval()(inputs) for inputs in batches]
+        alone = [model(inputs[:1]) for inputs in batches]
+    others = {"the parent": adapter.parent(model)}
+    if "lr" in still and _distance([outputs[:1] for outputs in plain], alone) < 1e-5:  # else it matters who is together
+        others["it, at lr=0,"] = adapter
+    for name, other in others.items():
+        away = _distance(_run(other, batches), plain)
+        demand(away < 1e-5, f"with an infinite prior {name} differs from the model by {away:.1e}")
 
 
 def frozen_does_not_learn(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
@@ -182,10 +200,14 @@ ADAPTER_LAWS = (
     copies_go_on_by_themselves,
     calls_from_threads_do_not_mix,
     learning_rate_zero_is_the_parent,
+    infinite_prior_is_the_model,
     frozen_does_not_learn,
     evaluation_mode_does_not_matter,
     a_batch_of_one_works_or_says_why,
 )
+
+BATCHNORM_LAWS = (infinite_prior_is_the_model,)
+"""Those that are also checked on `batchnorm_networks`."""
 
 
 def example_models() -> dict[str, nn.Module]:
@@ -224,7 +246,19 @@ def check_adapter(make: Make) -> dict[str, str]:
         cases.append((make, model, example_batches()))
     if not cases:
         return {"applies_to_some_model": "it refuses models with BatchNorm, GroupNorm, LayerNorm and without"}
-    return run_laws(ADAPTER_LAWS, cases)
+    more = [(make, model, example_batches()) for model in batchnorm_networks().values()]
+    verdict = run_laws(ADAPTER_LAWS, cases)
+    return verdict | {law: why for law, why in run_laws(BATCHNORM_LAWS, more).items() if not verdict[law]}
+
+
+def _settings(make: Make) -> Collection[str]:
+    kind: Any = make.func if isinstance(make, partial) else make
+    return inspect.signature(kind).parameters
+
+
+def _distance(one: list[torch.Tensor], two: list[torch.Tensor]) -> float:
+    """The largest difference, relative to the largest value."""
+    return max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(one, two, strict=True))
 
 
 def _run(adapter: Adapter, batches: list[torch.Tensor]) -> list[torch.Tensor]:
