@@ -1,14 +1,17 @@
 """One call fits, shuffles, holds out, compares, and what it says agrees with what was recorded."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from holdfast.embed.analysis import analyse
 from holdfast.embed.baselines import baseline, installed
 from holdfast.embed.comparison import block_windows, summarised, value_of
+from holdfast.embed.estimator import ContrastiveEmbedding
 from holdfast.embed.hypotheses import combined, compare_hypotheses
 from holdfast.embed.label import Label
 from holdfast.embed.plan import Parts, Plan
@@ -115,10 +118,99 @@ def test_json_has_the_errors_in_degrees_and_is_plain(found):
 def test_sentences_say_it_in_words(found):
     assert size(found).startswith("12 channels, 1,600 samples of 100 ms; heading is an angle")
     lines = dict(sentences(found))
-    assert list(lines) == ["mode", "fit", "decoding", "topology"]
+    assert list(lines) == ["mode", "fit", "decoding", "baselines", "topology"]
     assert "2 seeds, consistency" in lines["fit"]
     assert "shuffled in training" in lines["decoding"]
     assert "deg median on the last 30%" in lines["decoding"]
+
+
+def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
+    own = value_of(found.decoding, what="embedding", decoder="knn", measure="median_error")
+    pca = value_of(found.decoding, what="pca", decoder="knn", measure="median_error")
+    for change, better in ((0.5 * own / pca, True), (2 * own / pca, False)):
+        table = found.decoding.copy()
+        table.loc[table["what"] == "pca", "value"] *= change
+        told = replace(found, decoding=table)
+        assert as_json(told)["beaten_by"] == ["pca"] * better
+        said = dict(sentences(told)).get("baselines", "")
+        assert said == (f"heading is read better from pca {0.5 * own:.1f} than from the embedding, {own:.1f} deg median"
+                        if better else "")  # fmt: skip
+
+
+def test_a_unit_that_is_silent_in_the_training_part_is_left_out_with_a_note():
+    recording = compass(400, units=4)
+    signal = recording.signal().copy()
+    signal[:280, 2] = 0  # it wakes after what encoders learn from
+    facts = pd.DataFrame({"id": [11, 12, 13, 14]})
+    late = replace(recording, signals={"spikes": signal}, channels={"spikes": facts})
+    plan = Plan(labels=("heading",), smoothing=1.0, zscore=True)
+    parts = Parts.of(late, plan)
+    assert parts.whole.notes == ("1 of 4 units left out, which never change in the training part: 13",)
+    assert all(part.signal().shape[1] == 3 for part in (parts.train, parts.validation, parts.test, parts.whole))
+    assert parts.whole.channel_names() == ["11", "12", "14"]
+    rest = Parts.of(late.with_channels("spikes", np.array([True, True, False, True])), plan)
+    assert np.array_equal(parts.whole.signal(), rest.whole.signal())
+    frame = compare_hypotheses(late, {"heading": ["heading"]}, progress=False, max_iterations=2, batch_size=16)
+    assert len(frame) == 2
+    with pytest.raises(HoldfastError, match="none of the 4 units changes in the training part"):
+        Parts.of(replace(late, signals={"spikes": np.zeros_like(signal)}), plan)
+
+
+def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_see_them():
+    recording = compass(600, units=6)
+    block = Label.of(np.repeat(["a", "b", "c"], 200))  # one condition after the other: the last 30 % have c alone
+    trials = np.repeat(np.arange(50), 12)
+    made = replace(recording, labels={"block": block}, trials=trials)
+    few = {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
+    plan = Plan(labels=("block",), folds=3, **few, settings=QUICK | {"max_iterations": 5})
+    told = analyse(made, plan, progress=False)
+    assert told.notes == (
+        "training never saw 1 of the held-out classes of block (c), which are 180 of 180 held-out samples and cannot "
+        "be read; folds hold out whole trials instead",
+    )
+    assert dict(sentences(told))["fit"].startswith("not known on held-out samples")
+    assert as_json(told)["fit"]["held_out"]["bits"] is None
+    with pytest.raises(HoldfastError, match="label 'block' is the same in every sample of the training part"):
+        Parts.of(made, replace(plan, held=0.6))
+    own = told.folds.query("what == 'embedding' and decoder == 'knn' and measure == 'accuracy'")
+    assert own["fold"].tolist() == [1, 2, 3]
+    assert own["n"].tolist() == [204, 204, 192]
+    chance = told.folds.query("what == 'constant' and measure == 'accuracy'")["value"]
+    assert chance.between(0.1, 0.6).all()  # each class is on both sides
+    said = dict(sentences(told))["folds"]
+    assert f"{own['value'].mean():.1%} right over 3 folds of whole trials" in said
+    assert as_json(told)["folds"]["values"] == own["value"].tolist()
+    assert as_table(told)["fold"].nunique() == 3
+    with pytest.raises(HoldfastError, match=r"folds hold out whole trials, and mouse\.npz has none"):
+        analyse(recording, Plan(labels=("heading",), folds=3, **few), progress=False)
+    with pytest.raises(HoldfastError, match="folds is 2; at least 3, or 0"):
+        Plan(folds=2)
+
+
+def test_a_fold_is_a_cut_between_trials_and_nothing_else():
+    recording = replace(compass(400, units=4), trials=np.repeat(np.arange(20), 20))
+    for parts in Parts.folds(recording, Plan(labels=("heading",), folds=4, zscore=True)):
+        sets = [set(part.trials) for part in (parts.train, parts.validation, parts.test)]
+        assert sum(map(len, sets)) == len(set.union(*sets)) == 20
+        assert np.array_equal(
+            parts.whole.trials, np.concatenate([p.trials for p in (parts.train, parts.validation, parts.test)])
+        )
+        signal = np.concatenate([part.signal() for part in (parts.train, parts.validation, parts.test)])
+        assert np.array_equal(parts.whole.signal(), signal)
+        assert np.allclose(parts.train.signal().mean(0), 0, atol=1e-5)
+        assert parts.whole.blocks.max() == 19
+
+
+def test_an_architecture_without_unit_length_learns_euclidean_distances():
+    plan = Plan(labels=("heading",), settings={"model_architecture": "offset10-model-mse"})
+    settings = plan.estimator_settings(compass(50), 0)
+    assert settings["distance"] == "euclidean"
+    assert settings["positive_in_denominator"] is True
+    assert "distance" not in Plan(labels=("heading",)).estimator_settings(compass(50), 0)
+    with pytest.raises(
+        HoldfastError, match=r"not of unit length.*distance='euclidean' was expected, or 'offset1-model'"
+    ):
+        ContrastiveEmbedding("offset1-model-mse", max_iterations=1).fit(compass(50).signal())
 
 
 def test_the_page_has_every_section_and_the_methods(found, tmp_path):

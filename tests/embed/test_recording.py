@@ -125,10 +125,58 @@ def test_an_estimator_gets_numbers_side_by_side_and_classes_apart():
         (np.array(["a", "b"]), "continuous", "can only be discrete"),
         (np.zeros((3, 2)), "angle", "an angle has one"),
         (np.zeros((3, 2), int), "discrete", "a discrete label has one"),
-        (np.array([0.0, np.nan]), "discrete", "1 values that are not a number"),
+        (np.array([0.0, np.nan]), "discrete", "no value in 1 samples"),
         (np.zeros((2, 2, 2)), None, "one value or row for each sample"),
     ],
 )
 def test_a_label_that_makes_no_sense_is_an_error(values, kind, message):
     with pytest.raises(HoldfastError, match=message):
         Label.of(values, kind, "heading")
+
+
+def test_samples_without_a_label_or_a_trial_are_left_out_with_a_note_and_windows_do_not_cross():
+    place = np.arange(20) * 0.1
+    place[[3, 9]] = np.nan, np.inf
+    trials = np.repeat([1.0, 2.0], 10)
+    trials[15] = np.nan
+    found = Recording.from_arrays({"x": np.arange(20.0)[:, None]}, {"place": place}, trials=trials)
+    assert found.notes == ("3 of 20 samples left out: 2 without place, 1 outside of trials",)
+    assert found.signal()[:, 0].tolist() == [0, 1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 16, 17, 18, 19]
+    assert found.label("place").values.tolist() == [value for value in place[:15] if np.isfinite(value)] + [*place[16:]]
+    assert found.blocks.tolist() == [0] * 3 + [1] * 5 + [2] * 5 + [3] * 4
+    assert found[3:].blocks.tolist() == [0] * 5 + [1] * 5 + [2] * 4  # a slice remembers its gaps
+    with pytest.raises(HoldfastError, match="every sample is without place"):
+        Recording.from_arrays({"x": np.zeros((4, 1))}, {"place": np.full(4, np.nan)})
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "classes"),
+    [
+        (np.array([1.0, np.nan, 2.0, 1.0]), "discrete", ("1", "2")),  # as pandas reads integers of which one is missing
+        (np.array(["left", "", "right", "left"]), "discrete", ("left", "right")),
+        (np.array(["left", None, "right", "left"], object), "discrete", ("left", "right")),
+        (np.array([1.5, np.nan, 2.0, 1.0]), "continuous", ()),
+    ],
+)
+def test_what_is_missing_does_not_change_the_kind_of_a_label(values, kind, classes):
+    found = Recording.from_arrays({"x": np.arange(4.0)[:, None]}, {"side": values})
+    assert (len(found), found.label("side").kind, found.label("side").classes) == (3, kind, classes)
+
+
+def test_rows_that_jump_begin_a_block_and_every_other_row_does_not():
+    whole = recording()
+    assert whole[np.array([0, 1, 2, 7, 8])].blocks.tolist() == [0, 0, 0, 1, 1]
+    assert whole[np.arange(20) % 5 > 0].blocks.max() == 3
+    assert whole[::2].blocks.max() == whole[np.arange(0, 20, 2)].blocks.max() == 0
+
+
+@pytest.mark.parametrize(("count", "kind"), [(50, "discrete"), (51, "continuous"), (355, "continuous")])
+def test_many_whole_numbers_are_not_classes_unless_somebody_says_so(count, kind):
+    values = np.arange(1000) % count
+    label = Label.of(values, name="heading")
+    assert label.kind == kind
+    assert (f"heading has {count} different whole numbers and is taken as continuous" in label.note) == (count > 50)
+    assert label[:10].note == label.note
+    said = Label.of(values, "discrete", "heading")
+    assert (said.kind, len(said.classes), said.note) == ("discrete", count, "")
+    assert Label.of(values.astype(str)).kind == "discrete"

@@ -97,6 +97,19 @@ def test_times_of_a_table_make_blocks(tmp_path):
     assert found.label("side").classes == ("l", "r")
 
 
+def test_empty_cells_of_a_table_are_samples_left_out_with_a_note(tmp_path):
+    table = pd.DataFrame({"unit0": SPIKES[:, 0], "unit1": SPIKES[:, 1], "side": np.repeat(["l", "r"], 25)})
+    table["phase"] = np.arange(50) % 3
+    table.loc[3, "side"] = None
+    table.loc[[7, 8], "phase"] = None
+    table.to_csv(tmp_path / "a.csv", index=False)
+    found = read_recording(tmp_path / "a.csv", "unit*", ["side", "phase"])
+    assert found.notes == ("3 of 50 samples left out: 1 without side, 2 without phase",)
+    assert found.label("side").classes == ("l", "r")
+    assert found.label("phase").classes == ("0", "1", "2")
+    assert found.blocks.max() == 2
+
+
 def tracks():
     frames = np.arange(6)
     columns = pd.MultiIndex.from_product([["net"], ["nose", "tail"], ["x", "y", "likelihood"]])

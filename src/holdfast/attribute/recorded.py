@@ -113,20 +113,12 @@ def attribute_recording(
         folder,
         " and ".join(by) or "structure in time",
         "units" if whole.channels else "channels",
-        _names(whole),
+        whole.channel_names(),
         method,
         own / np.maximum(own.max(1, keepdims=True), 1e-300),
         [f"dimension {place + 1}" for place in range(len(own))],
         found,
     )
-
-
-def _names(recording: Recording) -> list[str]:
-    signal = next(iter(recording.signals))
-    facts = recording.channels.get(signal)
-    if facts is not None and "id" in facts and facts["id"].is_unique:
-        return facts["id"].astype(str).tolist()
-    return [str(place) for place in range(recording.signal(signal).shape[1])]
 
 
 def _recording(facts: dict[str, Any], path: Path | None) -> tuple[Recording, str]:

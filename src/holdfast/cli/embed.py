@@ -38,7 +38,9 @@ def embed(
     ] = None,
     dimensions: Annotated[int, typer.Option(help="Of the embedding.")] = 3,
     steps: Annotated[int, typer.Option(help="Of training, for each fit.")] = 300,
-    architecture: Annotated[str, typer.Option(help="Of the encoder.")] = "offset10-model",
+    architecture: Annotated[
+        str, typer.Option(help="Of the encoder; with -mse it learns Euclidean distances.")
+    ] = "offset10-model",
     time_offset: Annotated[
         list[int] | None, typer.Option(help="Samples between the two of a pair; repeatable. 10, or 3 by time alone.")
     ] = None,
@@ -52,6 +54,9 @@ def embed(
     causal: Annotated[bool, typer.Option("--causal", help="Smoothing looks back only.")] = False,
     zscore: Annotated[bool, typer.Option("--zscore", help="Scale channels by the training part.")] = False,
     held: Annotated[float, typer.Option(help="Share of the samples, at the end, to score on.")] = 0.3,
+    folds: Annotated[
+        int, typer.Option(help="Decode again over so many folds of whole trials (3 or more); needs --trials.")
+    ] = 0,
     seeds: Annotated[int, typer.Option(help="Fits that differ in their seed alone.")] = 3,
     shuffles: Annotated[int, typer.Option(help="Fits of shuffled labels.")] = 3,
     baseline: Annotated[
@@ -100,6 +105,7 @@ def embed(
             smoothing=smooth,
             causal=causal,
             zscore=zscore,
+            folds=folds,
             seed=seed,
             settings=settings,
         )
@@ -150,7 +156,7 @@ def _print(found: "Analysis", files: dict[str, str], quiet: bool, as_json: bool)
         say_json(content_of(found) | {"files": files})
         return
     say(size(found))
-    for note in () if quiet else found.parts.whole.notes:
+    for note in () if quiet else found.notes:
         say(f"{'note':<{WIDTH}}{note}")
     for word, sentence in sentences(found):
         say(f"{word:<{WIDTH}}{sentence}")

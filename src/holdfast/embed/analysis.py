@@ -8,7 +8,8 @@ Encoders learn from the first part of a recording. Settings of decoders are chos
 everything is scored on the last part. Several seeds give the spread and the consistency of runs; fits of shuffled
 labels give the zero of the goodness of fit and the null of the topology (the source has 500 of them, here they are few
 and counted). By time alone there is no label to shuffle; there the samples themselves are.
-Cost: `seeds + shuffles` fits, then decoders, baselines and topology.
+With `folds`, labels are decoded a second time with whole trials held out, each once, as in the source.
+Cost: `seeds + shuffles + folds` fits, then decoders, baselines and topology.
 """
 
 import logging
@@ -27,7 +28,7 @@ from holdfast.embed.comparison import (
     block_windows,
     decoded,
     decoded_from_windows,
-    decoded_in_vain,
+    shuffled_decoding,
 )
 from holdfast.embed.consistency import consistency
 from holdfast.embed.decoding import Distance
@@ -55,7 +56,7 @@ class Fit:
         model: the estimator.
         embedding: `(samples, dimensions)`.
         trained: goodness of fit on the training part, nats.
-        held_out: the same on the held-out part.
+        held_out: the same on the held-out part; NaN where a label is the same in all of it.
     """
 
     seed: int
@@ -82,6 +83,9 @@ class Analysis:
         null: of the embeddings of shuffled fits, several draws of points each.
         betti: parts, rings, hollows; None without topology or without shuffled fits.
         baselines: name -> embedding of the whole recording.
+        folds: like `decoding`, with the number of the `fold`, from 1, each with an encoder of its own; empty without
+            folds.
+        notes: what was decided and left out, in words.
     """
 
     plan: Plan
@@ -95,6 +99,8 @@ class Analysis:
     null: tuple[Persistence, ...] = ()
     betti: tuple[int, ...] | None = None
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
+    folds: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["fold", *COLUMNS]))
+    notes: tuple[str, ...] = ()
 
     @property
     def model(self) -> ContrastiveEmbedding:
@@ -146,7 +152,8 @@ def analyse(recording: Recording, plan: Plan, *, progress: bool | None = None) -
     parts = Parts.of(recording, plan)
     if plan.topology:
         _check_ripser()
-    total = plan.seeds + plan.shuffles + len(plan.baselines) + len(plan.labels) + plan.topology
+    cuts = list(Parts.folds(recording, plan)) if plan.folds and plan.labels else []
+    total = plan.seeds + plan.shuffles + len(plan.baselines) + len(plan.labels) + plan.topology + len(cuts)
     with Progress("embed", total, progress, unit="steps") as bar:
         fits = []
         for place in range(plan.seeds):
@@ -167,6 +174,11 @@ def analyse(recording: Recording, plan: Plan, *, progress: bool | None = None) -
         for label in plan.labels:
             tables.append(_decoding(parts, label, fits, null, others))
             bar.advance(f"decoding {label}")
+        folds = []
+        for place, cut in enumerate(cuts, start=1):
+            fit = [_fit(cut, plan, plan.seed, shuffled=False, quiet=True)]
+            folds += [_decoding(cut, label, fit, (), {}).assign(fold=place) for label in plan.labels]
+            bar.advance(f"fold {place}")
         shape, nulls, betti = None, [], None
         if plan.topology:
             shape = persistence(fits[0].embedding, seed=plan.seed)
@@ -187,23 +199,36 @@ def analyse(recording: Recording, plan: Plan, *, progress: bool | None = None) -
         tuple(nulls),
         betti,
         others,
+        pd.concat(folds, ignore_index=True)[["fold", *COLUMNS]] if folds else pd.DataFrame(columns=["fold", *COLUMNS]),
+        _notes(parts, cuts),
     )
 
 
-def _fit(parts: Parts, plan: Plan, seed: int, *, shuffled: bool) -> Fit:
+def _notes(parts: Parts, cuts: Sequence[Parts]) -> tuple[str, ...]:
+    """Those of the recording, then what is true of a fold alone."""
+    notes = list(parts.whole.notes)
+    for place, cut in enumerate(cuts, start=1):
+        notes += [f"fold {place}: {note}" for note in cut.whole.notes if note not in parts.whole.notes]
+    return tuple(notes)
+
+
+def _fit(parts: Parts, plan: Plan, seed: int, *, shuffled: bool, quiet: bool = False) -> Fit:
     """One estimator, with true labels or with labels (by time alone, samples) in a random order."""
     model = ContrastiveEmbedding(**plan.estimator_settings(parts.whole, seed))
     data = {name: _inputs(part, plan, seed if shuffled else None) for name, part in
             (("train", parts.train), ("held out", parts.test))}  # fmt: skip
     level = log.level
-    if seed != plan.seed or shuffled:
+    if seed != plan.seed or shuffled or quiet:
         log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
     try:
         signal, labels, blocks = data["train"]
         model.fit(signal, *labels, trials=blocks)
     finally:
         log.setLevel(level)
-    scores = [model.goodness_of_fit(signal, *labels, trials=blocks) for signal, labels, blocks in data.values()]
+    scores = [
+        model.goodness_of_fit(signal, *labels, trials=blocks) if all(map(_changes, labels)) else np.nan
+        for signal, labels, blocks in data.values()
+    ]
     whole = [
         model.transform(part.signal(), trials=_blocks(part)) for part in (parts.train, parts.validation, parts.test)
     ]
@@ -224,6 +249,10 @@ def _inputs(part: Recording, plan: Plan, shuffle: int | None) -> tuple[np.ndarra
     return signal, stacked(labels), _blocks(part)
 
 
+def _changes(label: np.ndarray) -> bool:
+    return bool((label != label[:1]).any())
+
+
 def _blocks(part: Recording) -> np.ndarray | None:
     blocks = part.blocks
     return blocks if blocks.max() else None
@@ -234,7 +263,7 @@ def _decoding(
 ) -> pd.DataFrame:
     distance: Distance = "cosine" if fits[0].model.distance == "cosine" else "euclidean"
     tables = [decoded(f.embedding, parts, label, what=EMBEDDING, seed=f.seed, distance=distance) for f in fits]
-    tables += [decoded_in_vain(f.embedding, parts, label, seed=f.seed, distance=distance) for f in fits]
+    tables += [shuffled_decoding(f.embedding, parts, label, seed=f.seed, distance=distance) for f in fits]
     tables += [decoded(f.embedding, parts, label, what=SHUFFLED_TRAINING, seed=f.seed, distance=distance) for f in null]
     tables.append(decoded_from_windows(parts, label, fits[0].model.offset_))
     tables += [decoded(e, parts, label, what=name, seed=0, distance="euclidean") for name, e in baselines.items()]

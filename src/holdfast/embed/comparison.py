@@ -33,7 +33,7 @@ def decoded(
     return _rows(found, what, label, seed, len(cut[2].label))
 
 
-def decoded_in_vain(
+def shuffled_decoding(
     whole: np.ndarray, parts: Parts, label: str, *, seed: int, distance: Distance = "cosine"
 ) -> pd.DataFrame:
     """The nearest neighbour's label with labels in a random order: chance."""

@@ -8,6 +8,7 @@ The method is patented (US 12,499,131 B2): check before commercial use.
 Cost: `max_iterations` steps of `batch_size` pairs; see `signals` and `neighbours` for what a step does.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -20,12 +21,15 @@ from torch import nn
 
 from holdfast.embed.inputs import Inputs, is_several, read_signals
 from holdfast.embed.jacobian import JacobianTerm
+from holdfast.embed.label import MANY
 from holdfast.embed.loss import InfoNCE, Similarity, in_bits
 from holdfast.embed.model import NEGATIVES, Model
 from holdfast.embed.model_file import read_model, write_model
 from holdfast.embed.modes import Mode
 from holdfast.embed.windows import Offset
 from holdfast.errors import HoldfastError
+
+log = logging.getLogger("holdfast")
 
 
 class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -48,7 +52,8 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         differences_per_label: with both kinds of labels, take differences within the class of the reference.
         hybrid: also go by time: True for both on all dimensions, a number or list of dimensions for behaviour with time
             on all, or `{"behaviour": ..., "time": ...}`.
-        distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `holdfast.embed.loss.Similarity`.
+        distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `holdfast.embed.loss.Similarity`; architectures with
+            `-mse` take any but the first.
         temperature: by which similarities are divided.
         temperature_mode: `constant`, or `auto` to learn it.
         min_temperature: the least that `auto` may reach.
@@ -174,6 +179,9 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             check_is_fitted(self, "model_")
         inputs, mode = self._read(X, y, trials, paired, reset=True)
         inputs.check_constant()
+        classes = inputs.context.names
+        if classes is not None and len(classes) > MANY:
+            log.warning("labels make %s classes; a label that is a number must be given as float", f"{len(classes):,}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         model = Model(self.get_params(deep=False), inputs.channels, inputs.paired_channels, seed)
         if adapt:
@@ -332,8 +340,18 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if paired is not None and not self.separate_encoders:
             raise HoldfastError("paired was given; it is used with separate_encoders=True only")
         self._check_settings()
+        self._check_distance()
         inputs = Inputs.read(self, X, y, trials, paired, reset=reset)
         return inputs, Mode.choose(inputs.context, self.get_params(deep=False))
+
+    def _check_distance(self) -> None:
+        """An encoder whose outputs keep their length does not learn from angles, which forget it."""
+        name = self.model_architecture
+        if isinstance(name, str) and name.endswith("-mse") and self.distance == "cosine":
+            raise HoldfastError(
+                f"model_architecture is {name!r}, whose outputs are not of unit length, and distance is 'cosine'; "
+                f"distance='euclidean' was expected, or {name.removesuffix('-mse')!r}"
+            )
 
     def _check_settings(self) -> None:
         """What no other part checks."""

@@ -6,6 +6,7 @@ on held-out samples too, where more dimensions and more labels do not fit better
 Cost: a fit for every row of the table.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -15,9 +16,12 @@ import pandas as pd
 
 from holdfast.embed.estimator import ContrastiveEmbedding
 from holdfast.embed.label import stacked
+from holdfast.embed.preparation import varies
 from holdfast.embed.recording import Recording
 from holdfast.errors import HoldfastError
 from holdfast.progress import Progress
+
+log = logging.getLogger("holdfast")
 
 
 def combined(labels: Sequence[str], most: int = 2) -> dict[str, tuple[str, ...]]:
@@ -59,6 +63,11 @@ def compare_hypotheses(
     if not hypotheses:
         raise HoldfastError("there is no hypothesis to compare; name labels for at least one")
     train, test = recording.split(held)
+    name = next(iter(recording.signals))
+    kept = varies(recording.signal()[: len(train)])
+    if not kept.all():
+        log.warning("%d of %d channels left out, which never change in the training part", (~kept).sum(), len(kept))
+        train, test = train.with_channels(name, kept), test.with_channels(name, kept)
     grid = [
         (name, tuple(labels), count, shuffled, seed + place)
         for name, labels in hypotheses.items()

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast.embed.modes import Context
+from holdfast.embed.preparation import varies
 from holdfast.errors import HoldfastError
 
 
@@ -79,7 +80,7 @@ class Inputs:
         """A channel that never changes is an error that names it."""
         for signals, name in ((self.signals, "X"), (self.paired or [], "paired")):
             for session, signal in enumerate(signals):
-                constant = np.flatnonzero(signal.min(0) == signal.max(0))
+                constant = np.flatnonzero(~varies(signal))
                 if len(constant):
                     some = ", ".join(map(str, constant[:10])) + (", ..." if len(constant) > 10 else "")
                     where = f"{name}[{session}]" if len(signals) > 1 else name

@@ -2,6 +2,8 @@
 
 The kind decides how values are averaged, compared and given to an estimator: an `angle` lives on a circle, so that 359
 degrees are near 1 degree; a `discrete` label has classes; a `continuous` one is a number, or several.
+Where nobody says the kind, whole numbers are classes up to `MANY` different values; more of them are a measurement,
+such as a position in pixels, and are taken as continuous, with a note.
 """
 
 from collections.abc import Sequence
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 
 from holdfast.errors import HoldfastError, unknown
 
@@ -16,6 +19,8 @@ Kind = Literal["continuous", "discrete", "angle"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _ANGULAR = ("angle", "direction", "heading", "theta", "phase", "yaw", "orientation")
 _TURN = 2 * np.pi
+MANY = 50
+"""Different whole numbers, beyond which a label of unknown kind is not taken for classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,18 +32,20 @@ class Label:
             classes as codes from 0 on.
         kind: `continuous`, `discrete` or `angle`.
         classes: of a discrete label, what each code stands for.
+        note: what was decided about it that nobody said; empty if nothing was.
     """
 
     values: np.ndarray
     kind: Kind
     classes: tuple[str, ...] = ()
+    note: str = ""
 
     @classmethod
     def of(cls, values: np.ndarray, kind: str | None = None, name: str = "label") -> "Label":
         """A label from plain values; the kind, where nobody says it, from their type, range and name.
 
         Args:
-            values: one for each sample; text and integers are classes unless said otherwise.
+            values: one for each sample; text is classes, and so are integers with at most `MANY` different values.
             kind: `continuous`, `discrete`, `angle` (radians) or `degrees`; None decides by itself.
             name: of the label; one such as `head_direction` says that it is an angle, if its range allows it.
 
@@ -51,7 +58,8 @@ class Label:
         if values.ndim == 0 or values.ndim > 2:
             raise HoldfastError(f"label {name!r} has shape {values.shape}; one value or row for each sample expected")
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-        kind = kind or _guess(values, name)
+        note = "" if kind else _doubt(values, name)
+        kind = kind or ("continuous" if note else _guess(values, name))
         if kind == "discrete":
             return cls._discrete(values, name)
         try:
@@ -59,7 +67,7 @@ class Label:
         except (TypeError, ValueError) as error:
             raise HoldfastError(f"label {name!r} holds {values.dtype}, not numbers; it can only be discrete") from error
         if kind == "continuous":
-            return cls(numbers, "continuous")
+            return cls(numbers, "continuous", note=note)
         if numbers.ndim != 1:
             raise HoldfastError(f"label {name!r} has {numbers.shape[1]} columns; an angle has one")
         return cls(np.mod(np.deg2rad(numbers) if kind == "degrees" else numbers, _TURN), "angle")
@@ -68,8 +76,10 @@ class Label:
     def _discrete(cls, values: np.ndarray, name: str) -> "Label":
         if values.ndim != 1:
             raise HoldfastError(f"label {name!r} has {values.shape[1]} columns; a discrete label has one")
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            raise HoldfastError(f"label {name!r} has {int(np.isnan(values).sum()):,} values that are not a number")
+        if missing := int(missing_values(values).sum()):
+            raise HoldfastError(
+                f"label {name!r} has no value in {missing:,} samples; Recording.from_arrays leaves such samples out"
+            )
         found, codes = np.unique(values, return_inverse=True)
         texts = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in found)
         return cls(codes.astype(np.int64), "discrete", tuple(texts))
@@ -79,7 +89,7 @@ class Label:
 
     def __getitem__(self, rows: slice | np.ndarray) -> "Label":
         """The label of these samples; classes keep their codes."""
-        return Label(self.values[rows], self.kind, self.classes)
+        return Label(self.values[rows], self.kind, self.classes, self.note)
 
     @property
     def features(self) -> np.ndarray:
@@ -109,6 +119,31 @@ def stacked(labels: Sequence[Label]) -> list[np.ndarray]:
     numbers = [label.features for label in labels if label.kind != "discrete"]
     classes = [label.features for label in labels if label.kind == "discrete"]
     return ([np.concatenate(numbers, axis=1)] if numbers else []) + classes
+
+
+def missing_values(values: np.ndarray) -> np.ndarray:
+    """Of every sample, whether a value of it is absent: not a number, infinite, or an empty cell of a table.
+
+    >>> missing_values(np.array([[1.0, 2.0], [np.nan, 0.0]])).tolist()
+    [False, True]
+    """
+    absent = np.asarray(pd.isna(values))
+    if values.dtype.kind == "f":
+        absent |= np.isinf(values)
+    elif values.dtype.kind in "US":
+        absent |= np.char.str_len(values) == 0
+    return np.asarray(absent.reshape(len(values), -1).any(1))
+
+
+def _doubt(values: np.ndarray, name: str) -> str:
+    """What is to be said of whole numbers that are too many for classes; empty if they are not."""
+    count = len(np.unique(values)) if values.ndim == 1 and values.dtype.kind in "iu" else 0
+    if count <= MANY:
+        return ""
+    return (
+        f"{name} has {count:,} different whole numbers and is taken as continuous; {name}:discrete takes them as "
+        f"classes, {name}:degrees as an angle"
+    )
 
 
 def _guess(values: np.ndarray, name: str) -> Kind:

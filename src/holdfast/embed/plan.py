@@ -1,14 +1,15 @@
 """Plan: what an analysis of a recording fits and compares, checked before anything costs time."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from holdfast.embed.baselines import BASELINES, installed
+from holdfast.embed.decoding import nested_folds
 from holdfast.embed.label import Label
-from holdfast.embed.preparation import Scaling, smooth
+from holdfast.embed.preparation import Scaling, smooth, varies
 from holdfast.embed.recording import Recording
 from holdfast.errors import HoldfastError, unknown
 
@@ -24,6 +25,8 @@ not learnt by heart."""
 OFFSETS = {"label": 10, "hybrid": 10, "time": 3}
 """Samples between the two of a pair. Labels are compared after 10, as in the source. By time alone fewer are better to
 decode from; but then windows overlap, which is enough to tell a pair, and shuffled samples fit better than chance."""
+NAMED = 10
+"""Units or classes that a note names; of more, the first."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Plan:
         seeds: fits that differ in nothing but their seed.
         shuffles: fits of shuffled labels (or, by time alone, of shuffled samples); 0 for none.
         baselines: `pca`, `tsne`, `umap`.
+        folds: decode a second time over so many folds of whole trials, at least 3, each with a fit of its own; 0 for
+            none.
         topology: whether to count rings.
         smoothing: standard deviation of a Gaussian, in samples; 0 for none.
         causal: whether smoothing looks back only.
@@ -59,6 +64,7 @@ class Plan:
     smoothing: float = 0.0
     causal: bool = False
     zscore: bool = False
+    folds: int = 0
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -73,6 +79,8 @@ class Plan:
         for name, least in (("seeds", 1), ("shuffles", 0)):
             if getattr(self, name) < least:
                 raise HoldfastError(f"{name} is {getattr(self, name)}; at least {least} was expected")
+        if self.folds and self.folds < 3:
+            raise HoldfastError(f"folds is {self.folds}; at least 3, or 0 for none, was expected")
         if self.smoothing < 0:
             raise HoldfastError(f"smoothing is {self.smoothing}; 0 samples or more were expected")
 
@@ -84,6 +92,9 @@ class Plan:
     def estimator_settings(self, recording: Recording, seed: int) -> dict[str, Any]:
         """All settings of the estimator for this recording."""
         settings = dict(DEFAULTS) | dict(self.settings) | {"random_state": seed}
+        if str(settings["model_architecture"]).endswith("-mse"):
+            # Such an embedding has no length to compare angles by, and would grow without end by the other loss.
+            settings = {"distance": "euclidean", "positive_in_denominator": True} | settings
         by_classes = all(recording.label(name).kind == "discrete" for name in self.labels)
         # By classes alone, or by a Gaussian around a label, no pair depends on time.
         if self.by != "label" or not (by_classes or settings.get("delta") is not None):
@@ -111,15 +122,32 @@ class Parts:
 
     @classmethod
     def of(cls, recording: Recording, plan: Plan) -> "Parts":
-        """Cut, then smooth each part by itself, then scale by the training part."""
-        name = next(iter(recording.signals)) if plan.signal is None else plan.signal
-        recording.signal(plan.signal)  # says so if there is none, or more than one
-        for label in plan.labels:
-            _check_varies(recording.label(label), label)
+        """The last part held out."""
+        name = _checked(recording, plan)
         rest, test = recording.split(plan.held)
         train, validation = rest.split(plan.chosen_on)
-        parts = [train, validation, test]
-        values = [part.signal(name) for part in parts]
+        advice = "" if recording.trials is None else "; folds hold out whole trials instead"
+        return cls._prepared((train, validation, test), recording, name, plan, advice)
+
+    @classmethod
+    def folds(cls, recording: Recording, plan: Plan) -> "Iterator[Parts]":
+        """Whole trials held out, each in one fold; the whole is in the order of the parts, without times."""
+        name = _checked(recording, plan)
+        if recording.trials is None:
+            raise HoldfastError(f"folds hold out whole trials, and {recording.source} has none; name the trials")
+        for rows in nested_folds(recording.trials, plan.folds, plan.seed):
+            whole = replace(recording, times=None)[np.concatenate(rows)]
+            yield cls._prepared(tuple(recording[part] for part in rows), whole, name, plan)
+
+    @classmethod
+    def _prepared(
+        cls, parts: tuple[Recording, ...], whole: Recording, name: str, plan: Plan, advice: str = ""
+    ) -> "Parts":
+        """Leave out what is silent, then smooth each part by itself, then scale by the training part."""
+        for label in plan.labels if plan.by != "time" else ():
+            _check_varies(parts[0].label(label), label, " of the training part")
+        kept, notes = _moving(parts[0], name)
+        values = [part.signal(name)[:, kept] for part in parts]
         if plan.smoothing:
             values = [
                 smooth(signal, plan.smoothing, part.blocks, causal=plan.causal)
@@ -128,8 +156,13 @@ class Parts:
         if plan.zscore:
             scaling = Scaling.of(values[0])
             values = [scaling(signal) for signal in values]
-        train, validation, test = (_with_signal(part, name, signal) for part, signal in zip(parts, values, strict=True))
-        return cls(train, validation, test, _with_signal(recording, name, np.concatenate(values)))
+        notes += [note for label in plan.labels if (note := whole.label(label).note)]
+        notes += [note + advice for label in plan.labels if (note := _unseen(parts[0], parts[2], label))]
+        train, validation, test, every = (
+            replace(part.with_channels(name, kept), signals={name: signal}, notes=(*part.notes, *notes))
+            for part, signal in zip((*parts, whole), (*values, np.concatenate(values)), strict=True)
+        )
+        return cls(train, validation, test, every)
 
     @property
     def names(self) -> np.ndarray:
@@ -138,18 +171,40 @@ class Parts:
         return np.repeat(list(sizes), list(sizes.values()))
 
 
-def _with_signal(recording: Recording, name: str, values: np.ndarray) -> Recording:
-    return Recording(
-        {name: values},
-        recording.labels,
-        recording.trials,
-        recording.times,
-        recording.channels,
-        recording.source,
-        recording.notes,
+def _checked(recording: Recording, plan: Plan) -> str:
+    """The name of the signal, once everything that the plan names is there and changes."""
+    recording.signal(plan.signal)  # says so if there is none, or more than one
+    for label in plan.labels:
+        _check_varies(recording.label(label), label)
+    return next(iter(recording.signals)) if plan.signal is None else plan.signal
+
+
+def _moving(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
+    """The channels that change in the training part, and what is to be said of the others."""
+    kept = varies(train.signal(name))
+    if kept.all():
+        return kept, []
+    what = "units" if name in train.channels else "channels"
+    if not kept.any():
+        raise HoldfastError(f"{train.source}: none of the {len(kept)} {what} changes in the training part")
+    silent = [one for one, stays in zip(train.channel_names(name), kept, strict=True) if not stays]
+    some = ", ".join(silent[:NAMED]) + ", ..." * (len(silent) > NAMED)
+    return kept, [f"{len(silent)} of {len(kept)} {what} left out, which never change in the training part: {some}"]
+
+
+def _unseen(train: Recording, test: Recording, name: str) -> str:
+    """What is to be said of held-out classes that no encoder and no decoder learns."""
+    label, known = test.label(name), train.label(name).values
+    if label.kind != "discrete" or not len(strange := np.setdiff1d(label.values, known)):
+        return ""
+    share = int(np.isin(label.values, strange).sum())
+    some = ", ".join(label.classes[code] for code in strange[:NAMED]) + ", ..." * (len(strange) > NAMED)
+    return (
+        f"training never saw {len(strange)} of the held-out classes of {name} ({some}), which are {share:,} of "
+        f"{len(label):,} held-out samples and cannot be read"
     )
 
 
-def _check_varies(label: Label, name: str) -> None:
+def _check_varies(label: Label, name: str, where: str = "") -> None:
     if (label.values == label.values[:1]).all():
-        raise HoldfastError(f"label {name!r} is the same in every sample; there is nothing to learn from it")
+        raise HoldfastError(f"label {name!r} is the same in every sample{where}; there is nothing to learn from it")

@@ -157,6 +157,15 @@ def smooth(
     return result
 
 
+def varies(signal: np.ndarray) -> np.ndarray:
+    """Of every channel, whether it has more than one value.
+
+    >>> varies(np.array([[0, 1], [0, 2]])).tolist()
+    [False, True]
+    """
+    return np.asarray(signal.min(0) != signal.max(0))
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """Means and deviations of the channels of a training part, by which any part is scaled.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from holdfast.embed.label import Label, stacked
+from holdfast.embed.label import Label, missing_values, stacked
 from holdfast.errors import HoldfastError, unknown
 
 JUMP = 1.5
@@ -33,6 +33,7 @@ class Recording:
         channels: name of a signal -> a row for each of its channels, such as the area of a unit.
         source: where it is from, for messages.
         notes: what was done while reading, in words.
+        gaps: `(samples,)`, True where samples just before this one were left out; None is nowhere.
     """
 
     signals: Mapping[str, np.ndarray]
@@ -42,6 +43,57 @@ class Recording:
     channels: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     source: str = "the recording"
     notes: tuple[str, ...] = ()
+    gaps: np.ndarray | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        signals: Mapping[str, np.ndarray],
+        labels: "Mapping[str, np.ndarray | tuple[np.ndarray, str | None]] | None" = None,
+        *,
+        trials: np.ndarray | None = None,
+        times: np.ndarray | None = None,
+        source: str = "the recording",
+    ) -> "Recording":
+        """A recording from plain arrays; samples without a label or a trial are left out, with a note.
+
+        Args:
+            signals: name -> `(samples, channels)`.
+            labels: name -> values, or values and their kind, as `Label.of` takes them.
+            trials: `(samples,)`, the trial of each.
+            times: `(samples,)` in seconds.
+            source: where it is from, for messages.
+
+        >>> counts = {"spikes": np.array([[0], [1], [2], [3]])}
+        >>> found = Recording.from_arrays(counts, {"x": np.array([0.1, np.nan, 0.2, 0.3])})
+        >>> len(found), found.notes, found.blocks.tolist()
+        (3, ('1 of 4 samples left out: 1 without x',), [0, 1, 1])
+        """
+        given = {name: value if isinstance(value, tuple) else (value, None) for name, value in (labels or {}).items()}
+        length = len(next(iter(signals.values()), ()))
+        absent = {f"without {name}": missing_values(np.asarray(values)) for name, (values, _) in given.items()}
+        absent |= {} if trials is None else {"outside of trials": missing_values(np.asarray(trials))}
+        if any(len(one) != length for one in (*absent.values(), *signals.values())):  # the recording says which
+            absent = {}
+        lost = np.any([np.zeros(length, bool), *absent.values()], axis=0)
+        if length and lost.all():
+            raise HoldfastError(f"{source}: every sample is {' or '.join(absent)}")
+        rows = np.flatnonzero(~lost) if lost.any() else slice(None)
+        found = {
+            name: Label.of(_present(np.asarray(values), rows), kind, name) for name, (values, kind) in given.items()
+        }
+        recording = cls(
+            {name: signal[rows] for name, signal in signals.items()},
+            found,
+            None if trials is None else np.asarray(trials)[rows],
+            None if times is None else np.asarray(times)[rows],
+            source=source,
+        )
+        if isinstance(rows, slice):
+            return recording
+        counts = ", ".join(f"{int(some.sum()):,} {what}" for what, some in absent.items() if some.any())
+        note = f"{int(lost.sum()):,} of {length:,} samples left out: {counts}"
+        return replace(recording, notes=(note,), gaps=_breaks(rows))
 
     def __post_init__(self) -> None:
         if not self.signals:
@@ -61,7 +113,10 @@ class Recording:
                 )
         for name, label in self.labels.items():
             if missing := int(label.missing.sum()):
-                raise HoldfastError(f"{self.source}: label {name!r} is not a number in {missing:,} samples")
+                raise HoldfastError(
+                    f"{self.source}: label {name!r} is not a number in {missing:,} samples; "
+                    "Recording.from_arrays leaves such samples out"
+                )
         if self.times is not None and not (np.diff(self.times) > 0).all():
             raise HoldfastError(f"{self.source}: times do not rise from sample to sample")
 
@@ -81,13 +136,18 @@ class Recording:
         return len(next(iter(self.signals.values())))
 
     def __getitem__(self, rows: slice | np.ndarray) -> "Recording":
-        """The samples of a slice, of a mask or of numbers."""
+        """The samples of a slice, of a mask or of numbers; where numbers jump, a new block begins."""
+        gaps = None if self.gaps is None else self.gaps[rows]
+        if not isinstance(rows, slice):
+            jumps = _breaks(np.arange(len(self))[rows])
+            gaps = jumps if gaps is None else gaps | jumps
         return replace(
             self,
             signals={name: signal[rows] for name, signal in self.signals.items()},
             labels={name: label[rows] for name, label in self.labels.items()},
             trials=None if self.trials is None else self.trials[rows],
             times=None if self.times is None else self.times[rows],
+            gaps=gaps,
         )
 
     def signal(self, name: str | None = None) -> np.ndarray:
@@ -120,8 +180,9 @@ class Recording:
 
     @property
     def blocks(self) -> np.ndarray:
-        """Of every sample, the number of its block: a new one begins with a trial and after a gap in time."""
-        begins = np.zeros(len(self), bool)
+        """Of every sample, the number of its block: a new one begins with a trial and after a gap."""
+        begins = np.zeros(len(self), bool) if self.gaps is None else self.gaps.copy()
+        begins[:1] = False
         if self.trials is not None:
             begins[1:] |= self.trials[1:] != self.trials[:-1]
         if self.times is not None and self.step is not None:
@@ -158,7 +219,8 @@ class Recording:
 
     def only_channels(self, signal: str, **columns: object) -> "Recording":
         """Only the channels whose facts are these, such as `location="adn"`."""
-        facts, values = self.channels.get(signal), self.signal(signal)
+        self.signal(signal)  # says so if there is none
+        facts = self.channels.get(signal)
         if facts is None:
             raise HoldfastError(f"{self.source}: nothing is known about the channels of {signal!r}")
         kept = np.ones(len(facts), bool)
@@ -171,8 +233,41 @@ class Recording:
             kept &= (found == str(value)).to_numpy()
         if not kept.any():
             raise HoldfastError(f"{self.source}: no channel of {signal!r} is all of {columns}")
-        return replace(
-            self,
-            signals={**self.signals, signal: values[:, kept]},
-            channels={**self.channels, signal: facts[kept].reset_index(drop=True)},
+        return self.with_channels(signal, kept)
+
+    def with_channels(self, signal: str, kept: np.ndarray) -> "Recording":
+        """Only some channels of a signal.
+
+        Args:
+            signal: its name.
+            kept: `(channels,)`, True for those that stay.
+        """
+        facts = self.channels.get(signal)
+        channels = (
+            dict(self.channels) if facts is None else {**self.channels, signal: facts[kept].reset_index(drop=True)}
         )
+        return replace(self, signals={**self.signals, signal: self.signal(signal)[:, kept]}, channels=channels)
+
+    def channel_names(self, signal: str | None = None) -> list[str]:
+        """Ids of the channels where the recording has them and they differ, else places from 0."""
+        name = next(iter(self.signals)) if signal is None else signal
+        facts = self.channels.get(name)
+        if facts is not None and "id" in facts and facts["id"].is_unique:
+            return facts["id"].astype(str).tolist()
+        return [str(place) for place in range(self.signal(name).shape[1])]
+
+
+def _breaks(rows: np.ndarray) -> np.ndarray:
+    """Of every row that is kept, whether the usual step from the one before was not."""
+    steps = np.diff(rows)
+    usual = max(np.median(steps), 1) if len(steps) else 1
+    return np.concatenate([np.zeros(min(len(rows), 1), bool), steps != usual])
+
+
+def _present(values: np.ndarray, rows: "slice | np.ndarray") -> np.ndarray:
+    """The values that are there; whole numbers that are floats only because some were missing are integers again."""
+    if isinstance(rows, slice) or len(values) <= rows[-1]:
+        return values
+    values = values[rows]
+    whole = values.dtype.kind == "f" and (values == np.round(values)).all() and np.abs(values).max() < 2**53
+    return values.astype(np.int64) if whole else values

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 MAIN = {"angle": "median_error", "continuous": "r2", "discrete": "accuracy"}
 """The one score by which a label of each kind is spoken of."""
+UNITS = {"angle": " deg median", "continuous": " R²", "discrete": " right"}
+SEE_EVERYTHING = ("tsne", "umap")
+"""Baselines without a map for new samples."""
 SHAPES: dict[tuple[int, ...], str] = {
     (1, 1, 0): "one ring",
     (1, 0, 1): "a sphere",
@@ -35,6 +38,10 @@ def sentences(found: "Analysis") -> list[tuple[str, str]]:
     """What is asked, in a word, and the answer."""
     lines = [("mode", found.mode), ("fit", _fit(found))]
     lines += [("" if place else "decoding", _decoding(found, label)) for place, label in enumerate(found.plan.labels)]
+    folds = [_folds(found, label) for label in found.plan.labels] if len(found.folds) else []
+    lines += [("" if place else "folds", text) for place, text in enumerate(folds)]
+    better = [text for label in found.plan.labels if (text := _better(found, label))]
+    lines += [("" if place else "baselines", text) for place, text in enumerate(better)]
     if found.betti is not None:
         lines.append(("topology", _topology(found)))
     return lines
@@ -52,7 +59,9 @@ def _fit(found: "Analysis") -> str:
     held = found.goodness_of_fit[found.goodness_of_fit["part"] == "held out"]
     bits = held[~held["shuffled"]]["bits"].mean()
     text = f"{bits:.2f} bits above chance on held-out samples"
-    if found.shuffled:
+    if not np.isfinite(bits):
+        text = "not known on held-out samples, where a label is always the same"
+    elif found.shuffled:
         null = _zero(held[held["shuffled"]]["bits"].mean())
         what = "labels" if found.plan.by != "time" else "samples"
         overlap = ", whose windows overlap" * (what == "samples" and _overlap(found))
@@ -82,8 +91,7 @@ def _decoding(found: "Analysis", label: str) -> str:
         return None if value is None else _shown(value, kind)
 
     held = f"on the last {found.plan.held:.0%}"
-    unit = {"angle": " deg median", "continuous": " R²", "discrete": " right"}[kind]
-    parts = [f"{said(EMBEDDING, 'knn')}{unit} {held}"]
+    parts = [f"{said(EMBEDDING, 'knn')}{UNITS[kind]} {held}"]
     if len(found.plan.labels) > 1:
         parts[0] = f"{label} {parts[0]}"
     others = {
@@ -96,6 +104,50 @@ def _decoding(found: "Analysis", label: str) -> str:
     }
     parts += [f"{name} {value}" for name, where in others.items() if (value := said(*where)) is not None]
     return "   ".join(parts)
+
+
+def _folds(found: "Analysis", label: str) -> str:
+    """Over folds of whole trials: the mean, and the range."""
+    kind = found.parts.whole.label(label).kind
+    rows = found.folds[(found.folds["label"] == label) & (found.folds["measure"] == MAIN[kind])]
+
+    def values(what: str, decoder: str) -> pd.Series:
+        return rows.loc[(rows["what"] == what) & (rows["decoder"] == decoder), "value"]
+
+    own = values(EMBEDDING, "knn")
+    text = f"{label} {_shown(own.mean(), kind)}{UNITS[kind]} over {len(own)} folds of whole trials"
+    text += f" ({_shown(own.min(), kind)} to {_shown(own.max(), kind)})"
+    others = {"ridge on the same windows": (WINDOWS, "ridge"), "constant": (CONSTANT, "constant")}
+    return "   ".join([text, *(f"{name} {_shown(values(*where).mean(), kind)}" for name, where in others.items())])
+
+
+def beaten_by(found: "Analysis", label: str) -> dict[str, float]:
+    """The baselines from which a label is read better than from the embedding, with their scores.
+
+    Compared is the mean over seeds, read by nearest neighbours from both.
+    """
+    measure = MAIN[found.parts.whole.label(label).kind]
+
+    def score(what: str) -> float | None:
+        return value_of(found.decoding, what=what, label=label, decoder="knn", measure=measure)
+
+    own, sign = score(EMBEDDING), -1 if measure == "median_error" else 1
+    others = {name: value for name in found.baselines if (value := score(name)) is not None}
+    return {name: value for name, value in others.items() if own is not None and sign * value > sign * own}
+
+
+def _better(found: "Analysis", label: str) -> str:
+    """Which baselines beat the embedding; empty if none does."""
+    better = beaten_by(found, label)
+    if not better:
+        return ""
+    kind = found.parts.whole.label(label).kind
+    names = ", ".join(f"{name} {_shown(value, kind)}" for name, value in better.items())
+    own = value_of(found.decoding, what=EMBEDDING, label=label, decoder="knn", measure=MAIN[kind])
+    assert own is not None
+    text = f"{label} is read better from {names} than from the embedding, {_shown(own, kind)}{UNITS[kind]}"
+    seen = [name for name in better if name in SEE_EVERYTHING]
+    return text + f"; {' and '.join(seen)} saw the held-out samples" * bool(seen)
 
 
 def _bayesian(found: "Analysis", label: str) -> str:
@@ -133,7 +185,8 @@ def as_json(found: "Analysis") -> dict[str, Any]:
         for (part, shuffled), rows in held.groupby(["part", "shuffled"])
     }
     labels = {name: _label_json(found, name) for name in found.plan.labels}
-    first = next(iter(labels.values()), {"decoding": None, "shuffled": None, "windows": None, "baselines": None})
+    nothing = dict.fromkeys(("decoding", "shuffled", "windows", "baselines", "beaten_by", "folds"))
+    first = next(iter(labels.values()), nothing)
     agreement = found.consistency["value"]
     return plain(
         {
@@ -145,7 +198,7 @@ def as_json(found: "Analysis") -> dict[str, Any]:
                 "step": whole.step,
                 "labels": {name: whole.label(name).kind for name in found.plan.labels},
                 "parts": {name: int((found.parts.names == name).sum()) for name in ("train", "validation", "held out")},
-                "notes": list(whole.notes),
+                "notes": list(found.notes),
             },
             "mode": found.mode,
             "seeds": [each.seed for each in found.fits],
@@ -190,11 +243,20 @@ def _label_json(found: "Analysis", label: str) -> dict[str, Any]:
             str(decoder): scores(WINDOWS, str(decoder)) for decoder in rows[rows["what"] == WINDOWS]["decoder"].unique()
         },
         "baselines": {name: scores(name, "knn") for name in found.baselines},
+        "beaten_by": list(beaten_by(found, label)),
+        "folds": _folds_json(found, label),
     }
 
 
+def _folds_json(found: "Analysis", label: str) -> dict[str, Any] | None:
+    measure = MAIN[found.parts.whole.label(label).kind]
+    rows = found.folds[(found.folds["label"] == label) & (found.folds["measure"] == measure)]
+    own = rows[(rows["what"] == EMBEDDING) & (rows["decoder"] == "knn")]["value"]
+    return None if own.empty else {"measure": measure, "mean": own.mean(), "values": own.tolist()}
+
+
 def as_table(found: "Analysis") -> pd.DataFrame:
-    """Everything that is a number, in one tidy frame with the columns of `Analysis.decoding`."""
+    """Everything that is a number, in one tidy frame with the columns of `Analysis.decoding`, and those of folds."""
     fits = found.goodness_of_fit
     rows = pd.DataFrame(
         {
@@ -221,4 +283,5 @@ def as_table(found: "Analysis") -> pd.DataFrame:
             "n": pairs["n"],
         }
     )
-    return pd.concat([frame for frame in (found.decoding, rows, runs) if len(frame)], ignore_index=True)
+    frames = [frame for frame in (found.decoding, rows, runs, found.folds) if len(frame)]
+    return pd.concat(frames, ignore_index=True)

@@ -33,6 +33,8 @@ QUESTIONS = {
     "mode": "How were pairs drawn?",
     "fit": "Is there structure?",
     "decoding": "What can be read?",
+    "folds": "And of whole trials that were held out?",
+    "baselines": "Is something simpler better?",
     "topology": "What shape is it?",
 }
 
@@ -45,7 +47,7 @@ def write_embedding(found: "Analysis", path: Path) -> None:
         _answers(found),
         title=f"Embedding of {Path(found.parts.whole.source).name}",
         settings=_settings(found),
-        notes=found.parts.whole.notes,
+        notes=found.notes,
         definitions=DEFINITIONS,
     )
     write_page(page, path)
@@ -198,10 +200,12 @@ def decoding_section(found: "Analysis") -> Section | None:
                 limits=(0.0, float(rows["value"].max())) if kind == "angle" else None,
             )
         )
-    listing = Listing("All scores", "Least and largest over seeds.", table)
-    return Section(
-        "Decoding", "What can be read from the embedding, from the signal, and by chance.", tuple(figures), (listing,)
-    )
+    listings = [Listing("All scores", "Least and largest over seeds.", table)]
+    if len(found.folds):
+        text = "Each fold holds out whole trials and has an encoder of its own."
+        listings.append(Listing("Folds of whole trials", text, found.folds))
+    text = "What can be read from the embedding, from the signal, and by chance."
+    return Section("Decoding", text, tuple(figures), tuple(listings))
 
 
 def consistency_section(found: "Analysis") -> Section | None:
@@ -266,6 +270,9 @@ def methods(found: "Analysis") -> str:
     controls = f"{plan.shuffles} fits with {'labels' if plan.by != 'time' else 'samples'} in a random order" * bool(
         plan.shuffles
     )
+    folds = (
+        f"Labels were decoded again in {plan.folds} folds of whole trials, each with an encoder of its own. "
+    ) * bool(len(found.folds))
     others = f"Baselines were {', '.join(found.baselines)} of the same windows. " * bool(found.baselines)
     shape = (
         f"Persistent cohomology up to dimension 2 was computed with ripser on 150 points of the embedding; classes "
@@ -279,6 +286,6 @@ def methods(found: "Analysis") -> str:
         f"{model.n_iter_:,} steps of {model.batch_size} pairs; {found.mode}). Encoders learnt from the first "
         f"{len(parts.train):,} samples. Decoders (k nearest neighbours, k from 1, 4, 9, 16, 25, and ridge regression) "
         f"were chosen on the next {len(parts.validation):,}, fitted on both, scored on the last {len(parts.test):,}. "
-        f"There were {len(found.fits)} seeds{' and ' + controls if controls else ''}. {others}{shape}"
+        f"There were {len(found.fits)} seeds{' and ' + controls if controls else ''}. {folds}{others}{shape}"
         "The method is that of Schneider, Lee and Mathis (2023), which is patented (US 12,499,131 B2)."
     )

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.deeplabcut import KEY
-from holdfast.embed.label import Label
 from holdfast.embed.reading.hdf5 import open_hdf5
 from holdfast.embed.reading.tables import read_columns, read_tracks
 from holdfast.embed.recording import Recording
@@ -63,14 +62,12 @@ def recording_of(
 ) -> Recording:
     """The recording that the named arrays make."""
     wanted = dict(map(split_kind, labels))
-    found = {
-        name: Label.of(_squeezed(_named(arrays, name, "label", source)), kind, name) for name, kind in wanted.items()
-    }
+    found = {name: (_squeezed(_named(arrays, name, "label", source)), kind) for name, kind in wanted.items()}
     trial = None if trials is None else _squeezed(_named(arrays, trials, "array", source))
     clock = next((name for name in TIMES if name in arrays and name not in wanted), None)
     taken = {*wanted, *([trials] if trials else []), *([clock] if clock else [])}
     name, values = _signal(arrays, signal, taken, source)
-    for label, each in found.items():
+    for label, (each, _) in found.items():
         if len(each) != len(values) and len(each) == values.shape[1]:
             raise HoldfastError(
                 f"{source}: signal {name!r} is {values.shape} and label {label!r} has {len(each):,} samples; "
@@ -79,7 +76,7 @@ def recording_of(
     times = None
     if clock is not None and len(stamps := _squeezed(arrays[clock]())) == len(values) and stamps.ndim == 1:
         times = stamps.astype(float)
-    return Recording({name: values}, found, trial, times, source=source)
+    return Recording.from_arrays({name: values}, found, trials=trial, times=times, source=source)
 
 
 def _named(arrays: Arrays, name: str, what: str, source: str) -> np.ndarray:
@@ -124,8 +121,8 @@ def _columns(arrays: Arrays, names: Sequence[str], source: str) -> np.ndarray:
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:
-    """MATLAB has no vectors, only matrices with one row or column."""
-    return values.ravel() if values.ndim == 2 and 1 in values.shape else values
+    """MATLAB has no vectors, only matrices with one row or column; a single value is an array of one."""
+    return values.ravel() if values.ndim == 0 or (values.ndim == 2 and 1 in values.shape) else values
 
 
 def _npy(path: Path) -> np.ndarray:

@@ -29,11 +29,14 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         raise HoldfastError(f"cannot read {path}: {error}") from error
     if all(_is_number(name) for name in frame.columns):
         raise HoldfastError(f"{path} begins with numbers; a first row with the names of the columns was expected")
-    # As objects, text would be a pickle to NumPy; as strings it is text.
-    return {
-        str(name): column.to_numpy() if pd.api.types.is_numeric_dtype(column) else column.astype(str).to_numpy("U")
-        for name, column in frame.items()
-    }
+    return {str(name): _plain(column) for name, column in frame.items()}
+
+
+def _plain(column: pd.Series) -> np.ndarray:
+    """Numbers, or text; as objects, text would be a pickle to NumPy. An empty cell is an empty text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy()
+    return column.astype(object).where(column.notna(), "").astype(str).to_numpy("U")
 
 
 def read_tracks(path: Path, likely: float = LIKELY) -> dict[str, np.ndarray]:
