@@ -258,10 +258,9 @@ class Recording:
 
 
 def _breaks(rows: np.ndarray) -> np.ndarray:
-    """Of every row that is kept, whether the usual step from the one before was not."""
+    """Of every row, whether it is not the next one after the row before; rows may be, say, every other one throughout."""
     steps = np.diff(rows)
-    usual = max(np.median(steps), 1) if len(steps) else 1
-    return np.concatenate([np.zeros(min(len(rows), 1), bool), steps != usual])
+    return np.concatenate([np.zeros(min(len(rows), 1), bool), steps != steps.min(initial=len(rows), where=steps > 0)])
 
 
 def _present(values: np.ndarray, rows: "slice | np.ndarray") -> np.ndarray:
