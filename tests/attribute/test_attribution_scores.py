@@ -1,9 +1,12 @@
 """Scores of maps against their definition; the test of channels on data whose carriers are known."""
 
+import sys
+
 import numpy as np
 import pytest
 
-from holdfast.attribute import carriers, map_scores
+from holdfast.attribute import attribution_map, carriers, map_scores
+from holdfast.attribute.carriers import compare_with_decoys
 from holdfast.embed import ContrastiveEmbedding
 from holdfast.errors import HoldfastError
 
@@ -59,8 +62,75 @@ def test_tuned_cells_carry_the_label_and_others_do_not():
     assert set(found.channels) >= set(range(8))
     assert len(set(found.channels) - set(range(8))) <= 1
     assert found.null.mean() == pytest.approx(1, abs=0.2)
-    assert len(found.null) == 2 * 3 * signal.shape[1]
+    assert len(found.null) == 3 * signal.shape[1]
     assert (found.table["q"] >= found.table["p"]).all()
+    # the map is that of the test: what it shows of tuned cells is what they are named for
+    share = found.map.sum(0) / found.map[:, 8:].sum(0).mean()
+    assert np.corrcoef(share, found.table["value"])[0, 1] > 0.9
+    assert share[:8].min() > share[8:].max()
+
+
+def test_map_and_test_are_of_the_same_fits_and_decoys_are_the_same_in_all_of_them(monkeypatch):
+    signal, angle = tuned_and_silent(200)
+    seen, maps = [], []
+
+    def watched(encoder, data, *arguments, **options):
+        seen.append(data)
+        maps.append(attribution_map(encoder, data, *arguments, **options))
+        return maps[-1]
+
+    monkeypatch.setattr(sys.modules[carriers.__module__], "attribution_map", watched)
+    model = settings(period=2 * np.pi, jacobian_weight=0.1).set_params(max_iterations=5, batch_size=32)
+    found = carriers(model, signal, angle, fits=3, copies=2)
+    assert len(seen) == 3
+    assert all(np.array_equal(seen[0], one) for one in seen)
+    assert np.array_equal(seen[0][:, :14], signal)
+    expected = np.mean([one / one.mean() for one in maps], 0)
+    assert np.allclose(found.map, expected[:, :14])
+    members = expected.sum(0).reshape(3, 14)  # channels, then their decoys
+    assert np.allclose(found.table["value"], members[0] / members[1])
+    assert np.allclose(np.sort(found.null), np.sort(np.r_[members[1] / members[2], members[2] / members[1]]))
+
+
+@pytest.mark.parametrize("own", [0.0, 0.3])
+def test_p_values_of_channels_that_carry_nothing_are_even_and_those_that_do_are_found(own):
+    """Attributions vary with the fit, and with what a channel or decoy is by chance (`own`), which all fits see."""
+    generator = np.random.default_rng(0)
+    p, false, right = [], [], []
+    for _ in range(400):
+        size = np.exp(own * generator.normal(size=(1, 9, 12)) + 0.3 * generator.normal(size=(3, 9, 12)))
+        table, _ = compare_with_decoys(size * np.exp(generator.normal(size=12)))
+        p += table["p"].tolist()
+        false.append(table["carries"].any())
+        size[:, 0, :4] *= 5
+        table, _ = compare_with_decoys(size)
+        right.append(table["carries"][:4].mean())
+    for rank in (5, 49):  # of 96 decoys and the channel
+        assert np.mean(np.array(p) <= rank / 97 + 1e-9) == pytest.approx(rank / 97, rel=0.25)
+    assert np.mean(false) < 0.08
+    assert np.mean(right) > 0.9
+
+
+@pytest.mark.slow
+def test_fits_to_recordings_without_carriers_have_even_p_values_and_known_carriers_are_found():
+    p, false, right = [], [], []
+    quick = {"period": 2 * np.pi, "time_offsets": 5, "jacobian_weight": 0.1}
+    for run in range(25):
+        generator = np.random.default_rng(run)
+        angle = np.cumsum(generator.normal(0, 0.3, 600)) % (2 * np.pi)
+        slow = np.exp(0.5 * np.cumsum(generator.normal(0, 0.2, (600, 8)), 0).clip(-2, 2))  # wander, as neurons do
+        signal = generator.poisson(slow).astype(float)
+        model = settings(**quick).set_params(max_iterations=60, batch_size=128)
+        found = carriers(model, signal, angle, fits=2, copies=6, seed=run)
+        p += found.table["p"].tolist()
+        false.append(bool(found.channels))
+        signal[:, :3] = generator.poisson(0.2 + 3 * np.exp(2 * np.cos(angle[:, None] - np.arange(3) * 2) - 2))
+        named = carriers(model, signal, angle, fits=2, copies=6, seed=run).channels
+        right += [place in named for place in range(3)]
+    assert np.mean(np.array(p) <= 0.1) < 0.17
+    assert abs(np.mean(np.array(p) <= 0.5) - 0.5) < 0.12
+    assert np.mean(false) <= 0.2  # .05 are expected, of 25
+    assert np.mean(right) > 0.8
 
 
 def test_of_a_shuffled_label_nothing_is_carried():
@@ -76,7 +146,7 @@ def test_a_wrong_number_is_named():
     signal, angle = tuned_and_silent(50)
     for options, message in (
         ({"fits": 0}, "at least 1"),
-        ({"fits": 1, "copies": 1}, "2 decoys"),
+        ({"copies": 1}, "2 decoys"),
         ({"level": 2.0}, "between 0 and 1"),
     ):
         with pytest.raises(HoldfastError, match=message):

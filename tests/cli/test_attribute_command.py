@@ -33,9 +33,11 @@ def test_it_names_the_channels_that_carry_the_label(embedded, capsys):
     assert lines[0].startswith("8 of 12 channels")
     table = pd.read_csv(embedded / "hd" / "attribution.csv")
     assert table["carries"].tolist() == [True] * 8 + [False] * 4
-    assert table[["dimension 1", "dimension 2", "dimension 3"]].max().tolist() == [1, 1, 1]
+    assert table[["axis 1", "axis 2"]].max().tolist() == [1, 1]
     page = (embedded / "hd" / "attribution.html").read_text("utf-8")
     assert "8 of 12 channels" in page
+    assert "Theorem 2 of chapter 8 covers which entries of the map are zero" in page
+    assert "not of the model in the folder" in page
 
 
 def write_units(path, ids, locations):
@@ -80,7 +82,8 @@ def test_json_is_one_object(embedded, capsys):
     assert call("attribute", embedded / "hd", "--json", "--method", "gradient", *QUICK) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["what"] == "heading"
-    assert content["decoys"] == 2 * 3 * 12
+    assert content["decoys"] == 3 * 12
+    assert content["promise"].startswith("No theorem covers a map by gradient")
     assert len(content["channels"]) == 12
     assert set(map(str, range(8))) <= set(content["carriers"])
 

@@ -43,6 +43,14 @@ def test_radius_and_side_begin_where_the_process_has_them():
     box = Process("box", Uniform(), laplace(0.05))
     assert LatentModel.read("sphere/vmf").start(sphere) == pytest.approx(3)
     assert LatentModel.read("box/laplace").start(box) == pytest.approx(20)
+    for text in ("laplace=0.05", "gennorm=0.05,3", "normal=0.05"):  # by the likelihood of many draws
+        process = Process.read(f"unbounded/normal=1/{text}")
+        draws = np.abs(process.conditional.draw("unbounded", np.zeros((200_000, 1)), np.random.default_rng(0)))
+        for model in ("box/laplace", "box/normal", "unbounded/gennorm=3"):
+            p, start = LatentModel.read(model).exponent, LatentModel.read(model).start(process)
+            scales = start * np.array([0.97, 1.0, 1.03])
+            likelihood = [np.log(scale) - ((scale * draws) ** p).mean() for scale in scales]
+            assert np.argmax(likelihood) == 1
 
 
 def test_a_sphere_is_found_from_pairs():

@@ -1,20 +1,25 @@
-"""Carriers: which channels of a recording carry what an embedding was fitted to, with a test.
+"""Carriers: which channels of a recording carry what an embedding was fitted to, as a map and with a test.
 
 The estimator is fitted anew to the recording with decoys beside its channels: copies of every channel, shifted in time
 by a random amount (by time alone, in a random order), so that they keep their statistics and lose what they say. A
 channel that carries nothing is like its decoys to the encoder; one that carries something is attributed more than they
-are. Its value is its attribution over the mean of its own decoys. The same of every decoy, over the other decoys of its
-channel, is the null; p-values are those of a permutation test, corrected for the number of channels (Benjamini and
+are. All fits see the same decoys, so that channels and decoys alike are averaged over fits, and whatever a channel has
+to do with the label by chance, a decoy can have too. The value of a channel is its attribution over the mean of its
+decoys but the last; the value of a decoy is the same over the other decoys of its channel, as many. The values of all
+decoys are the null; p-values are those of a permutation test, corrected for the number of channels (Benjamini and
 Hochberg, 1995).
 
 The source has no such test: chapter 8 compares with known maps. The statistic is its map (G.2), summed over latents,
 of inputs in units of their standard deviation. Of an inverted Jacobian, latents are the principal axes of the
 embedding in units of their standard deviations too: an embedding often has a dimension that hardly moves, and how the
 inputs would change with it is anybody's guess. Plain sums of |J⁺|, tried first, did not tell tuned cells from others.
+Fits differ in the orientation of their embedding; before their maps are averaged, each is turned towards the first.
 Cost: a fit of `1 + copies` times the channels, `fits` times.
 """
 
 import logging
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +31,7 @@ from sklearn.base import clone
 from torch import nn
 
 from holdfast.attribute.attribution import attribution_map
+from holdfast.embed.alignment import procrustes
 from holdfast.embed.encoder import encode_windows
 from holdfast.errors import HoldfastError
 from holdfast.progress import Progress
@@ -41,18 +47,20 @@ IDLE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Carriers:
-    """What the test found.
+    """The map and the test.
 
     Attributes:
         table: a row for each channel: `channel`, `value` (its attribution over the mean of its decoys, about 1 for one
             that carries nothing), `low` and `high` over fits, `p`, `q` (p corrected for the number of channels),
             `carries`.
-        null: the same values of all decoys.
+        map: `(latents, channels)`, the mean over the fits of the test; its sums over latents are what is tested.
+        null: the values of all decoys.
         level: the rate of false discoveries.
         fits: how many.
     """
 
     table: pd.DataFrame
+    map: np.ndarray
     null: np.ndarray
     level: float
     fits: int
@@ -62,6 +70,11 @@ class Carriers:
         """Those that carry something."""
         return [int(one) for one in self.table.loc[self.table["carries"], "channel"]]
 
+    @property
+    def least(self) -> int:
+        """How many channels at least must stand out for the test to name them, with so many decoys."""
+        return math.ceil(len(self.table) / (self.level * (1 + len(self.null))) - 1e-9)
+
 
 def carriers(
     model: "ContrastiveEmbedding",
@@ -70,8 +83,8 @@ def carriers(
     trials: np.ndarray | None = None,
     dimensions: "list[int] | None" = None,
     method: str = "inverted_jacobian",
-    fits: int = 5,
-    copies: int = 4,
+    fits: int = 3,
+    copies: int = 8,
     level: float = 0.05,
     seed: int = 0,
     progress: bool | None = False,
@@ -85,75 +98,95 @@ def carriers(
         trials: as in `fit`.
         dimensions: of the embedding that the attribution is summed over, such as those of the label; all by default.
         method: of `attribute`.
-        fits: how many; their values are averaged.
+        fits: how many; their maps are averaged.
         copies: decoys of each channel.
         level: the rate of false discoveries among the channels that are named.
         seed: of the decoys and the fits.
         progress: show a bar; None does on a terminal.
     """
-    if min(fits, copies) < 1 or fits * copies < 2:
-        raise HoldfastError(f"fits is {fits}, copies {copies}; at least 1 each, and 2 decoys of a channel, expected")
+    if fits < 1 or copies < 2:
+        raise HoldfastError(f"fits is {fits}, copies {copies}; at least 1 fit, and 2 decoys of a channel, expected")
     if not 0 < level < 1:
         raise HoldfastError(f"level is {level}; a rate between 0 and 1 was expected")
     signal = np.asarray(signal, np.float32)
-    channels = signal.shape[1]
-    real, decoys = np.empty((fits, channels)), np.empty((fits, copies, channels))
+    generator = np.random.default_rng(seed)
+    together = np.hstack([signal, *(_decoys(signal, bool(labels), generator) for _ in range(copies))])
+    fitted = []
     before = log.level
     with Progress("attribute", fits, progress, unit="fits") as bar:
         for fit in range(fits):
-            generator = np.random.default_rng([seed, fit])
-            together = np.hstack([signal, *(_decoys(signal, bool(labels), generator) for _ in range(copies))])
-            fitted = clone(model).set_params(random_state=seed + fit)
+            one = clone(model).set_params(random_state=seed + fit)
             try:
                 log.setLevel(max(before, logging.WARNING))
-                fitted.fit(together, *labels, trials=trials)
+                fitted.append(one.fit(together, *labels, trials=trials))
             finally:
                 log.setLevel(before)
-            encoder = _Chosen(fitted, together, dimensions, spread=method == "inverted_jacobian")
-            values = attribution_map(encoder, together, method, standardised=True, seed=seed + fit).sum(0)
-            values /= values.mean()  # fits differ in the scale of their embedding
-            real[fit], decoys[fit] = values[:channels], values[channels:].reshape(copies, channels)
             bar.advance(f"fit {fit + 1}")
-    beside = decoys.reshape(-1, channels)
-    real /= beside.mean(0)
-    others = (beside.sum(0) - beside) / (len(beside) - 1)
-    value, pooled = real.mean(0), (beside / others).ravel()
-    p = (1 + (pooled[None] >= value[:, None]).sum(1)) / (1 + len(pooled))
-    q = false_discovery_control(p)
-    table = pd.DataFrame(
-        {
-            "channel": np.arange(channels),
-            "value": value,
-            "low": real.min(0),
-            "high": real.max(0),
-            "p": p,
-            "q": q,
-            "carries": q <= level,
-        }
+    maps = np.stack(
+        [
+            attribution_map(encoder, together, method, standardised=True, seed=seed + fit)
+            for fit, encoder in enumerate(_aligned(fitted, together, dimensions, spread=method == "inverted_jacobian"))
+        ]
     )
-    return Carriers(table, pooled, level, fits)
+    maps /= maps.mean((1, 2), keepdims=True)  # fits differ in the scale of their embedding
+    table, null = compare_with_decoys(maps.sum(1).reshape(fits, 1 + copies, -1), level)
+    return Carriers(table, maps[..., : signal.shape[1]].mean(0), null, level, fits)
+
+
+def compare_with_decoys(attributions: np.ndarray, level: float = 0.05) -> tuple[pd.DataFrame, np.ndarray]:
+    """The test by itself: each channel against the decoys of all channels.
+
+    Args:
+        attributions: `(fits, 1 + decoys, channels)`, each channel before its decoys, the same in all fits.
+        level: the rate of false discoveries among the channels that are named.
+
+    Returns:
+        The table of `Carriers`, and the null.
+    """
+    mean = attributions.mean(0)
+    decoys = mean[1:]
+    value = mean[0] / decoys[:-1].mean(0)
+    null = (decoys * (len(decoys) - 1) / (decoys.sum(0) - decoys)).ravel()
+    p = (1 + (null[None] >= value[:, None]).sum(1)) / (1 + len(null))
+    q = false_discovery_control(p)
+    each = attributions[:, 0] / attributions[:, 1:-1].mean(1)
+    columns = {"channel": np.arange(len(value)), "value": value, "low": each.min(0), "high": each.max(0)}
+    return pd.DataFrame(columns | {"p": p, "q": q, "carries": q <= level}), null
 
 
 class _Chosen(nn.Module):
-    """Some dimensions of an encoder, as they are or along principal axes in units of their spread."""
+    """An encoder of windows, followed by a linear map of its outputs."""
 
-    def __init__(
-        self, fitted: "ContrastiveEmbedding", signal: np.ndarray, dimensions: "list[int] | None", spread: bool
-    ) -> None:
+    def __init__(self, fitted: "ContrastiveEmbedding", axes: np.ndarray) -> None:
         super().__init__()
         self.offset, self._encoder = fitted.offset_, fitted.encoders_[0]
-        points = fitted.transform(signal)
-        chosen = np.eye(points.shape[1])[:, slice(None) if dimensions is None else dimensions]
-        if spread:
-            centred = (points - points.mean(0)) @ chosen
-            values, axes = np.linalg.eigh(centred.T @ centred / len(points))
-            moves = values > IDLE * values[-1]
-            chosen = chosen @ (axes[:, moves] / np.sqrt(values[moves]))
-        self._axes = torch.from_numpy(chosen.astype(np.float32))
+        self._axes = torch.from_numpy(axes.astype(np.float32))
 
     def forward(self, windows: torch.Tensor) -> torch.Tensor:
         points = encode_windows(self._encoder, windows)
         return points @ self._axes.to(points.device)
+
+
+def _aligned(
+    fitted: "Sequence[ContrastiveEmbedding]", signal: np.ndarray, dimensions: "list[int] | None", spread: bool
+) -> list[_Chosen]:
+    """Encoders of some dimensions, as they are or as principal axes in units of their spread, turned to the first."""
+    embeddings = [one.transform(signal) for one in fitted]
+    centred = [points - points.mean(0) for points in embeddings]
+    chosen = np.eye(embeddings[0].shape[1])[:, slice(None) if dimensions is None else dimensions]
+    axes = [_principal(points @ chosen) for points in centred] if spread else [np.eye(chosen.shape[1])] * len(fitted)
+    count = min(one.shape[1] for one in axes)
+    axes = [chosen @ one[:, :count] for one in axes]
+    target = centred[0] @ axes[0]
+    turned = [one @ procrustes(points @ one, target).rotation for one, points in zip(axes, centred, strict=True)]
+    return [_Chosen(one, turn) for one, turn in zip(fitted, turned, strict=True)]
+
+
+def _principal(centred: np.ndarray) -> np.ndarray:
+    """Principal axes `(dimensions, axes)` in units of their spread, the widest first; those that idle are left out."""
+    values, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+    moves = values > IDLE * values[-1]
+    return np.asarray((axes[:, moves] / np.sqrt(values[moves]))[:, ::-1])
 
 
 def _decoys(signal: np.ndarray, by_label: bool, generator: np.random.Generator) -> np.ndarray:

@@ -1,5 +1,7 @@
-"""The attribution of a recording that was embedded: its folder read again, the map of its model, and the test.
+"""The attribution of a recording that was embedded: its folder read again, fitted anew, a map and a test.
 
+Map and test come from the same fits: with the settings of the model in the folder, the Jacobian term, which that model
+did not have, and decoys beside the channels.
 Cost: `fits` fits as long as that of the embedding, with decoys beside the channels.
 """
 
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.attribute.attribution import METHODS, attribution_map
+from holdfast.attribute.attribution import METHODS
 from holdfast.attribute.carriers import Carriers, carriers
 from holdfast.embed.building import hybrid_dimensions
 from holdfast.embed.estimator import ContrastiveEmbedding
@@ -34,9 +36,10 @@ class Recorded:
         noun: `units` or `channels`.
         names: of the channels: ids of units where the recording has them, else places from 0.
         method: of attribution.
-        map: `(latents, channels)` of the folder's model, in units of each channel's deviation; the largest of each
-            latent is 1.
-        latents: names of the dimensions.
+        jacobian_weight: λ of the fits.
+        tied: whether labels have dimensions of their own, and so a block of the map.
+        map: `(latents, channels)`, in units of each channel's deviation; the largest of each latent is 1.
+        latents: names of the rows of the map.
         carriers: the test.
     """
 
@@ -45,9 +48,26 @@ class Recorded:
     noun: str
     names: list[str]
     method: str
+    jacobian_weight: float
+    tied: bool
     map: np.ndarray
     latents: list[str]
     carriers: Carriers
+
+    @property
+    def promise(self) -> str:
+        """What theorem 2 of chapter 8 says of the map, and what it does not."""
+        if self.method != "inverted_jacobian":
+            return f"No theorem covers a map by {self.method.replace('_', ' ')}; theorem 2 is about inverted Jacobians."
+        if self.jacobian_weight == 0:
+            return "No theorem covers this map: theorem 2 needs the Jacobian term in training, and its weight is 0."
+        block = f"the dimensions of {self.what}" if self.tied else "all dimensions together"
+        return (
+            "Theorem 2 of chapter 8 covers which entries of the map are zero, block by block; here a block is "
+            f"{block}, so that columns mean something and single rows do not. It holds at the minimum of the "
+            "loss, with endlessly many negatives, for signals that are an invertible function of the latents without "
+            "noise. It does not cover the size of entries, nor the test, which is a permutation test of its own."
+        )
 
     def table(self) -> pd.DataFrame:
         """A row for each channel: name, test, and the map."""
@@ -64,8 +84,8 @@ def attribute_recording(
     *,
     method: str = "inverted_jacobian",
     jacobian_weight: float = 0.1,
-    fits: int = 5,
-    copies: int = 4,
+    fits: int = 3,
+    copies: int = 8,
     level: float = 0.05,
     seed: int = 0,
     progress: bool | None = False,
@@ -76,8 +96,8 @@ def attribute_recording(
         folder: with the model and `result.json`.
         recording: the file, if it is no longer where it was.
         method: of `attribute`.
-        jacobian_weight: λ in the fits of the test.
-        fits: of the test.
+        jacobian_weight: λ in the fits.
+        fits: by which map and test are made.
         copies: decoys of each channel in a fit.
         level: rate of false discoveries.
         seed: of decoys and fits.
@@ -108,15 +128,16 @@ def attribute_recording(
         settings, signal, *targets, trials=blocks, dimensions=dimensions, method=method, fits=fits, copies=copies,
         level=level, seed=seed, progress=progress,
     )  # fmt: skip
-    own = attribution_map(model, signal, method, standardised=True, seed=seed)
     return Recorded(
         folder,
         " and ".join(by) or "structure in time",
         "units" if whole.channels else "channels",
         whole.channel_names(),
         method,
-        own / np.maximum(own.max(1, keepdims=True), 1e-300),
-        [f"dimension {place + 1}" for place in range(len(own))],
+        jacobian_weight,
+        dimensions is not None,
+        found.map / np.maximum(found.map.max(1, keepdims=True), 1e-300),
+        [f"axis {place + 1}" for place in range(len(found.map))],
         found,
     )
 

@@ -25,11 +25,9 @@ def attribute(
             help="inverted_jacobian, gradient, integrated_gradients, feature_ablation or shapley (the last are slow)."
         ),
     ] = "inverted_jacobian",
-    jacobian_weight: Annotated[
-        float, typer.Option(help="Of the term that keeps Jacobians small, in the fits of the test.")
-    ] = 0.1,
-    fits: Annotated[int, typer.Option(help="Fits beside decoys, each as long as that of embed.")] = 5,
-    copies: Annotated[int, typer.Option(help="Decoys of each channel in a fit.")] = 4,
+    jacobian_weight: Annotated[float, typer.Option(help="Of the term that keeps Jacobians small, in the fits.")] = 0.1,
+    fits: Annotated[int, typer.Option(help="Fits beside decoys, each as long as that of embed.")] = 3,
+    copies: Annotated[int, typer.Option(help="Decoys of each channel.")] = 8,
     level: Annotated[float, typer.Option(help="Rate of false discoveries.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Of decoys and fits.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="No remarks.")] = False,
@@ -67,7 +65,8 @@ def sentence(found: "Recorded") -> str:
     """How many carry it, by which test, and which."""
     names = [found.names[place] for place in found.carriers.channels]
     shown = " ".join(names[:SHOWN]) + (f" ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
-    few = "" if names else "; more --fits or --copies make the test finer"
+    least = found.carriers.least
+    few = f"; with so few --copies, less than {least} cannot be named" * (least > 1)
     what = f"{len(names)} of {len(found.names)} {found.noun} carry {found.what}"
     return f"{what} (shuffle test, FDR {100 * found.carriers.level:g} %){': ' + shown if names else few}"
 
@@ -79,6 +78,8 @@ def _content(found: "Recorded") -> dict[str, Any]:
     return {
         "what": found.what,
         "method": found.method,
+        "jacobian_weight": found.jacobian_weight,
+        "promise": found.promise,
         "level": found.carriers.level,
         "fits": found.carriers.fits,
         "decoys": len(found.carriers.null),

@@ -70,11 +70,20 @@ class LatentModel:
         return InfoNCE(Euclidean() if self.exponent == 2 else Lp(self.exponent), positive_inside=True)
 
     def start(self, process: Process) -> float:
-        """Where the radius or side begins: near what makes the model's conditional the true one."""
+        """Where the radius or side begins: near where the model's conditional is most likely, given the true one.
+
+        A model ∝ exp(−|a x|^p) of differences x is most likely at a = (p E|x|^p)^(−1/p), which is one over the scale of
+        the true law where that has the same exponent. A box that begins larger has room to turn in.
+
+        >>> round(LatentModel.read("box/normal").start(Process.read("box/uniform/laplace=0.05")), 9)
+        10.0
+        """
         law = process.conditional
         if self.space == "sphere":
             return math.sqrt(law.kappa) if isinstance(law, VonMisesFisher) else 3.0
-        return 1 / law.scale if isinstance(law, GeneralisedNormal) else 10.0
+        if not isinstance(law, GeneralisedNormal) or self.exponent is None:
+            return 10.0
+        return float((self.exponent * law.moment(self.exponent)) ** (-1 / self.exponent))
 
 
 @dataclass(frozen=True, eq=False)

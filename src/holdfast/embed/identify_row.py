@@ -76,7 +76,7 @@ class Row:
         """Fingerprint of everything that decides the result."""
         made, assumed = Process.read(self.process, self.dimensions, seed), LatentModel.read(self.model)
         training = [self.steps, self.batch_size, float(self.learning_rate), self.supervised]
-        start = None if self.start is None else float(self.start)
+        start = assumed.start(made) if self.start is None else float(self.start)
         return fingerprint(SCHEMA, "identify", made, assumed, training, start)
 
 

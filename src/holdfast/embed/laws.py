@@ -123,6 +123,15 @@ class GeneralisedNormal(Law):
             each = each - np.log(self._cdf(1 - centres) - self._cdf(-centres))
         return np.asarray(each.sum(1))
 
+    def moment(self, order: float) -> float:
+        """E|x|^order of one coordinate around its centre, before any truncation.
+
+        >>> round(laplace(0.05).moment(2.0), 6)  # 2 λ²
+        0.005
+        """
+        share = gammaln((order + 1) / self.beta) - gammaln(1 / self.beta)
+        return float(self.scale**order * np.exp(share))
+
     def _cdf(self, x: np.ndarray) -> np.ndarray:
         return 0.5 + 0.5 * np.sign(x) * gammainc(1 / self.beta, np.abs(x / self.scale) ** self.beta)
 

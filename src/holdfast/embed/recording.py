@@ -258,9 +258,10 @@ class Recording:
 
 
 def _breaks(rows: np.ndarray) -> np.ndarray:
-    """Of every row, whether it is not the next one after the row before; rows may be, say, every other one throughout."""
+    """Of every row, whether it does not follow the one before; the least step is the usual one, every other row say."""
     steps = np.diff(rows)
-    return np.concatenate([np.zeros(min(len(rows), 1), bool), steps != steps.min(initial=len(rows), where=steps > 0)])
+    usual = steps.min(initial=np.iinfo(np.int64).max, where=steps > 0)
+    return np.concatenate([np.zeros(min(len(rows), 1), bool), steps != usual])
 
 
 def _present(values: np.ndarray, rows: "slice | np.ndarray") -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The page of an attribution: which channels carry the label, and the map of every dimension."""
+"""The page of an attribution: which channels carry the label, and the map of every axis."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 DEFINITIONS = {
     "decoy": "a copy of a channel, shifted in time (by time alone, in a random order) and given to the encoder beside "
     "the channels; it has the channel's statistics and says nothing",
-    "value": "attribution of a channel over the mean of its decoys, the mean over fits; about 1 for one that carries "
-    "nothing",
+    "value": "attribution of a channel, the mean over fits, over that of its decoys; about 1 for one that carries "
+    "nothing. Decoys are the same in all fits and have values in the same way",
     "q": "p corrected for the number of channels (Benjamini and Hochberg): among channels with q below the level, that "
     "share is expected to be there by chance",
-    "map": "absolute attributions summed over samples and window, inputs in units of their standard deviation, the "
-    "largest of each dimension 1",
+    "map": "absolute attributions summed over samples and window, inputs in units of their standard deviation; the "
+    "mean over the fits of the test, the largest of each axis 1",
+    "axis": "a principal axis of the embedding of the first fit, the widest first; other fits are turned towards it",
 }
 
 
@@ -34,11 +35,12 @@ def write_attribution(found: "Recorded", path: Path) -> None:
     answer = f"{len(names)} of {len(found.names)} {found.noun}" + (f": {', '.join(names)}." if names else ".")
     page = render(
         [carriers_section(found), map_section(found)],
-        [Answer(f"Which {found.noun} carry {found.what}?", answer)],
+        [Answer(f"Which {found.noun} carry {found.what}?", answer), Answer("What does theory promise?", found.promise)],
         title=f"Attribution of {found.folder.resolve().name}",
         settings={
             "holdfast": __version__,
             "method": found.method,
+            "jacobian_weight": found.jacobian_weight,
             "fits": found.carriers.fits,
             "decoys": len(found.carriers.null),
             "level": found.carriers.level,
@@ -72,18 +74,18 @@ def carriers_section(found: "Recorded") -> Section:
 
 
 def map_section(found: "Recorded") -> Section:
-    """Dimensions by channels."""
+    """Axes by channels."""
     frame = pd.DataFrame(found.map, index=found.latents, columns=found.names)
-    rows = frame.rename_axis("dimension").reset_index().melt("dimension", var_name="channel", value_name="attribution")
+    rows = frame.rename_axis("axis").reset_index().melt("axis", var_name="channel", value_name="attribution")
     figure = Figure(
         "Attribution map",
-        f"Of the model in the folder, by {found.method.replace('_', ' ')}. Dimensions of an embedding are known up to "
-        "a linear map only, so that rows are read together unless the fit ties one to a label.",
+        f"Mean of the {found.carriers.fits} fits of the test, by {found.method.replace('_', ' ')}, with a Jacobian "
+        f"term of {found.jacobian_weight:g}; not of the model in the folder, which had none. {found.promise}",
         rows,
         kind="heatmap",
         x="channel",
-        y="dimension",
+        y="axis",
         value=("attribution",),
         limits=(0.0, 1.0),
     )
-    return Section("Map", "Which inputs each dimension of the embedding stands for.", (figure,))
+    return Section("Map", "Which inputs each axis of the embedding stands for.", (figure,))
