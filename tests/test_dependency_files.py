@@ -3,6 +3,7 @@
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from holdfast.dependencies import LogitsFile, analyse
@@ -50,9 +51,76 @@ def test_columns_first_are_read_too(tmp_path):
     assert np.array_equal(np.concatenate(list(LogitsFile(tmp_path / "net.npz"))), logits)
 
 
-def test_an_analysis_is_what_the_parts_say(saved):
+def test_halves_are_fitted_on_and_evaluated_apart(saved):
     logits, targets = rows_of()
     analysis = analyse(saved, alpha=0.05)
+    fitted = analysis.fitted_on
+    assert fitted.sum() == 150
+    lasso = CovarianceLasso(alpha=0.05).fit(logits[fitted])
+    assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
+    expected = replacement(logits[~fitted], lasso.dependencies_, targets[~fitted])
+    pd.testing.assert_frame_equal(analysis.replacement, expected)
+    theta = lasso.coef_ - np.eye(5)
+    left = (logits[~fitted].astype(float) @ theta.T) ** 2
+    assert analysis.dependencies.error == pytest.approx(left.mean(0))
+    assert analysis.dependencies.relative_error == pytest.approx(
+        left.mean(0) / (logits[~fitted].astype(float) ** 2).mean(0)
+    )
+    assert analysis.redundancy.value == pytest.approx(Redundancy.of(SecondMoment.of(logits)).value)
+
+
+def test_noise_is_no_dependency_on_other_examples(tmp_path):
+    """Fitted on what it is evaluated on, a combination of noise explains noise."""
+    np.savez(tmp_path / "noise.npz", logits=np.random.default_rng(0).standard_normal((64, 30)))
+    same, apart = (
+        analyse(tmp_path / "noise.npz", alpha=0.01, fit_on=fit_on).dependencies.relative_error.mean()
+        for fit_on in ("all", "half")
+    )
+    assert same < 0.75
+    assert apart > 1
+
+
+def test_too_few_examples_for_two_halves_are_said(tmp_path):
+    logits, targets = rows_of(8)
+    np.savez(tmp_path / "few.npz", logits=logits, targets=targets)
+    few = analyse(tmp_path / "few.npz")
+    assert few.fitted_on is None
+    assert any("half of 8 examples is less than 5 classes" in note for note in notes(few))
+    assert notes(analyse(tmp_path / "few.npz", fit_on="all")) == []
+    with pytest.raises(HoldfastError, match="did you mean 'half'"):
+        analyse(tmp_path / "few.npz", fit_on="halv")
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("saved_as", ["softmax", "log-softmax", ""])
+def test_probabilities_saved_as_logits_are_noted(tmp_path, saved_as, kind):
+    logits, targets = rows_of(2 * BLOCK)
+    logits -= logits.max(1, keepdims=True)
+    shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    rows = {"softmax": shares, "log-softmax": np.log(shares), "": logits}[saved_as]
+    np.savez(tmp_path / "net.npz", logits=rows.astype(kind), targets=targets)
+    said = " ".join(notes(analyse(tmp_path / "net.npz")))
+    assert (f"holds {saved_as}, not logits" in said) if saved_as else ("not logits" not in said)
+
+
+def test_a_whole_class_that_is_lost_is_said_and_not_hidden_among_a_thousand(tmp_path):
+    """One class of many is a tenth of a point of all images, and all of its own."""
+    classes, each = 100, 8
+    targets = np.repeat(np.arange(classes), each)
+    logits = np.random.default_rng(0).normal(0, 0.1, (classes * each, classes)) + 5 * np.eye(classes)[targets]
+    np.savez(tmp_path / "net.npz", logits=logits, targets=targets)
+    analysis = analyse(tmp_path / "net.npz", alpha=10, fit_on="all")  # nothing is left of any class
+    said = sentences(analysis)["cost"]
+    assert "100.0 % are right before and 0.0 % after it is derived" in said[1]
+    assert "100.0 % before, 0.0 % after, of 8" in said[1]
+    assert "falls by 1.00 points at most" in said[2]
+    row = as_json(analysis)["dependencies"][3]
+    assert (row["images"], row["own_accuracy"], row["own_accuracy_derived"], row["accuracy_derived"]) == (8, 1, 0, 0.99)
+
+
+def test_an_analysis_is_what_the_parts_say(saved):
+    logits, targets = rows_of()
+    analysis = analyse(saved, alpha=0.05, fit_on="all")
     lasso = CovarianceLasso(alpha=0.05).fit(logits)
     assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
     assert analysis.redundancy.value == pytest.approx(Redundancy.of(SecondMoment.of(logits)).value)
@@ -64,12 +132,17 @@ def test_an_analysis_is_what_the_parts_say(saved):
 def test_json_has_the_promised_keys(saved):
     analysis = analyse(saved, alpha=0.05)
     content = as_json(analysis)
-    assert list(content) == ["rank", "kkt_violation", "dependencies", "names"]
+    assert list(content) == [
+        "rank", "precision", "fitted_on", "notes", "kkt_violation", "dependencies", "accuracy", "names",
+    ]  # fmt: skip
     assert content["rank"] == 5
     assert content["kkt_violation"] <= 1e-8
     assert [row["class"] for row in content["dependencies"]] == [0, 1, 2, 3, 4]
     first = content["dependencies"][0]
-    assert set(first) == {"class", "on", "error", "relative_error", "redundancy"}
+    assert set(first) == {
+        "class", "on", "error", "relative_error", "redundancy", "mean_error", "accuracy_derived", "images",
+        "own_accuracy", "own_accuracy_derived",
+    }  # fmt: skip
     assert {on for on, _ in first["on"]} >= {1, 2}
     coefficients = [abs(value) for _, value in first["on"]]
     assert coefficients == sorted(coefficients, reverse=True)
@@ -77,14 +150,14 @@ def test_json_has_the_promised_keys(saved):
 
 
 def test_the_summary_names_classes_and_figures(saved):
-    analysis = analyse(saved, alpha=0.05)
+    analysis = analyse(saved, alpha=0.05, fit_on="all")
     said = sentences(analysis)
     assert size(analysis) == "300 examples, 5 classes of net.npz; α 0.05"
     assert said["rank"] == ["5 of 5: no class is exactly a combination of others"]
     assert said["strongest"][0].startswith("macaw ≈ 0.5")
     assert combination(analysis, 0, terms=1).endswith("more")
     accuracy = (rows_of()[0].argmax(1) == rows_of()[1]).mean()
-    assert f"accuracy of {100 * accuracy:.2f} %" in said["cost"][1]
+    assert f"of all images {100 * accuracy:.2f} % are right" in said["cost"][2]
     assert "of λ" in said["found"][0]
 
 
@@ -98,13 +171,13 @@ def test_exact_combinations_and_too_large_an_alpha_are_said(tmp_path):
     assert sentences(few)["cost"][-1] == "without targets there is no accuracy"
     assert "had nothing to be wrong about" in sentences(few)["conjecture"][0]
     assert "fewer examples (3) than classes (5)" in notes(few)[0]
-    assert "the largest α with a dependency is" in notes(few)[1]
+    assert "the largest α with a dependency is" in notes(few)[2]
 
 
 def test_onto_another_network(tmp_path, saved):
     other, _ = rows_of(seed=3)
     np.savez(tmp_path / "other.npz", logits=other)
-    analysis = analyse(saved, tmp_path / "other.npz", alpha=0.05)
+    analysis = analyse(saved, tmp_path / "other.npz", alpha=0.05, fit_on="all")
     lasso = CovarianceLasso(alpha=0.05).fit(rows_of()[0], onto=other)
     assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
     assert analysis.replacement.equals(replacement(rows_of()[0], lasso.dependencies_, rows_of()[1], onto=other))

@@ -23,7 +23,7 @@ def here(tmp_path, monkeypatch):
 def test_text_says_what_was_found(here, capsys):
     assert call("dependencies", "net.npz") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "400 examples, 6 classes of net.npz; α 0.25"
+    assert lines[0].startswith("400 examples, 6 classes of net.npz; α 0.25; fitted on one half, evaluated on the other")
     assert [line.split()[0] for line in lines if not line.startswith(" ")][1:] == [
         "rank", "found", "strongest", "redundant", "cost", "conjecture",
     ]  # fmt: skip
@@ -33,12 +33,17 @@ def test_text_says_what_was_found(here, capsys):
 def test_json_is_one_object_and_nothing_else(here, capsys):
     assert call("dependencies", "net.npz", "--alpha", "0.1", "--json", "--report", "page.html") == 0
     content = json.loads(capsys.readouterr().out)
-    assert list(content) == ["rank", "kkt_violation", "dependencies", "names", "report"]
+    assert list(content) == [
+        "rank", "precision", "fitted_on", "notes", "kkt_violation", "dependencies", "accuracy", "names", "report",
+    ]  # fmt: skip
+    assert (content["precision"], content["fitted_on"], content["notes"]) == ("float64", "half", [])
     assert content["rank"] == 5
     assert len(content["dependencies"]) == 6
     hen = content["dependencies"][5]
     assert {content["names"][on] for on, _ in hen["on"][:2]} == {"cat", "dog"}
     assert hen["redundancy"] == 0
+    assert {"images", "own_accuracy", "own_accuracy_derived", "accuracy_derived"} <= set(hen)
+    assert sum(row["images"] for row in content["dependencies"]) == 200
     assert (here / "page.html").stat().st_size > 10_000
 
 
@@ -55,6 +60,7 @@ def test_per_class_and_onto(here, capsys):
         (["net.npz", "--alpha", "1", "--per-class", "3"], "give one of them"),
         (["net.npz", "--alpha", "0"], "alpha is 0"),
         (["net.npz", "--per-class", "0"], "per_class is 0"),
+        (["net.npz", "--fit-on", "al"], "did you mean 'all'"),
         (["nett.npz"], "did you mean 'net.npz'"),
         (["net.npz", "--onto", "otter.npz"], "did you mean 'other.npz'"),
         (["net.npz", "--report", "net.npz/page.html"], "cannot write"),

@@ -76,6 +76,57 @@ def test_of_almost_dependent_logits_keeps_twice_the_digits_of_their_moment(scale
     assert from_moment.reliable.all() == (scale > 1e-6)
 
 
+def as_bfloat16(rows):
+    return (rows.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)
+
+
+STORED = {
+    "float64": lambda rows: rows,
+    "float32": lambda rows: rows.astype(np.float32),
+    "float16": lambda rows: rows.astype(np.float16),
+    "float16 in float32": lambda rows: rows.astype(np.float16).astype(np.float32),
+    "bfloat16 in float32": as_bfloat16,
+    "float32 in float64": lambda rows: rows.astype(np.float32).astype(np.float64),
+}
+
+
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize(("samples", "classes", "rank"), [(200, 30, 10), (3000, 30, 10), (900, 300, 128)])
+def test_the_rank_is_that_before_rounding_however_logits_were_stored(stored, samples, classes, rank):
+    random = np.random.default_rng(rank)
+    logits = STORED[stored](3 * random.normal(size=(samples, rank)) @ random.normal(size=(rank, classes)))
+    for found in (Redundancy.of(SecondMoment.of(logits)), Redundancy.of_logits(logits)):
+        assert found.rank == rank
+        assert found.precision == stored.split()[0]
+        assert (found.value == 0).all()
+        assert not found.reliable.any()
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_classes_of_their_own_keep_their_rank_and_redundancy_in_any_format(stored):
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(2000, 20)) @ (np.eye(20) + 0.1 * random.normal(size=(20, 20)))
+    exact, found = Redundancy.of_logits(logits), Redundancy.of(SecondMoment.of(STORED[stored](logits)))
+    assert found.rank == 20
+    assert found.reliable.all()
+    assert found.value == pytest.approx(exact.value, rel=0.01)
+
+
+def test_a_network_of_512_features_stored_in_half_precision_has_rank_512():
+    random = np.random.default_rng(1)
+    features = np.maximum(random.normal(size=(2400, 512)), 0).astype(np.float32)
+    logits = features @ (random.normal(size=(512, 1000)) / 20).astype(np.float32)
+    assert Redundancy.of(SecondMoment.of(logits.astype(np.float16))).rank == 512
+
+
+def test_whole_numbers_are_exact():
+    rows = np.random.default_rng(2).integers(-9, 9, (50, 4)).astype(np.float16)
+    assert Redundancy.of(SecondMoment.of(rows)).precision == "exact"
+    assert Redundancy.of(SecondMoment.of(rows)).value == pytest.approx(
+        Redundancy.of(SecondMoment.of(rows.astype(np.int64))).value
+    )
+
+
 def test_batches_of_logits_give_the_same_as_all_at_once():
     rows = almost_dependent(0.1)
     parts = Redundancy.of_logits(rows[first : first + 4] for first in range(0, 30, 4))

@@ -107,12 +107,13 @@ def test_paths_begin_at_zero_and_pass_the_solution(analysis: Analysis) -> None:
 
 def test_spectrum_and_table_have_every_class(analysis: Analysis) -> None:
     (figure,) = spectrum_section(analysis).figures
-    matrix = analysis.lasso.moment_.matrix()
+    matrix = analysis.moment.matrix()
     assert figure.frame["value"].to_numpy() == pytest.approx(np.linalg.eigvalsh(matrix)[::-1])
     table = classes(analysis)
     assert len(table) == 50
     assert table["relative_error"].is_monotonic_increasing
-    assert (table["redundancy"] <= table["error"] + 1e-9).all()
+    on_all = analysis.lasso.dependencies_.on_moment(analysis.moment)
+    assert (analysis.redundancy.value <= on_all.error + 1e-9).all()
     assert {"mean_error", "accuracy", "positive_accuracy"} <= set(table)
 
 

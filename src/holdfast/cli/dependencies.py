@@ -23,6 +23,9 @@ def dependencies(
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="λ/2 of the lasso; 0.25 if nothing is said.")] = None,
     per_class: Annotated[int | None, typer.Option(help="Instead: keep so many dependencies for each class.")] = None,
+    fit_on: Annotated[
+        str, typer.Option(help="half: fit on one half of the examples, evaluate on the other; all: both on all.")
+    ] = "half",
     report: Annotated[Path | None, typer.Option(help="Write a page with all figures to this file.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No remarks.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -37,7 +40,7 @@ def dependencies(
     from holdfast.dependencies.summary import notes, sentences, size
 
     with logging_to_stderr(quiet):
-        analysis = analyse(logits, onto, alpha=0.25 if alpha is None else alpha, per_class=per_class)
+        analysis = analyse(logits, onto, alpha=0.25 if alpha is None else alpha, per_class=per_class, fit_on=fit_on)
         if report is not None:
             from holdfast.report.dependencies import write_dependencies
 

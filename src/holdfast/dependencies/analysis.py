@@ -1,6 +1,8 @@
 """Dependencies of a saved network: read the logits in batches, solve, and describe what was found.
 
-The logits are read once for the second moment, and once more where derived logits are compared with their own.
+Dependencies are fitted on one half of the examples, drawn at random, and what they cost is measured on the other, for a
+combination that was fitted to an example says little about the next one. Rank and redundancy describe all of them.
+The logits are read once for the second moments, and once more where derived logits are compared with their own.
 """
 
 from collections.abc import Iterator
@@ -12,12 +14,18 @@ import numpy as np
 import pandas as pd
 
 from holdfast.dependencies.files import LogitsFile
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, unknown
 from holdfast.measures.covariance_lasso import CovarianceLasso, Dependencies
 from holdfast.measures.redundancy import Redundancy
 from holdfast.measures.replacement import replacement_of_stream
 from holdfast.measures.screening import Conjecture, Screening
 from holdfast.measures.second_moment import SecondMoment
+
+FIT_ON = ("half", "all")
+SEED = 0
+"""Of the halves."""
+SUM = 0.01
+"""By how much the sum of a thousand probabilities in float16 may be off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +36,25 @@ class Analysis:
         logits: the network that explains.
         onto: the network that is explained, if it is another.
         lasso: fitted.
+        moment: of all examples.
+        fitted_on: `(examples,)`, whether each was fitted on; None where all were, and all are evaluated.
+        too_few: whether all were taken because a half has fewer examples than there are classes.
+        saved: what the file holds, if these are not logits: `softmax` or `log-softmax`; else empty.
     """
 
     logits: LogitsFile
     onto: LogitsFile | None
     lasso: CovarianceLasso
+    moment: SecondMoment
+    fitted_on: np.ndarray | None = None
+    too_few: bool = False
+    saved: str = ""
 
-    @property
+    @cached_property
     def dependencies(self) -> Dependencies:
-        """The solutions."""
-        return self.lasso.dependencies_
+        """The solutions, with the errors that they make on the examples that were not fitted on."""
+        found = self.lasso.dependencies_
+        return found if self.fitted_on is None else found.on_moment(self.moment.without(self.lasso.moment_))
 
     @property
     def names(self) -> list[str]:
@@ -54,21 +71,21 @@ class Analysis:
     @cached_property
     def redundancy(self) -> Redundancy:
         """Of every class that is explained."""
-        return Redundancy.of(self.lasso.moment_)
+        return Redundancy.of(self.moment)
 
     @cached_property
     def screening(self) -> Screening:
-        """The bounds of the source."""
-        return Screening(self.lasso.moment_, self.redundancy)
+        """The bounds of the source, for the moment that was fitted."""
+        return Screening(self.lasso.moment_, None if self.fitted_on is not None else self.redundancy)
 
     @cached_property
     def conjecture(self) -> Conjecture:
         """How often conjecture 1 was wrong."""
-        return self.screening.conjecture(self.dependencies)
+        return self.screening.conjecture(self.lasso.dependencies_)
 
     @cached_property
     def replacement(self) -> pd.DataFrame:
-        """Table 1 for every class; reads the logits once more."""
+        """Table 1 for every class, on the examples that were not fitted on; reads the logits once more."""
         return replacement_of_stream(self._batches(), self.dependencies)
 
     @property
@@ -84,11 +101,21 @@ class Analysis:
         first, targets = 0, self.targets
         for logits in self.logits if self.onto is None else zip(self.logits, self.onto, strict=True):
             rows, own = (logits, logits) if isinstance(logits, np.ndarray) else logits
-            yield rows, own, None if targets is None else targets[first : first + len(rows)]
+            places = np.arange(first, first + len(rows))
             first += len(rows)
+            kept = slice(None) if self.fitted_on is None else ~self.fitted_on[places]
+            if len(rows[kept]):
+                yield rows[kept], own[kept], None if targets is None else targets[places[kept]]
 
 
-def analyse(path: Path, onto: Path | None = None, *, alpha: float = 0.25, per_class: int | None = None) -> Analysis:
+def analyse(
+    path: Path,
+    onto: Path | None = None,
+    *,
+    alpha: float = 0.25,
+    per_class: int | None = None,
+    fit_on: str = "half",
+) -> Analysis:
     """Dependencies among the classes of a network, or of those of another network on them.
 
     Args:
@@ -96,17 +123,58 @@ def analyse(path: Path, onto: Path | None = None, *, alpha: float = 0.25, per_cl
         onto: the same for the network whose logits are to be derived; on the same samples, in the same order.
         alpha: λ/2.
         per_class: instead of alpha, how many dependencies to keep for each class.
+        fit_on: `half` of the examples, and the other half says what it costs; or `all`, for both. All are taken where a
+            half has fewer examples than there are classes.
     """
+    if fit_on not in FIT_ON:
+        raise unknown("fit_on", fit_on, FIT_ON)
     logits = LogitsFile(path)
     other = None if onto is None else LogitsFile(onto)
     if other is not None:
         _check_pair(logits, other)
     lasso = CovarianceLasso(alpha, per_class=per_class)
+    samples, classes = logits.shape
+    too_few = fit_on == "half" and samples // 2 < classes
+    half = _half(samples) if fit_on == "half" and not too_few else None
     try:
-        moment = SecondMoment.of_stream(logits if other is None else zip(logits, other, strict=True))
+        moment, fitted, saved = _moments(logits, other, half)
     except HoldfastError as error:
         raise HoldfastError(f"{logits.path}{f' onto {other.path}' if other else ''}: {error}") from error
-    return Analysis(logits, other, lasso.fit_moment(moment))
+    return Analysis(logits, other, lasso.fit_moment(fitted), moment, half, too_few, saved)
+
+
+def _half(samples: int) -> np.ndarray:
+    """`(samples,)`, whether each is fitted on: every second one, at random, for files are often in order of class."""
+    return np.random.default_rng(SEED).permutation(samples) < samples // 2
+
+
+def _moments(
+    logits: LogitsFile, other: LogitsFile | None, half: np.ndarray | None
+) -> tuple[SecondMoment, SecondMoment, str]:
+    """The moment of all examples, that of those to fit on, and what was saved instead of logits, if anything."""
+    moment, fitted, first = SecondMoment(), SecondMoment(), 0
+    kinds = dict.fromkeys(("softmax", "log-softmax"), True)
+    for batch in logits if other is None else zip(logits, other, strict=True):
+        rows, own = batch if isinstance(batch, tuple) else (batch, None)
+        moment.add(rows, own)
+        kinds = {kind: still and _is_probability(rows, kind) for kind, still in kinds.items()}
+        if half is not None:
+            kept = half[first : first + len(rows)]
+            if kept.any():
+                fitted.add(rows[kept], None if own is None else own[kept])
+        first += len(rows)
+    saved = next((kind for kind, still in kinds.items() if still), "")
+    return moment, moment if half is None else fitted, saved
+
+
+def _is_probability(rows: np.ndarray, kind: str) -> bool:
+    """Whether rows are probabilities, or their logarithms, to the precision that they were stored in."""
+    values = rows.astype(np.float64)
+    if kind == "log-softmax":
+        if values.max() > SUM:
+            return False
+        values = np.exp(values)
+    return bool(values.min() >= 0 and values.max() <= 1 + SUM and (np.abs(values.sum(1) - 1) <= SUM).all())
 
 
 def _check_pair(logits: LogitsFile, other: LogitsFile) -> None:

@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 
 from holdfast.dependencies.analysis import Analysis
+from holdfast.plain import plain
 
 LISTED = 3
 """Classes named as examples."""
+COARSE = ("float16", "bfloat16")
+"""Formats whose rounding a reader should know of."""
 TERMS = 4
 """Terms of a combination that are written out."""
 
@@ -18,7 +21,8 @@ def size(analysis: Analysis) -> str:
     onto = f" onto the {analysis.onto.shape[1]:,} of {analysis.onto.path.name}" if analysis.onto else ""
     lasso = analysis.lasso
     asked = f"α {lasso.alpha:g}" if lasso.per_class is None else f"{lasso.per_class} dependencies for each class"
-    return f"{samples:,} examples, {classes:,} classes of {analysis.logits.path.name}{onto}; {asked}"
+    halves = "" if analysis.fitted_on is None else "; fitted on one half, evaluated on the other"
+    return f"{samples:,} examples, {classes:,} classes of {analysis.logits.path.name}{onto}; {asked}{halves}"
 
 
 def sentences(analysis: Analysis) -> dict[str, list[str]]:
@@ -42,6 +46,16 @@ def notes(analysis: Analysis) -> list[str]:
             f"there are fewer examples ({samples:,}) than classes ({classes:,}), so every class is a combination of "
             "others whatever the network is; take more examples"
         )
+    if analysis.too_few:
+        found.append(
+            f"half of {samples:,} examples is less than {classes:,} classes, so all are fitted on, and the cost is "
+            "measured on the same examples"
+        )
+    if analysis.saved:
+        found.append(
+            f"the file holds {analysis.saved}, not logits: rows sum to 1{', as exp' * (analysis.saved != 'softmax')}; "
+            "scale and sign of logits matter here, so save the outputs of the last layer"
+        )
     loose = int((analysis.dependencies.violation > 1e-8).sum())
     if loose:
         found.append(f"λ is too small for float64: {loose:,} solutions violate their conditions by more than 1e-8 of λ")
@@ -56,6 +70,9 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
     found, redundancy = analysis.dependencies, analysis.redundancy.value
     content: dict[str, Any] = {
         "rank": analysis.redundancy.rank,
+        "precision": analysis.redundancy.precision,
+        "fitted_on": "all" if analysis.fitted_on is None else "half",
+        "notes": notes(analysis),
         "kkt_violation": float(found.violation.max()),
         "dependencies": [
             {
@@ -65,14 +82,31 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
                 "relative_error": float(found.relative_error[target]),
                 "redundancy": float(redundancy[target]),
             }
-            for target in range(len(found))
+            | cost
+            for target, cost in enumerate(_cost_json(analysis))
         ],
     }
+    if "own_accuracy" in analysis.replacement:
+        content["accuracy"] = float(analysis.replacement["own_accuracy"].iloc[0])
     if analysis.logits.names:
         content["names"] = analysis.logits.names
     if analysis.onto is not None and analysis.onto.names:
         content["onto_names"] = analysis.onto.names
     return content
+
+
+def _cost_json(analysis: Analysis) -> list[dict[str, Any]]:
+    """Of every class what it costs to derive it, on its own images and on all; null where it has none."""
+    names = {
+        "mean_error": "mean_error",
+        "accuracy": "accuracy_derived",
+        "positives": "images",
+        "own_positive_accuracy": "own_accuracy",
+        "positive_accuracy": "own_accuracy_derived",
+    }
+    table = analysis.replacement
+    kept = table[[name for name in names if name in table]].rename(columns=names)
+    return [plain(row) for row in kept.to_dict("records")]
 
 
 def combination(analysis: Analysis, target: int, terms: int = TERMS) -> str:
@@ -85,10 +119,11 @@ def combination(analysis: Analysis, target: int, terms: int = TERMS) -> str:
 
 def _rank(analysis: Analysis) -> str:
     rank, classes = analysis.redundancy.rank, analysis.logits.shape[1]
+    digits = f" to the digits of {analysis.redundancy.precision}" if analysis.redundancy.precision in COARSE else ""
     if rank == classes:
-        return f"{rank:,} of {classes:,}: no class is exactly a combination of others"
+        return f"{rank:,} of {classes:,}{digits}: no class is exactly a combination of others"
     missing = classes - rank
-    return f"{rank:,} of {classes:,}: the null space has {missing:,} direction{'' if missing == 1 else 's'}"
+    return f"{rank:,} of {classes:,}{digits}: the null space has {missing:,} direction{'' if missing == 1 else 's'}"
 
 
 def _found(analysis: Analysis) -> str:
@@ -113,7 +148,8 @@ def _redundant(analysis: Analysis) -> str:
     least = [int(place) for place in np.argsort(redundancy.relative, kind="stable")[:LISTED]]
     names = ", ".join(f"{analysis.target_names[place]} {100 * redundancy.relative[place]:.2g} %" for place in least)
     unsure = int((~redundancy.reliable).sum())
-    edge = f"; {unsure:,} of these shares are at the edge of float64" if unsure else ""
+    digits = redundancy.precision if redundancy.precision in COARSE else "float64"
+    edge = f"; {unsure:,} of these shares are at the edge of {digits}" if unsure else ""
     return f"least of their own, as a share of the square: {names}{edge}"
 
 
@@ -123,17 +159,20 @@ def _cost(analysis: Analysis) -> list[str]:
     said = [f"a derived logit is off by {100 * errors.median():.1f} % of the mean logit, in the median over classes"]
     if "accuracy" not in table:
         return [*said, "without targets there is no accuracy"]
-    own = float(table["own_accuracy"].iloc[0])
-    drop = own - table["accuracy"].to_numpy()
-    worst = int(drop.argmax())
-    lost = f"falls by {100 * drop[worst]:.2f} points at most ({analysis.target_names[worst]})"
-    if drop[worst] <= 0:
-        lost = "never falls"
-    free = int((drop <= 0).sum())
+    seen = table[table["positives"] > 0]
+    before, after = seen["own_positive_accuracy"], seen["positive_accuracy"]
+    worst = seen.iloc[int((before - after).to_numpy().argmax())]
+    name = analysis.target_names[int(worst["class"])]
+    own, drop = float(table["own_accuracy"].iloc[0]), table["own_accuracy"] - table["accuracy"]
+    lost = f"falls by {100 * drop.max():.2f} points at most" if drop.max() > 0 else "never falls"
     return [
         *said,
-        f"accuracy of {100 * own:.2f} % stays or rises for {free:,} of {len(table):,} classes, one replaced at a time, "
-        f"and {lost}",
+        f"of a class's own images {100 * before.mean():.1f} % are right before and {100 * after.mean():.1f} % after it "
+        f"is derived, in the mean over {len(seen):,} classes; most is lost by {name}: "
+        f"{100 * worst['own_positive_accuracy']:.1f} % before, {100 * worst['positive_accuracy']:.1f} % after, of "
+        f"{int(worst['positives']):,}",
+        f"of all images {100 * own:.2f} % are right; that stays or rises for {int((drop <= 0).sum()):,} of "
+        f"{len(table):,} classes, one derived at a time, and {lost}",
     ]
 
 

@@ -10,7 +10,7 @@ Cost: the moment once, then some hundredths of a second for each hundred classes
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -62,6 +62,15 @@ class Dependencies:
     def within(self, epsilon: float) -> np.ndarray:
         """`(targets,)`, the least probability that a derived logit is less than ε off: (3), with the ε² it needs."""
         return np.maximum(1 - self.error / epsilon**2, 0.0)
+
+    def on_moment(self, moment: SecondMoment) -> "Dependencies":
+        """The same coefficients with the errors that they make on other examples, whose second moment is given."""
+        matrix, right, own = moment.problems()
+        derived = np.asarray(self.coefficients @ matrix)
+        square = np.asarray(self.coefficients.multiply(derived).sum(1)).ravel()
+        error = np.maximum(own - 2 * np.asarray(self.coefficients.multiply(right).sum(1)).ravel() + square, 0.0)
+        relative = np.divide(error, own, out=np.zeros_like(error), where=own > 0)
+        return replace(self, error=error, relative_error=relative)
 
 
 class CovarianceLasso:

@@ -3,8 +3,9 @@
 Source: "Neural Dependencies Emerging from Learning Massive Categories", (5), (A30) and (A33): R_i = det C / det C_−i,−i
 = 1 / (C⁻¹)_ii = 1 / Σ_j α_ij² / σ_j², the error of (2) at λ = 0; and R_i / C_ii (A31). The determinants, which the
 source calls numerically hopeless (remark 2), are never formed: one eigendecomposition of C, scaled to a unit diagonal,
-answers for all classes. Eigenvalues within rounding of zero count as the null space. Where its part in (A33) would
-outweigh the rest, were they at the edge of rounding, a class lies in it, and its redundancy is 0. Wherever float64
+answers for all classes. Eigenvalues within rounding of zero count as the null space: that of float64, or of the format
+that the logits were stored in, see `precision`. Where its part in (A33) would
+outweigh the rest, were they at the edge of rounding, a class lies in it, and its redundancy is 0. Wherever rounding
 leaves less than two digits the class is flagged as not reliable.
 With the logits themselves, the singular values of a triangular factor keep twice as many digits.
 Cost: one eigendecomposition, n³; from logits N n² for the factor.
@@ -17,6 +18,7 @@ from typing import Self
 import numpy as np
 
 from holdfast.errors import HoldfastError
+from holdfast.measures.precision import Precision
 from holdfast.measures.second_moment import BLOCK, SecondMoment, checked_logits
 
 CLEAR = 1e8
@@ -38,6 +40,7 @@ class Redundancy:
             no digit is left, as for a class in the null space.
         spectrum: `(classes,)`, eigenvalues of C, the largest first.
         rank: how many of them are not within rounding of 0, when every logit is scaled to a mean square of 1.
+        precision: the format whose rounding that is, such as `float16`; `exact` for whole numbers.
     """
 
     value: np.ndarray
@@ -46,6 +49,7 @@ class Redundancy:
     uncertainty: np.ndarray
     spectrum: np.ndarray
     rank: int
+    precision: str = "exact"
 
     @property
     def reliable(self) -> np.ndarray:
@@ -59,13 +63,14 @@ class Redundancy:
         scale = np.sqrt(matrix.diagonal())
         scale = np.where(scale > 0, scale, 1.0)
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-        edge = len(matrix) * _EPS * max(values[-1], 0.0)
+        edge = len(matrix) * _EPS * max(values[-1], 0.0) + moment.precision.noise(len(matrix), moment.samples)
         parts = _Parts(values, vectors, scale, edge)
         if moment.cross is None:
             value, uncertainty = parts.redundancy(own)
         else:
             value, uncertainty = parts.onto(right, own, moment.left_out())
-        return cls._of_parts(parts, value, uncertainty, own, np.linalg.eigvalsh(matrix)[::-1])
+        spectrum = np.linalg.eigvalsh(matrix)[::-1]
+        return cls._of_parts(parts, value, uncertainty, own, spectrum, moment.precision.name)
 
     @classmethod
     def of_logits(cls, logits: np.ndarray | Iterable[np.ndarray]) -> Self:
@@ -73,18 +78,25 @@ class Redundancy:
         if isinstance(logits, np.ndarray):
             rows = checked_logits("logits", logits)
             logits = (rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK))
-        triangle = _triangle(logits)
+        triangle, precision, samples = _triangle(logits)
         own = (triangle**2).sum(0)
         scale = np.where(own > 0, np.sqrt(own), 1.0)
         _, singular, vectors = np.linalg.svd(triangle / scale)
-        edge = (len(triangle) * _EPS * singular[0]) ** 2
+        edge = (len(triangle) * _EPS * singular[0]) ** 2 + precision.noise(len(triangle), samples)
         parts = _Parts(singular[::-1] ** 2, vectors[::-1].T, scale, edge, from_logits=True)
         value, uncertainty = parts.redundancy(own)
-        return cls._of_parts(parts, value, uncertainty, own, np.linalg.svd(triangle, compute_uv=False) ** 2)
+        spectrum = np.linalg.svd(triangle, compute_uv=False) ** 2
+        return cls._of_parts(parts, value, uncertainty, own, spectrum, precision.name)
 
     @classmethod
     def _of_parts(
-        cls, parts: "_Parts", value: np.ndarray, uncertainty: np.ndarray, own: np.ndarray, spectrum: np.ndarray
+        cls,
+        parts: "_Parts",
+        value: np.ndarray,
+        uncertainty: np.ndarray,
+        own: np.ndarray,
+        spectrum: np.ndarray,
+        precision: str,
     ) -> Self:
         return cls(
             value=value,
@@ -93,6 +105,7 @@ class Redundancy:
             uncertainty=uncertainty,
             spectrum=np.maximum(spectrum, 0.0),
             rank=int((~parts.null).sum()),
+            precision=precision,
         )
 
 
@@ -146,10 +159,11 @@ class _Parts:
         return np.where(bound >= 1, 0.0, value), np.where(own > 0, bound, 0.0)
 
 
-def _triangle(batches: Iterable[np.ndarray]) -> np.ndarray:
-    """The triangular factor of the logits divided by √N, of which one batch is held at a time."""
-    triangle, samples = np.empty((0, 0)), 0
+def _triangle(batches: Iterable[np.ndarray]) -> tuple[np.ndarray, Precision, int]:
+    """The triangular factor of the logits divided by √N, of which one batch is held at a time; their precision; N."""
+    triangle, samples, precision = np.empty((0, 0)), 0, Precision()
     for batch in batches:
+        precision.see(checked_logits("logits", batch))
         rows = checked_logits("logits", batch).astype(np.float64)
         if not np.isfinite(rows).all():
             raise HoldfastError(f"logits hold NaN or infinite values among samples {samples} to {samples + len(rows)}")
@@ -161,4 +175,5 @@ def _triangle(batches: Iterable[np.ndarray]) -> np.ndarray:
     if not samples:
         raise HoldfastError("the stream of logits is empty; at least one batch was expected")
     missing = triangle.shape[1] - len(triangle)
-    return np.vstack([triangle, np.zeros((max(missing, 0), triangle.shape[1]))]) / np.sqrt(samples)
+    whole = np.vstack([triangle, np.zeros((max(missing, 0), triangle.shape[1]))]) / np.sqrt(samples)
+    return whole, precision, samples

@@ -6,12 +6,13 @@ Sums are in float64 whatever the logits are. Cost: N n² multiplications, a bloc
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
 from holdfast.errors import HoldfastError
+from holdfast.measures.precision import Precision
 
 BLOCK = 1024
 """Rows that are turned into float64 at once."""
@@ -26,12 +27,14 @@ class SecondMoment:
         within: `(classes, classes)`, sum of f fᵀ.
         cross: `(classes, targets)`, sum of f gᵀ; None within one network.
         onto: `(targets,)`, sum of g²; None within one network.
+        precision: of the logits f.
     """
 
     samples: int = 0
     within: np.ndarray | None = None
     cross: np.ndarray | None = None
     onto: np.ndarray | None = None
+    precision: Precision = field(default_factory=Precision)
 
     @classmethod
     def of(cls, logits: np.ndarray, onto: np.ndarray | None = None) -> Self:
@@ -103,6 +106,7 @@ class SecondMoment:
         self._begin(logits.shape[1], None if onto is None else onto.shape[1])
         assert self.within is not None
         for first, rows in _blocks(logits):
+            self.precision.see(logits[first : first + BLOCK])
             with np.errstate(invalid="ignore", over="ignore"):  # looked for below
                 product = rows.T @ rows  # one triangle is computed and mirrored, so it is exactly symmetric
             _check_finite("logits", product.diagonal(), logits, first, self.samples)
@@ -116,6 +120,15 @@ class SecondMoment:
                 self.onto += squares
         self.samples += len(logits)
         return self
+
+    def without(self, others: "SecondMoment") -> "SecondMoment":
+        """The moment of all samples but some of them."""
+        if self.within is None or others.within is None or others.samples >= self.samples:
+            raise HoldfastError(f"{others.samples} samples cannot be taken from {self.samples}")
+        rest = SecondMoment(self.samples - others.samples, self.within - others.within, precision=self.precision)
+        if self.cross is not None and others.cross is not None and self.onto is not None and others.onto is not None:
+            rest.cross, rest.onto = self.cross - others.cross, self.onto - others.onto
+        return rest
 
     def matrix(self) -> np.ndarray:
         """`(classes, classes)`, E[f fᵀ]."""

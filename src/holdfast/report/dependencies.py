@@ -28,6 +28,8 @@ QUESTIONS = {
 DEFINITIONS = {
     "dependency": "a coefficient that is not 0 in min θᵀCθ + λ‖θ‖₁ with −1 for the class itself, C the mean of f fᵀ "
     "over the examples, not centred; α is λ/2",
+    "fitted on, evaluated on": "unless all examples are taken for both, dependencies are found on one half of them, "
+    "drawn at random, and errors and accuracies are those on the other half; rank and redundancy are those of all",
     "error": "θᵀCθ, the mean square by which the derived logit is off; relative to the mean square of the logit",
     "redundancy": "R, the error that is left when all others may be used without a penalty; 0 in the null space",
     "off by": "the mean absolute error of the derived logit, relative to the mean absolute logit",
@@ -208,7 +210,8 @@ def _capital(text: str) -> str:
 def _settings(analysis: Analysis) -> dict[str, Any]:
     samples, classes_ = analysis.logits.shape
     lasso = analysis.lasso
-    asked = {"alpha": lasso.alpha} if lasso.per_class is None else {"per class": lasso.per_class}
+    asked: dict[str, Any] = {"alpha": lasso.alpha} if lasso.per_class is None else {"per class": lasso.per_class}
+    asked["fitted on"] = "all" if analysis.fitted_on is None else "one half, evaluated on the other"
     onto = {"onto": str(analysis.onto.path)} if analysis.onto else {}
     files = {"logits": str(analysis.logits.path)} | onto
     return {"holdfast": __version__} | files | {"examples": samples, "classes": classes_} | asked
