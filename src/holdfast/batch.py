@@ -83,6 +83,14 @@ class Stream(ABC):
         """How targets relate to the model's classes; None if target i is the model's class i."""
         return None
 
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The names of the data set's classes, where it has any."""
+        if (data := getattr(self, "data", None)) is not None:
+            return getattr(data, "names", None)
+        inner = getattr(self, "stream", None)
+        return inner.class_names if isinstance(inner, Stream) else None
+
     def sizes(self) -> np.ndarray:
         """`(batches,)`, how many samples each batch has; a stream that does not know is read once to count."""
         parts = self.parts()

@@ -17,6 +17,7 @@ from torch import nn
 from holdfast.adapters import BatchNorm
 from holdfast.batch import Stream
 from holdfast.catalog import entries, find
+from holdfast.correctness import correct
 from holdfast.data import Data
 from holdfast.errors import HoldfastError
 from holdfast.measures.moments import Moments
@@ -157,7 +158,7 @@ def _adapted_errors(model: nn.Module, stream: Stream, clean: Stream) -> dict[str
     for own, other in zip(stream, clean, strict=True):
         for column, batch, adapter.frozen in (("adapted_error", own, False), ("clean_error", other, True)):
             assert batch.targets is not None
-            decided = adapter(batch.inputs.to(adapter.device)).argmax(1).cpu()
-            wrong[column] += int((decided != batch.targets).sum())
+            logits = adapter(batch.inputs.to(adapter.device)).float().cpu().numpy()
+            wrong[column] += int((~correct(logits, batch.targets.numpy(), stream.classes)).sum())
         images += len(own)
     return {column: count / images for column, count in wrong.items()}

@@ -19,7 +19,7 @@ import torch
 from holdfast import __version__
 from holdfast.adapters import Adapter, Offline
 from holdfast.batch import Batch, Stream
-from holdfast.data import Classes
+from holdfast.correctness import check_classes, check_targets
 from holdfast.errors import HoldfastError
 from holdfast.memory import forget_peak, peak
 from holdfast.outputs import Outputs, context_columns
@@ -103,26 +103,6 @@ def check_outputs(outputs: Any, size: int) -> torch.Tensor:
     return outputs.detach()
 
 
-def check_classes(classes: Classes | None, outputs: int) -> None:
-    """Refuse a mapping that names classes which the model does not have."""
-    largest = -1 if classes is None else max(max(group) for group in classes.accepted)
-    if largest >= outputs:
-        raise HoldfastError(
-            f"the mapping names the model's class {largest}; the model has {outputs} (0 to {outputs - 1})"
-        )
-
-
-def check_targets(targets: np.ndarray, outputs: int, classes: Classes | None) -> None:
-    """Refuse labels that no class of the model answers to."""
-    valid = outputs if classes is None else len(classes.accepted)
-    if len(targets) and not 0 <= targets.min() <= targets.max() < valid:
-        wrong = targets[(targets < 0) | (targets >= valid)][0]
-        raise HoldfastError(
-            f"label {wrong} is out of range: the model has {valid} classes (0 to {valid - 1}); "
-            "a data set with other classes needs a mapping"
-        )
-
-
 def check_keep(keep: str) -> int | None:
     """How many of the largest logits are kept; None for all."""
     if keep in ("float32", "float16"):
@@ -177,7 +157,7 @@ class _Collector:
 
     def _begin(self, batch: Batch, width: int) -> None:
         self.width, classes, size = width, self.stream.classes, len(self.ids)
-        check_classes(classes, width)
+        check_classes(classes, width, self.stream.class_names if batch.targets is not None else None)
         self.columns = np.arange(width) if classes is None else classes.columns(width)
         if batch.targets is not None:
             self.targets = np.empty(size, np.int64)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.correctness import among, ranks
 from holdfast.errors import HoldfastError
 from holdfast.files import whole
 from holdfast.npz import member, open_npz, read_npz
@@ -90,11 +91,7 @@ class Outputs:
         best = self.arrays["top_indices"] if "top_indices" in self.arrays else self.arrays["labels"][:, None]
         if k > best.shape[1]:
             raise HoldfastError(f"top-{k} was asked for, only the best {best.shape[1]} were kept")
-        best = best[:, :k]
-        if self.accepted is None:
-            return (best == self.targets[:, None]).any(1)
-        inside = (best >= 0) & (best < self.accepted.shape[1])
-        return (self.accepted[self.targets[:, None], np.where(inside, best, 0)] & inside).any(1)
+        return among(best[:, :k], self.targets, self.accepted)
 
     def keeps(self, k: int) -> bool:
         """Whether `correct(k)` can be answered and means something."""
@@ -124,16 +121,7 @@ class Outputs:
 
     def _rank(self, rows: slice) -> np.ndarray:
         """How many classes come before the best accepted one."""
-        logits = self.logits[rows].astype(np.float32, copy=False)
-        targets = self.targets[rows]  # type: ignore[index]
-        if self.accepted is None:
-            column = targets
-        else:
-            column = np.argmax(np.where(self.accepted[targets], logits, -np.inf), axis=1)
-        own = np.take_along_axis(logits, column[:, None], axis=1)
-        before = np.arange(logits.shape[1]) < column[:, None]
-        rank = ((logits > own) | ((logits == own) & before)).sum(1)
-        return np.where(np.isnan(logits).any(1), logits.shape[1], rank)
+        return ranks(self.logits[rows], self.targets[rows], self.accepted)  # type: ignore[index]
 
     def _named(self, columns: np.ndarray) -> np.ndarray:
         return columns if self.columns is None else np.where(columns < 0, -1, self.columns[columns])

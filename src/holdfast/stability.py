@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from holdfast.correctness import check_classes, correct
 from holdfast.data import Data
 from holdfast.errors import HoldfastError
 from holdfast.measures.power_law import INDICES, PowerLaw, power_laws
@@ -182,15 +183,12 @@ def _described(probe: Probe) -> dict[str, float]:
 
 def _error(outputs: np.ndarray, targets: np.ndarray, data: Data) -> dict[str, Any]:
     """Share of wrong decisions; with a mapping of classes, of decisions that it does not accept."""
-    if outputs.ndim != 2 or (data.classes is None and targets.max() >= outputs.shape[1]):
+    if outputs.ndim != 2:
         raise HoldfastError(
             f"the model gives {outputs.shape} for images of {targets.max() + 1} classes; (images, classes) was expected"
         )
-    if data.classes is None:
-        wrong = outputs.argmax(1) != targets
-    else:
-        columns, accepted = data.classes.columns(outputs.shape[1]), data.classes.matrix(outputs.shape[1])
-        wrong = ~accepted[targets, outputs[:, columns].argmax(1)]
+    check_classes(data.classes, outputs.shape[1], data.names)
+    wrong = ~correct(outputs, targets, data.classes)
     low, high = wilson(float(wrong.sum()), len(wrong))
     return {"error": float(wrong.mean()), "low": low, "high": high, "n": len(wrong)}
 

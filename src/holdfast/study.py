@@ -22,11 +22,12 @@ from torch import nn
 from holdfast import catalog, results
 from holdfast.adapters import Adapter, NoAdaptation
 from holdfast.batch import Stream
+from holdfast.correctness import check_classes, check_targets
 from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
 from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
 from holdfast.files import writable_folder
 from holdfast.fingerprint import SCHEMA, fingerprint, of_model
-from holdfast.loop import check_classes, check_keep, check_outputs, check_targets, evaluate, versions
+from holdfast.loop import check_keep, check_outputs, evaluate, versions
 from holdfast.manifest import Listed, Manifest, locked, shortened
 from holdfast.models.source import ModelSource
 from holdfast.outputs import Outputs
@@ -255,8 +256,9 @@ def _try_out(model: nn.Module, cells: Sequence[Cell], inputs: dict[str, torch.Te
                 raise HoldfastError(f"stream {stream} cannot be read: {first_line(error)}") from error
         try:
             logits = check_outputs(NoAdaptation(model)(inputs[stream]), len(inputs[stream]))
-            check_classes(cell.stream.classes, logits.shape[1])
             targets = getattr(getattr(cell.stream, "data", None), "targets", None)
+            names = None if targets is None else cell.stream.class_names
+            check_classes(cell.stream.classes, logits.shape[1], names)
             if targets is not None:
                 check_targets(targets, logits.shape[1], cell.stream.classes)
         except HoldfastError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from holdfast.correctness import correct
 from holdfast.errors import HoldfastError
 from holdfast.measures.covariance_lasso import CovarianceLasso
 from holdfast.measures.proportion import wilson
@@ -100,7 +101,7 @@ def cut_state(
     if not (0 <= target < logits.shape[1] and 0 <= on < logits.shape[1] and target != on):
         raise HoldfastError(f"pair is {pair}; two different classes from 0 to {logits.shape[1] - 1} were expected")
     lasso = CovarianceLasso(alpha).fit(logits)
-    right = int((logits.argmax(1) == targets).sum())
+    right = int(correct(logits, targets).sum())
     low, high = wilson(right, len(logits))
     return CutState(
         accuracy=right / len(logits),

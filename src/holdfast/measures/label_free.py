@@ -9,6 +9,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
+from holdfast.correctness import correct
+
 
 def average_confidence(logits: np.ndarray, temperature: float = 1.0) -> float:
     """The mean of the largest probability."""
@@ -27,13 +29,13 @@ def fitted_temperature(logits: np.ndarray, targets: np.ndarray) -> float:
 
 def difference_of_confidences(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
     """Reference accuracy less the fall of the mean confidence."""
-    accuracy = (reference.argmax(1) == targets).mean()
+    accuracy = correct(reference, targets).mean()
     return float(np.clip(accuracy - (average_confidence(reference) - average_confidence(logits)), 0, 1))
 
 
 def thresholded_confidence(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
     """Share of samples above the confidence that as many reference samples exceed as are right."""
-    accuracy = (reference.argmax(1) == targets).mean()
+    accuracy = correct(reference, targets).mean()
     threshold = np.quantile(_confidence(reference), 1 - accuracy)
     return float((_confidence(logits) >= threshold).mean())
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from holdfast.correctness import correct
 from holdfast.errors import HoldfastError
 from holdfast.measures.proportion import wilson
 from holdfast.measures.replacement import checked_targets
@@ -132,15 +133,16 @@ def accuracy_by_group(logits: np.ndarray, targets: np.ndarray, old: int) -> list
     targets = checked_targets(targets, len(logits), logits.shape[1])
     is_old = targets < old
     groups = {
-        "all": (np.ones_like(is_old), logits.argmax(1)),
-        "old": (is_old, logits.argmax(1)),
-        "new": (~is_old, logits.argmax(1)),
-        "old within": (is_old, logits[:, :old].argmax(1)),
-        "new within": (~is_old, old + logits[:, old:].argmax(1)),
+        "all": (np.ones_like(is_old), slice(None)),
+        "old": (is_old, slice(None)),
+        "new": (~is_old, slice(None)),
+        "old within": (is_old, slice(old)),
+        "new within": (~is_old, slice(old, None)),
     }
     rows = []
-    for group, (among, predicted) in groups.items():
-        n, right = int(among.sum()), int((predicted == targets)[among].sum())
+    for group, (among, columns) in groups.items():
+        n = int(among.sum())
+        right = int(correct(logits[among, columns], targets[among] - (columns.start or 0)).sum())
         low, high = wilson(right, n)
         rows.append(GroupAccuracy(group, right / n if n else float("nan"), low, high, n))
     return rows

@@ -19,7 +19,10 @@ from holdfast.adapters import share
 from holdfast.adapters.layout import arranged, takes_channels_last
 from holdfast.adapters.norm import per_image
 from holdfast.batch import Batch
+from holdfast.correctness import check_classes, correct
+from holdfast.data import Classes
 from holdfast.errors import HoldfastError
+from holdfast.loop import check_outputs
 from holdfast.measures.moments import Moments
 
 GROUPS = 200
@@ -31,18 +34,20 @@ class Observed:
 
     Attributes:
         moments: of the activations.
-        outputs: `(images, classes)`.
+        outputs: `(images, classes)`; empty where the model does not return a tensor.
         targets: `(images,)` or None.
+        classes: how targets relate to the outputs; None if target i is output i.
     """
 
     moments: Moments
     outputs: np.ndarray
     targets: np.ndarray | None
+    classes: Classes | None = None
 
     @property
     def error(self) -> float | None:
         """Share of wrong decisions, where there are labels."""
-        return None if self.targets is None else float((self.outputs.argmax(1) != self.targets).mean())
+        return None if self.targets is None else float(1 - correct(self.outputs, self.targets, self.classes).mean())
 
 
 def observe_moments(
@@ -52,13 +57,14 @@ def observe_moments(
 
     Args:
         model: in evaluation mode afterwards as before; it is not changed.
-        stream: read once.
+        stream: read once; its `classes`, if it has any, say how targets relate to the model's.
         layers: names of modules, or patterns of names; all BatchNorm layers if left out.
         covariance: also the covariance of channels, from all positions; `(channels, channels)` for each layer.
     """
     own = share(model).eval()
     device = next((tensor.device for tensor in own.parameters()), torch.device("cpu"))
     chosen = chosen_layers(own, layers)
+    classes: Classes | None = getattr(stream, "classes", None)
     taken: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
     outer: dict[str, np.ndarray] = {}
     hooks: list[Any] = []
@@ -88,9 +94,13 @@ def observe_moments(
                     for kept in taken.values():
                         kept.clear()
                     outer.clear()
-                outputs.append(own(arranged(batch.inputs.to(device), channels_last)).cpu().numpy())
+                said = own(arranged(batch.inputs.to(device), channels_last))
                 if batch.targets is not None:
+                    said = check_outputs(said, len(batch))
+                    check_classes(classes, said.shape[1], getattr(stream, "class_names", None))
                     targets.append(batch.targets.numpy())
+                if isinstance(said, torch.Tensor):
+                    outputs.append(said.float().cpu().numpy())
     finally:
         for hook in hooks:
             hook.remove()
@@ -102,8 +112,9 @@ def observe_moments(
     covariances = {name: _centred(product / images, per_layer[name]) for name, product in outer.items()}
     return Observed(
         Moments.grouped(per_layer, GROUPS, covariances or None),
-        np.concatenate(outputs),
+        np.concatenate(outputs) if outputs else np.empty((0, 0)),
         np.concatenate(targets) if targets else None,
+        classes,
     )
 
 

@@ -20,12 +20,13 @@ from torch import nn
 
 from holdfast import __version__
 from holdfast.adapters import NoAdaptation
+from holdfast.correctness import check_classes, correct
 from holdfast.data import Data
 from holdfast.errors import HoldfastError, unknown
 from holdfast.execute import in_processes, in_this_process
 from holdfast.files import whole, writable_folder, write_text
 from holdfast.fingerprint import fingerprint, of_model
-from holdfast.loop import check_classes, check_outputs, check_targets
+from holdfast.loop import check_outputs
 from holdfast.progress import Progress, duration
 from holdfast.shifts import Shift
 from holdfast.streams.augment import augmented, grey_levels
@@ -222,19 +223,14 @@ class _Yardstick:
 
     def right(self, images: torch.Tensor, targets: np.ndarray) -> int:
         """How many answers count as right."""
-        logits, classes = self.model(images).cpu(), self.data.classes
-        if classes is None:
-            return int((logits.argmax(1).numpy() == targets).sum())
-        best = logits[:, torch.from_numpy(classes.columns(logits.shape[1]))].argmax(1).numpy()
-        return int(classes.matrix(logits.shape[1])[targets, best].sum())
+        return int(correct(self.model(images).float().cpu().numpy(), targets, self.data.classes).sum())
 
     def clean(self) -> tuple[int, int]:
         """Right answers on clean images, and how many classes the model chooses from."""
         right, classes = 0, self.data.classes
         for images, _, targets in self.batches():
             outputs = check_outputs(self.model(images), len(images)).shape[1]
-            check_classes(classes, outputs)
-            check_targets(targets, outputs, classes)
+            check_classes(classes, outputs, self.data.names)
             right += self.right(images, targets)
         return right, outputs if classes is None else len(classes.columns(outputs))
 

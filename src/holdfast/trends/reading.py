@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from holdfast.correctness import among
 from holdfast.errors import HoldfastError, unknown
 from holdfast.nearest import hint
 from holdfast.npz import read_npz
@@ -106,7 +107,7 @@ def _right(path: Path, predictions: np.ndarray, targets: np.ndarray) -> np.ndarr
             f"{path}: predictions are {predictions.dtype} and targets {targets.dtype}; classes, as numbers or names, "
             "were expected"
         )
-    return np.asarray(predictions == targets)
+    return np.stack([among(row[:, None], targets) for row in predictions])
 
 
 def _by_id(source: str, correct: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:

@@ -1,0 +1,123 @@
+"""Correctness: one rule, the same everywhere a model meets labels, class mappings included."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+import holdfast
+from holdfast.adapters import BatchNorm, NoAdaptation
+from holdfast.correctness import correct
+from holdfast.data import ArrayData, Classes, MappedData
+from holdfast.diagnose import diagnose
+from holdfast.errors import HoldfastError
+from holdfast.known_shifts import known_shifts
+from holdfast.loop import evaluate
+from holdfast.observe import observe_moments
+from holdfast.shifts import GaussianNoise, SpeckleNoise
+from holdfast.stability import stability
+from holdfast.streams import Clean
+from holdfast.streams.calibration import calibrate
+from holdfast.tune import tune
+
+MAPPING = {"cat": (7, 9), "dog": (2,), "owl": (5,)}
+
+
+def slow(logits, targets, classes=None):
+    """By hand, sample by sample: the first largest of the columns that may be predicted, and is it accepted?"""
+    answers = []
+    for row, target in zip(logits, targets, strict=True):
+        allowed = list(range(len(row))) if classes is None else classes.columns(len(row)).tolist()
+        best = max(allowed, key=lambda column: (row[column], -column))
+        wanted = (target,) if classes is None else classes.accepted[target]
+        answers.append(best in wanted and not any(np.isnan(row[column]) for column in allowed))
+    return answers
+
+
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_answers_are_those_of_a_slow_reference(seed, mapped, restrict):
+    random = np.random.default_rng(seed)
+    logits = random.integers(0, 4, (20, 10)).astype(np.float32)  # with ties
+    logits[random.random(logits.shape) < 0.01] = np.nan
+    classes = Classes(tuple(MAPPING.values()), restrict) if mapped else None
+    targets = random.integers(0, 3 if mapped else 10, 20)
+    assert correct(logits, targets, classes).tolist() == slow(logits, targets, classes)
+
+
+def test_logits_beyond_float32_keep_their_order():
+    logits = np.array([[1e39, 2e39, 3e39], [3e300, 2e300, 1e300]])
+    assert correct(logits, np.array([2, 0])).tolist() == [True, True]
+
+
+class Perfect(nn.Module):
+    """Ten outputs, of which the one for the image's brightness is largest: 7 or 9 for cats, 2 for dogs, 5 for owls."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(1)
+
+    def forward(self, images):
+        self.norm(images)
+        kind = (images.flatten(1).median(1).values * 4).long().clamp(0, 3)
+        return nn.functional.one_hot(torch.tensor([7, 2, 5, 9])[kind], 10) * 5.0
+
+
+@pytest.fixture(scope="module")
+def mapped():
+    random = np.random.default_rng(0)
+    kinds = random.integers(0, 4, 48)
+    images = (kinds[:, None, None] * 64 + 32 + random.integers(-12, 13, (48, 16, 16))).astype(np.uint8)
+    return MappedData(ArrayData(images, np.array([0, 1, 2, 0])[kinds], "zoo", ["cat", "dog", "owl"]), MAPPING)
+
+
+def test_a_perfect_model_on_mapped_data_is_never_wrong(mapped, tmp_path):
+    model = Perfect().eval()
+    seen = observe_moments(model, Clean(mapped, batch_size=16))
+    assert seen.error == 0
+    known = known_shifts(model, mapped, seen.moments, samples=16, severities=(1.0,), adapted=True, progress=False)
+    assert known.clean == {"error": 0, "adapted_error": 0, "clean_error": 0}
+    found = diagnose(model, mapped, mapped, known_samples=0)
+    assert (found.reference_error, found.measured_error) == (0, 0)
+    assert evaluate(NoAdaptation(model), Clean(mapped)).correct().all()
+    errors = stability(model, mapped, samples=16, draws=10).errors
+    assert errors["error"].tolist() == [0.0]
+    shifts = [GaussianNoise, SpeckleNoise]
+    folder = tmp_path / "calibration"
+    measured = calibrate(model, mapped, folder, shifts, samples=16, step=5.0, crop=0.0, progress=False)
+    assert measured.clean == 16
+    held = {"shifts": [SpeckleNoise], "severities": [0.5]}
+    tuned = tune(
+        {"perfect": model}, mapped, BatchNorm, {"prior": [0, 16]}, **held, out=tmp_path / "tuned", progress=False
+    )
+    assert set(tuned.table["error"]) == {0.0}
+
+
+def test_data_with_other_classes_than_the_model_needs_a_mapping():
+    images = np.random.default_rng(0).integers(0, 256, (8, 12, 12), dtype=np.uint8)
+    six = ArrayData(images, np.arange(8) % 6, "six", [f"kind {i}" for i in range(6)])
+    for outputs in (3, 1000):
+        model = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(144, outputs)).eval()
+        for meet in (
+            lambda model=model: observe_moments(model, Clean(six)),
+            lambda model=model: evaluate(NoAdaptation(model), Clean(six)),
+            lambda model=model: stability(model, six, samples=4, draws=10),
+        ):
+            with pytest.raises(HoldfastError, match=r"6 classes .'kind 0', .* outputs.*--mapping"):
+                meet()
+
+
+def test_no_other_module_compares_decisions_with_targets():
+    """`x.argmax(...) == targets`, in whatever order and however it is spelt, outside the one place that may."""
+    found = []
+    for path in Path(holdfast.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+                sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+                if any("argmax(" in side for side in sides) and any("target" in side for side in sides):
+                    found.append(f"{path.name}:{node.lineno}")
+    assert found == []
