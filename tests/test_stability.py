@@ -108,7 +108,7 @@ def test_models_are_needed_and_must_give_classes_for_labelled_images():
         stability({}, TEST)
     with pytest.raises(HoldfastError, match=r"\(images, classes\) was expected"):
         stability(nn.Conv2d(1, 2, 3), TEST, samples=10)
-    with pytest.raises(HoldfastError, match="10 classes .* and the model 3 outputs"):
+    with pytest.raises(HoldfastError, match=r"10 classes .* and the model 3 outputs"):
         stability(Linear(size=16, classes=3), TEST, samples=10)
 
 
