@@ -29,8 +29,16 @@ from holdfast.adapters import (
     Tent,
     Watch,
 )
-from holdfast.testing.adapters import ADAPTER_LAWS, BATCHNORM_LAWS, check_adapter, example_batches, example_models
+from holdfast.testing.adapters import (
+    ADAPTER_LAWS,
+    check_adapter,
+    example_batches,
+    example_models,
+    infinite_prior_is_the_model,
+    memory_layout_does_not_matter,
+)
 from holdfast.testing.batchnorm_networks import batchnorm_networks
+from holdfast.testing.convolutional_networks import convolutional_networks
 from holdfast.testing.law import run_laws
 
 ANY = ("batch", "group", "layer", "none")
@@ -98,10 +106,15 @@ def test_laws_hold(make, norm):
 @pytest.mark.parametrize(
     "make", [pytest.param(make, id=name) for name, (make, norms) in ADAPTERS.items() if "batch" in norms]
 )
-def test_laws_of_statistics_hold_for_layers_of_other_packages(make):
+def test_an_infinite_prior_is_the_model_for_layers_of_other_packages(make):
     cases = [(make, network, example_batches()) for network in batchnorm_networks().values()]
-    verdict = run_laws(BATCHNORM_LAWS, cases)
-    assert {law: why for law, why in verdict.items() if why} == {}
+    assert not any(run_laws([infinite_prior_is_the_model], cases).values())
+
+
+@pytest.mark.parametrize("name", ["batchnorm", "tent", "tent, every parameter", "cotta without views"])
+def test_memory_layout_does_not_matter_for_awkward_convolutions(name):
+    cases = [(ADAPTERS[name][0], network, example_batches(3)) for network in convolutional_networks().values()]
+    assert not any(run_laws([memory_layout_does_not_matter], cases).values())
 
 
 def test_every_adapter_of_the_catalog_is_in_the_list():

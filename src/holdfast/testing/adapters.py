@@ -15,8 +15,10 @@ import torch
 from torch import nn
 
 from holdfast.adapters import Adapter
+from holdfast.adapters.wrapper import Wrapper
 from holdfast.errors import HoldfastError, NotApplicable
 from holdfast.testing.batchnorm_networks import batchnorm_networks
+from holdfast.testing.convolutional_networks import convolutional_networks
 from holdfast.testing.law import demand, run_laws
 
 Make = Callable[..., Adapter]
@@ -167,6 +169,14 @@ def infinite_prior_is_the_model(make: Make, model: nn.Module, batches: list[torc
         demand(away < 1e-5, f"with an infinite prior {name} differs from the model by {away:.1e}")
 
 
+def memory_layout_does_not_matter(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """In the memory layout that it chooses for a model, it predicts and learns what it does in contiguous memory."""
+    chosen, contiguous = make(model), make(model)
+    (contiguous.inner if isinstance(contiguous, Wrapper) else contiguous)._channels_last = False
+    away = _distance(_run(chosen, batches[:2]), _run(contiguous, batches[:2]))
+    demand(away < 1e-4, f"in the layout it chose it differs from contiguous memory by {away:.1e}")
+
+
 def frozen_does_not_learn(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
     """With `frozen=True` the state stays and a batch gets the same predictions again."""
     adapter = make(model, frozen=True)
@@ -201,13 +211,17 @@ ADAPTER_LAWS = (
     calls_from_threads_do_not_mix,
     learning_rate_zero_is_the_parent,
     infinite_prior_is_the_model,
+    memory_layout_does_not_matter,
     frozen_does_not_learn,
     evaluation_mode_does_not_matter,
     a_batch_of_one_works_or_says_why,
 )
 
-BATCHNORM_LAWS = (infinite_prior_is_the_model,)
-"""Those that are also checked on `batchnorm_networks`."""
+FURTHER: dict[Callable[..., None], tuple[Callable[[], dict[str, nn.Module]], int]] = {
+    infinite_prior_is_the_model: (batchnorm_networks, 1),
+    memory_layout_does_not_matter: (convolutional_networks, 3),
+}
+"""Laws that are also checked on networks of their own, which take so many channels."""
 
 
 def example_models() -> dict[str, nn.Module]:
@@ -229,10 +243,10 @@ def example_models() -> dict[str, nn.Module]:
     return models
 
 
-def example_batches() -> list[torch.Tensor]:
-    """Four batches of small grey images."""
+def example_batches(channels: int = 1) -> list[torch.Tensor]:
+    """Four batches of small images, grey ones by default."""
     generator = torch.Generator().manual_seed(1)
-    return [torch.rand(6, 1, 16, 16, generator=generator) * 0.7 for _ in range(4)]
+    return [torch.rand(6, channels, 16, 16, generator=generator) * 0.7 for _ in range(4)]
 
 
 def check_adapter(make: Make) -> dict[str, str]:
@@ -246,9 +260,11 @@ def check_adapter(make: Make) -> dict[str, str]:
         cases.append((make, model, example_batches()))
     if not cases:
         return {"applies_to_some_model": "it refuses models with BatchNorm, GroupNorm, LayerNorm and without"}
-    more = [(make, model, example_batches()) for model in batchnorm_networks().values()]
     verdict = run_laws(ADAPTER_LAWS, cases)
-    return verdict | {law: why for law, why in run_laws(BATCHNORM_LAWS, more).items() if not verdict[law]}
+    for law, (networks, channels) in FURTHER.items():
+        more = [(make, model, example_batches(channels)) for model in networks().values()]
+        verdict[law.__name__] = verdict[law.__name__] or run_laws([law], more)[law.__name__]
+    return verdict
 
 
 def _settings(make: Make) -> Collection[str]:

@@ -1,0 +1,93 @@
+"""Memory layout: chosen where every layer is known to be safe, and the same numbers as in contiguous memory."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from holdfast.adapters.layout import takes_channels_last
+from holdfast.models import ResNet
+from holdfast.testing.convolutional_networks import convolutional_networks
+
+LAYOUTS = Path(__file__).parents[2] / "benchmarks" / "layouts.py"
+OLDER = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "85"}
+LEARN = """
+import sys, torch
+from holdfast.adapters import Tent
+from holdfast.testing.convolutional_networks import convolutional_networks
+torch.set_num_threads(1)
+torch.manual_seed(0)
+for name, network in convolutional_networks().items():
+    adapter = Tent(network, lr=1e-3, parameters="all")
+    images = torch.rand(4, 3, 24, 20)
+    for _ in range(60):
+        assert torch.isfinite(adapter(images)).all()
+print("all of them")
+"""
+
+
+class Scaled(nn.Module):
+    """A layer with weights that nobody has tried."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4, 1, 1))
+
+    def forward(self, inputs):
+        return inputs * self.scale
+
+
+def chosen(network, channels=3):
+    with torch.no_grad():
+        return takes_channels_last(network, network, torch.rand(2, channels, 16, 16))
+
+
+def test_the_layout_is_for_networks_of_safe_layers_only():
+    unsafe = {
+        "1x1 with a stride, few channels",
+        "groups, 1x1 with a stride",
+        "GroupNorm",
+        "GroupNorm as a function",
+    }
+    networks = convolutional_networks()
+    assert {name for name, network in networks.items() if not chosen(network)} == unsafe
+    assert chosen(ResNet(width=16).eval(), channels=1)
+    assert not chosen(ResNet(width=4).eval(), channels=1)  # its shortcuts are 1x1 with a stride
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace:DeprecationWarning")
+def test_layers_of_unknown_kinds_and_scripts_stay_contiguous():
+    known = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3))
+    assert chosen(known)
+    assert not chosen(nn.Sequential(*known, Scaled()))
+    assert not chosen(nn.Sequential(known, torch.jit.trace(nn.ReLU(), torch.rand(1, 4, 12, 12))))
+
+
+@pytest.mark.slow
+def test_learning_in_the_chosen_layout_does_not_crash_on_a_cpu_with_avx2_only():
+    done = subprocess.run(
+        [sys.executable, "-c", LEARN], env=os.environ | OLDER, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "all of them"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "conv 8 to 8, 1x1, stride 2",
+        "conv 4 to 8, 1x1, stride 1",
+        "conv 3 to 8, 3x3, stride 2, padding 1",
+        "conv 4 to 4, 3x3, stride 2, padding 1, groups 4",
+        "transposed 8 to 4, 4x4, stride 2, padding 1",
+        "pools 3",
+    ],
+)
+def test_layers_that_are_called_safe_are_safe_on_a_cpu_with_avx2_only(layer):
+    child = [sys.executable, str(LAYOUTS), "--child", layer, "50"]
+    done = subprocess.run(child, env=os.environ | OLDER, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
