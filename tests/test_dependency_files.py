@@ -233,7 +233,7 @@ def nan_in_the_middle(path):
 
 BAD = {
     "no such file": (lambda path: np.savez(path.with_name("bat.npz"), logits=rows_of()[0]), "did you mean 'bat.npz'"),
-    "no npz": (lambda path: path.write_text("no"), "is no .npz file"),
+    "no npz": (lambda path: path.write_text("no"), "is not an .npz file"),
     "no logits": (lambda path: np.savez(path, logit=rows_of()[0]), "did you mean 'logit'"),
     "logits of one dimension": (lambda path: np.savez(path, logits=np.ones(3)), r"logits are float64 \(3,\)"),
     "no samples": (lambda path: np.savez(path, logits=np.ones((0, 3))), r"\(0, 3\)"),

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.errors import HoldfastError, unknown
-from holdfast.files import whole, writable_folder
+from holdfast.files import whole
 from holdfast.plain_hdf5 import check_plain
 
 LEVELS = ["scorer", "bodyparts", "coords"]
@@ -63,14 +63,13 @@ class KeypointTable:
             with whole(path) as file:
                 file.write(self.frame().to_csv().encode())
             return
-        part = writable_folder(path.parent) / f".{path.name}.part"
         frame = self.frame()
         # Plain objects, as every version of pandas and DeepLabCut reads them.
         frame.index = frame.index.astype(object)
         levels = [level.astype(object) for level in frame.columns.levels]  # type: ignore[attr-defined]
         frame.columns = frame.columns.set_levels(levels)  # type: ignore[attr-defined]
-        frame.to_hdf(part, key=KEY, mode="w")
-        part.replace(path)
+        with whole(path) as file:  # PyTables opens a file by its name, which is the temporary one
+            frame.to_hdf(file.name, key=KEY, mode="w")
 
 
 def check_target(path: Path) -> None:

@@ -12,6 +12,7 @@ from holdfast.fingerprint import SCHEMA, fingerprint
 from holdfast.manifest import Listed, Manifest, locked
 from holdfast.npz import read_npz
 from holdfast.outputs import Outputs
+from holdfast.outputs_schema import CLASSES
 
 KEYS = ("logits", "labels", "predictions", "ids", "targets")
 
@@ -35,6 +36,8 @@ def import_predictions(
         model: its name in the table, and so on for the others.
     """
     outputs = read_predictions(path)
+    if not (np.isfinite(severity) and -(2**53) <= seed <= 2**53):
+        raise HoldfastError(f"severity is {severity} and seed {seed}; a finite number and a whole number were expected")
     outputs.context = {"shift": np.full(len(outputs), shift), "severity": np.full(len(outputs), float(severity))}
     names = (model, stream, stream if shift == "clean" else f"{shift} {severity:g}", adapter, seed)
     key = fingerprint(SCHEMA, names, outputs.arrays, outputs.ids, outputs.targets)
@@ -67,15 +70,16 @@ def read_predictions(path: Path) -> Outputs:
             raise HoldfastError(
                 f"{path}: logits are {logits.dtype} {logits.shape}; floats (samples, classes) were expected"
             )
-        arrays = {"logits": logits if logits.dtype == np.float16 else logits.astype(np.float32)}
+        # As they came, for a cast may make two logits equal, or infinite; only what NumPy alone knows is narrowed.
+        arrays = {"logits": logits.astype(np.float64) if logits.dtype.itemsize > 8 else logits}
         valid = logits.shape[1]
     else:
         assert labels is not None
-        arrays = {"labels": _whole(path, "labels", labels, None)}
-        valid = None
+        arrays = {"labels": _whole(path, "labels", labels, CLASSES)}
+        valid = CLASSES
     size = len(next(iter(arrays.values())))
     targets = _whole(path, "targets", content["targets"], valid) if "targets" in content else None
-    ids = _whole(path, "ids", content["ids"], None) if "ids" in content else np.arange(size)
+    ids = _whole(path, "ids", content["ids"], 2**63) if "ids" in content else np.arange(size)
     if len(np.unique(ids)) < len(ids):
         raise HoldfastError(f"{path}: ids repeat; one for each sample was expected")
     try:
@@ -84,10 +88,10 @@ def read_predictions(path: Path) -> Outputs:
         raise HoldfastError(f"{path}: {error}") from error
 
 
-def _whole(path: Path, name: str, array: np.ndarray, valid: int | None) -> np.ndarray:
+def _whole(path: Path, name: str, array: np.ndarray, valid: int) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise HoldfastError(f"{path}: {name} are {array.dtype} {array.shape}; whole numbers (samples,) were expected")
-    if len(array) and (array.min() < 0 or (valid is not None and array.max() >= valid)):
-        wrong = array[(array < 0) | (array >= (valid if valid is not None else np.iinfo(np.int64).max))][0]
-        raise HoldfastError(f"{path}: {name} hold {wrong}; 0 to {'any' if valid is None else valid - 1} was expected")
+    wrong = (array < 0) | (array >= valid)
+    if wrong.any():
+        raise HoldfastError(f"{path}: {name} hold {array[wrong][0]}; 0 to {valid - 1} was expected")
     return array.astype(np.int64)

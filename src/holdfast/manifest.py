@@ -6,16 +6,34 @@ when weights, data or settings change, the old files are no longer listed, so no
 
 import fcntl
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, WriteError, check_keys
 from holdfast.files import write_text
 from holdfast.fingerprint import SCHEMA
-from holdfast.outputs import Outputs
+from holdfast.json_files import read_json
+from holdfast.schema import TABLE, TEXT, Kind, check, list_of, whole_number
+
+KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"\w+", value)))
+"""The key of a cell is the name of its file, and must not lead to another folder."""
+CELL = {
+    "key": KEY,
+    "model": TEXT,
+    "stream": TEXT,
+    "part": TEXT,
+    "adapter": TEXT,
+    "seed": whole_number(-(2**53)),
+    "model_print": TEXT,
+    "stream_print": TEXT,
+    "failure": TEXT,
+}
+STUDY = {"name": TEXT, "settings": TABLE, "left_out": list_of(TEXT), "cells": list_of(TABLE)}
 
 
 @dataclass(frozen=True)
@@ -63,20 +81,18 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """The manifest of a folder; an error if it is no folder of a study."""
+        """The manifest of a folder; an error if it is not a folder of a study."""
         path = folder / "study.json"
         if not folder.is_dir():
             raise HoldfastError(f"there is no folder {folder}")
         if not path.is_file():
-            raise HoldfastError(f"{folder} is no folder of a study: it has no study.json")
-        try:
-            content = json.loads(path.read_text())
-            if content["schema"] != SCHEMA:
-                return cls(folder, content["name"], content["settings"])
-            cells = [Listed(**cell) for cell in content["cells"]]
-            return cls(folder, content["name"], content["settings"], cells, content["left_out"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise HoldfastError(f"cannot read {path}: {type(error).__name__}: {error}") from error
+            raise HoldfastError(f"{folder} is not a folder of a study: it has no study.json")
+        content = check(read_json(path), {"schema": whole_number()}, str(path))
+        if content["schema"] != SCHEMA:
+            content |= {"cells": [], "left_out": []}
+        check(content, STUDY, str(path))
+        cells = [_listed(cell, f"{path}: cell {place}") for place, cell in enumerate(content["cells"])]
+        return cls(folder, content["name"], content["settings"], cells, content["left_out"])
 
     @classmethod
     def read_or_new(cls, folder: Path) -> "Manifest":
@@ -107,6 +123,11 @@ class Manifest:
         """Whether the outputs of a cell are there."""
         return self.path(cell).is_file()
 
+    @property
+    def damaged(self) -> list[Listed]:
+        """Cells whose file is there and cannot be used."""
+        return [cell for cell in self.cells if cell.failure and self.finished(cell)]
+
     def merge(self, new: Sequence[Listed]) -> None:
         """List new cells; of the old ones, keep those that no change of a model or a stream has made stale."""
         names = {cell.names for cell in new}
@@ -129,30 +150,35 @@ class Manifest:
             replace(cell, failure=failures.get(cell.key, "")) if cell.key in keys else cell for cell in self.cells
         ]
 
-    def outputs(self) -> Iterator[Outputs]:
-        """The outputs of every finished cell, one at a time."""
-        for cell in self.cells:
-            if self.finished(cell):
-                yield Outputs.load(self.path(cell))
-
     def notes(self) -> list[str]:
         """What a reader of the results must know about what is not in them."""
         missing = [cell for cell in self.cells if not self.finished(cell)]
-        failed = [cell for cell in missing if cell.failure]
+        failed = [cell for cell in self.cells if cell.failure]
         notes = list(self.left_out)
         for why in dict.fromkeys(cell.failure for cell in failed):
             titles = [cell.title for cell in failed if cell.failure == why]
             notes.append(f"{len(titles)} of {len(self.cells)} cells failed: {why} ({shortened(titles)})")
-        if waiting := len(missing) - len(failed):
+        if waiting := len([cell for cell in missing if not cell.failure]):
             notes.append(f"{waiting} of {len(self.cells)} cells have not been run yet")
         return notes
+
+
+def _listed(content: dict[str, Any], where: str) -> Listed:
+    own = check(content, CELL, where, missing=("model_print", "stream_print", "failure"))
+    check_keys(f"key in {where}", own, CELL)
+    return Listed(**own)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep a second run out of the same folder; a killed run leaves no lock, and a failed one no empty folder."""
     path = folder / ".lock"
-    with open(path, "w") as file:
+    try:
+        # Not through a link: a folder from somebody else could point at any file of the reader's.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        raise WriteError(f"cannot lock {path}: {error.strerror}") from error
+    with os.fdopen(handle) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,10 +24,12 @@ from PIL import Image
 from holdfast.data import Data, FolderData
 from holdfast.data.folder import THREADS
 from holdfast.errors import HoldfastError, Unfinished, WriteError, unknown
-from holdfast.files import whole, writable_folder, write_text
+from holdfast.files import umask, whole, writable_folder, write_text
+from holdfast.json_files import read_json
 from holdfast.loop import versions
 from holdfast.manifest import locked
 from holdfast.progress import Progress
+from holdfast.schema import TEXT, check, table_of, whole_number
 from holdfast.shifts import Shift
 
 log = logging.getLogger("holdfast")
@@ -101,12 +104,8 @@ class _Manifest:
             name, print_ = job.data.name, settings.pop("data")
             about = {"data": name, "fingerprint": print_, "images": len(job.data), "versions": versions()}
             return cls(path, {**settings, **about, "parts": {}})
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            before = content | {"data": content["fingerprint"]}
-            content["parts"] = dict(content["parts"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise HoldfastError(f"cannot read {path}: {type(error).__name__}: {error}") from error
+        content = read_manifest(path)
+        before = content | {"data": content["fingerprint"]}
         for key, now in job.settings().items():
             if before.get(key) != now:
                 said = f"other data ({content.get('data')})" if key == "data" else f"{key} {before.get(key)!r}"
@@ -120,6 +119,11 @@ class _Manifest:
         """One more part is finished."""
         self.content["parts"][part] = count
         write_text(self.path, json.dumps(self.content, indent=1))
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return what the `manifest.json` of a folder says."""
+    return check(read_json(path), {"fingerprint": TEXT, "parts": table_of(whole_number())}, str(path))
 
 
 def materialise(
@@ -208,7 +212,7 @@ def _check(
 def _tidy_up(out: Path) -> None:
     """Remove what a killed run left half-written; only for who holds the lock."""
     for left in out.glob(".*.part"):
-        if left.is_dir():
+        if left.is_dir() and not left.is_symlink():
             shutil.rmtree(left)
         else:
             left.unlink()
@@ -245,8 +249,10 @@ def _folder_place(job: _Job, part: str) -> Path:
 
 def _write_folder(job: _Job, place: Path, shifts: Sequence[Shift], advance: Step) -> None:
     """One corruption at one severity: written into a hidden folder, which is renamed when it is complete."""
-    beside = job.out / f".{place.parent.name}-{place.name}.part"
+    # A name that nobody can guess: a link put there before would lead the files elsewhere.
+    beside = Path(tempfile.mkdtemp(dir=job.out, prefix=f".{place.parent.name}-{place.name}.", suffix=".part"))
     try:
+        beside.chmod(0o777 & ~umask())
         files = [beside / name for name in _file_names(job.data, job.quality)]
         folders = {file.parent for file in files} | {beside / name for name in class_folders(job.data)}
         for folder in folders:

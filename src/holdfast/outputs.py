@@ -18,7 +18,9 @@ import numpy as np
 from holdfast.correctness import among, ranks
 from holdfast.errors import HoldfastError
 from holdfast.files import whole
+from holdfast.json_files import parse_json
 from holdfast.npz import member, open_npz, read_npz
+from holdfast.outputs_schema import check_arrays, read_context, read_provenance
 
 ROWS_AT_ONCE = 8192
 ASIDE = ("sample", "severity_1", "severity_2", "expected", "difficulty")
@@ -146,7 +148,7 @@ class Outputs:
         """Whether a file is there and whole, as far as its directory and its provenance tell."""
         try:
             with open_npz(path) as file:
-                return bool(json.loads(member(file, "provenance", path).tobytes()))
+                return bool(parse_json(member(file, "provenance", path).tobytes(), str(path)))
         except ValueError:  # ours among them
             return False
 
@@ -154,24 +156,22 @@ class Outputs:
     def load(cls, path: Path) -> "Outputs":
         """Read what `save` wrote; an error that names the file if it is anything else."""
         content = read_npz(path)
-        if "provenance" not in content or "ids" not in content:
-            raise HoldfastError(f"{path} is no file of outputs; `holdfast import` reads predictions made elsewhere")
-        context = {
-            key.split("/")[1]: values[content[key.replace("/values", "/codes")]]
-            for key, values in content.items()
-            if key.startswith("context/") and key.endswith("/values")
-        }
+        provenance = read_provenance(content, path)
+        check_arrays(content, path)
         known = ("logits", "top_values", "top_indices", "labels", "keypoints", "confidence")
+        arrays = {key: content[key] for key in known if key in content}
+        if not arrays.keys() & {"logits", "top_indices", "labels", "keypoints"}:
+            raise HoldfastError(f"{path} has none of logits, top_indices, labels and keypoints")
         return cls(
-            arrays={key: content[key] for key in known if key in content},
+            arrays=arrays,
             ids=content["ids"],
             targets=content.get("targets"),
             step=content.get("step"),
-            context=context,
+            context=read_context(content, path),
             steps={key[6:]: values for key, values in content.items() if key.startswith("steps/")},
             accepted=content.get("accepted"),
             columns=content.get("columns"),
-            provenance=json.loads(content["provenance"].tobytes()),
+            provenance=provenance,
         )
 
 

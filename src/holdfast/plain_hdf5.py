@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from holdfast.errors import HoldfastError
+from holdfast.hdf5_files import check_size, open_hdf5
 
 ENCODINGS = ("ASCII", "latin1", "bytes")
 """PyTables tries these one after another, and what fails in one may get further in the next."""
@@ -38,16 +39,15 @@ def check_plain(path: Path) -> None:
         for key in item.attrs:
             for value in np.ravel(item.attrs[key]).tolist():
                 _check_pickle(value, f"{path}: attribute {key!r} of {name!r}")
+        if isinstance(item, h5py.Dataset):
+            check_size(item, f"{path}: {name!r}")
         if isinstance(item, h5py.Dataset) and h5py.check_vlen_dtype(item.dtype) is not None:
             for row in item[()].ravel():
                 _check_pickle(np.asarray(row).tobytes(), f"{path}: {name!r}")
 
-    try:
-        with h5py.File(path, "r") as file:
-            check("/", file)
-            file.visititems(check)
-    except (OSError, RuntimeError, TypeError) as error:
-        raise HoldfastError(f"cannot read {path}: it is no HDF5 file, or damaged ({error})") from error
+    with open_hdf5(path) as file:
+        check("/", file)
+        file.visititems(check)
 
 
 def _check_pickle(value: object, where: str) -> None:

@@ -1,6 +1,7 @@
 """From a folder of finished cells to the table and the report, without a model and without torch."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,18 @@ import pandas as pd
 from holdfast import __version__, catalog
 from holdfast import table as tables
 from holdfast.errors import HoldfastError
-from holdfast.manifest import Manifest
+from holdfast.manifest import Listed, Manifest, locked
 from holdfast.measures.facts import fact, required
+from holdfast.outputs import Outputs
 from holdfast.table import Measure
+
+log = logging.getLogger("holdfast")
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:
     """Measure every finished cell of a study, then compare the cells.
+
+    A cell whose file is damaged is left out; `study.json` then says so, and so does the report.
 
     Args:
         folder: of a study.
@@ -30,10 +36,21 @@ def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd
     own = [function for function in chosen if function not in comparing]
     # What compares cells may need the rows of any measure of outputs, whether or not these were asked for.
     others = [each for each in every if each not in own and fact(each, "of") != "table"] if comparing else []
-    rows, beside = [], []
-    for outputs in manifest.outputs():
-        rows += tables.measured(outputs, own)
-        beside += tables.measured(outputs, others)
+    rows, beside, damaged = [], [], {}
+    finished = [cell for cell in manifest.cells if manifest.finished(cell)]
+    for cell in finished:
+        try:
+            outputs = Outputs.load(manifest.path(cell))
+            found = tables.measured(outputs, own), tables.measured(outputs, others)
+        except HoldfastError as error:
+            if measures is not None and str(manifest.path(cell)) not in str(error):
+                raise  # about the settings of a measure, not about the cell
+            damaged[cell.key] = f"{error}; remove the file and run the study again"
+            log.error("%s is left out: %s", cell.title, error)
+            continue
+        rows += found[0]
+        beside += found[1]
+    _note(manifest, finished, damaged)
     table = tables.tidy(rows)
     if comparing:
         whole = tables.tidy(rows + beside) if beside else table
@@ -42,6 +59,15 @@ def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd
     if measures is None:
         tables.write(table, folder / "table.parquet")
     return table
+
+
+def _note(manifest: Manifest, finished: Sequence[Listed], damaged: Mapping[str, str]) -> None:
+    """Write down which finished cells cannot be used, and forget it of those that can again."""
+    if {cell.key: cell.failure for cell in manifest.damaged} != damaged:
+        with locked(manifest.folder):
+            now = Manifest.read(manifest.folder)
+            now.note_failures(finished, damaged)
+            now.write()
 
 
 def _function(measure: str | Measure) -> Measure:
@@ -53,7 +79,10 @@ def table_of(folder: Path) -> pd.DataFrame:
     manifest, path = Manifest.read(folder), folder / "table.parquet"
     sources = [folder / "study.json", *filter(Path.is_file, map(manifest.path, manifest.cells))]
     if path.is_file() and path.stat().st_mtime_ns >= max(source.stat().st_mtime_ns for source in sources):
-        return tables.read(path)
+        try:
+            return tables.read(path)
+        except HoldfastError as error:
+            log.warning("%s; it is made anew", error)
     return measure(folder)
 
 
@@ -61,8 +90,7 @@ def report(folder: Path) -> tuple[Path, str]:
     """Write `report.html` from the table of a study; its path and its first sentences."""
     from holdfast.report import write
 
-    manifest = Manifest.read(folder)
-    table = table_of(folder)
+    table, manifest = table_of(folder), Manifest.read(folder)
     if table.empty and not manifest.cells:
         raise HoldfastError(f"{folder} has no cells yet; run a study or import predictions first")
     settings: dict[str, Any] = {"holdfast": __version__} | manifest.settings

@@ -16,7 +16,6 @@ Paths are relative to the study file, or to the present folder for flags.
 """
 
 import inspect
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from typing import Any
 
 from holdfast import catalog
 from holdfast.errors import HoldfastError, check_keys
+from holdfast.toml_files import parse_value, read_toml
 
 AROUND_ADAPTERS = ("reset", "epochs")
 STUDY = {"data", "models", "streams", "adapters", "seeds", "batch_size", "keep", "device"}
@@ -80,21 +80,14 @@ class Spec:
 
 
 def _value(text: str) -> Any:
-    text = text.strip()
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    return parse_value(text.strip())
 
 
 def read_study(path: Path) -> dict[str, Any]:
     """The content of a study file."""
-    if not path.is_file():
+    if not path.exists():
         raise HoldfastError(f"there is no study file {path}")
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise HoldfastError(f"study file {path}: {error}") from error
+    return read_toml(path, "study file")
 
 
 def from_flags(

@@ -61,9 +61,9 @@ def read(path: Path) -> pd.DataFrame:
         raise HoldfastError(f"there is no table at {path}")
     try:
         frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    except (OSError, ValueError) as error:
+        missing = [column for column in ("model", "measure", "value") if column not in frame]
+        if not missing:
+            return tidy(frame)
+    except (OSError, ValueError, TypeError, LookupError, NotImplementedError, MemoryError) as error:
         raise HoldfastError(f"cannot read the table {path}: {error}") from error
-    missing = [column for column in ("model", "measure", "value") if column not in frame]
-    if missing:
-        raise HoldfastError(f"{path} is no table of results: it has no column {missing[0]!r}")
-    return tidy(frame)
+    raise HoldfastError(f"{path} is not a table of results: it has no column {missing[0]!r}")

@@ -152,7 +152,7 @@ def test_every_part_has_a_fingerprint_of_its_own(layout: str, request: pytest.Fi
             r"labels\.npy: the label in row 4 is 4, that of the same image at severity 1 \(row 0\) is 0",
         ),
         (np.tile([0, 1, -1, 0], 5), r"labels\.npy: labels must be 0 or more .*found -1 in row 2"),
-        (np.array([{}] * 20, dtype=object), r"cannot read .*labels\.npy: it is no whole \.npy file"),
+        (np.array([{}] * 20, dtype=object), r"labels\.npy cannot be read: it holds Python objects"),
     ],
 )
 def test_wrong_labels_of_cifar_c_are_refused(cifar_c: Path, labels: np.ndarray, message: str) -> None:
@@ -180,12 +180,12 @@ def test_a_damaged_or_missing_file_of_cifar_c_is_named(cifar_c: Path) -> None:
     content = path.read_bytes()
     for damaged in (b"", b"hello", content[:500]):
         path.write_bytes(damaged)
-        with pytest.raises(HoldfastError, match=r"cannot read .*fog\.npy: it is no whole \.npy file"):
+        with pytest.raises(HoldfastError, match=r"fog\.npy (cannot be read: |says that it is )"):
             open_data(cifar_c)
     path.write_bytes(content)
     part = opened(cifar_c).parts[5].data
     path.unlink()
-    with pytest.raises(HoldfastError, match=r"cannot read .*fog\.npy: No such file"):
+    with pytest.raises(HoldfastError, match=r"there is no file .*fog\.npy"):
         part.images(np.array([0]))
 
 

@@ -5,7 +5,6 @@ did not have, and decoys beside the channels.
 Cost: `fits` fits as long as that of the embedding, with decoys beside the channels.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,19 @@ from holdfast.embed.plan import Parts, Plan
 from holdfast.embed.reading import read_recording
 from holdfast.embed.recording import Recording
 from holdfast.errors import HoldfastError, unknown
+from holdfast.json_files import read_json
+from holdfast.schema import FLAG, TABLE, TEXT, check, list_of, number, optional, table_of
 
+READ = {
+    "path": TEXT,
+    "signal": optional(TEXT),
+    "labels": list_of(TEXT),
+    "trials": optional(TEXT),
+    "bin": optional(number()),
+    "epoch": optional(TEXT),
+    "units": table_of(TEXT),
+}
+PREPARED = {"mode": TEXT, "held": number(0, 1), "smoothing": number(0), "causal": FLAG, "zscore": FLAG}
 FILES = ("model.safetensors", "result.json")
 
 
@@ -108,9 +119,7 @@ def attribute_recording(
     for name in FILES:
         if not (folder / name).is_file():
             raise HoldfastError(f"there is no {folder / name}; a folder that `holdfast embed --out` wrote was expected")
-    facts = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    if not {"read", "prepared"} <= set(facts):
-        raise HoldfastError(f"{folder / 'result.json'} does not say how to read the recording; embed it again")
+    facts = read_facts(folder / "result.json")
     model = ContrastiveEmbedding.load(folder / "model.safetensors")
     whole, mode = _recording(facts, recording)
     labels = list(whole.labels)
@@ -140,6 +149,17 @@ def attribute_recording(
         [f"axis {place + 1}" for place in range(len(found.map))],
         found,
     )
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return what the `result.json` of an embedding says about how the recording was read and prepared."""
+    facts = check(read_json(path), {}, str(path))
+    if not {"read", "prepared"} <= set(facts):
+        raise HoldfastError(f"{path} does not say how to read the recording; embed it again")
+    check(facts, {"read": TABLE, "prepared": TABLE}, str(path))
+    check(facts["read"], READ, f"{path}: read")
+    check(facts["prepared"], PREPARED, f"{path}: prepared")
+    return facts
 
 
 def _recording(facts: dict[str, Any], path: Path | None) -> tuple[Recording, str]:

@@ -78,11 +78,10 @@ def calibrate(
 
 def _how_far(out: Path) -> str:
     """How many pairs are finished."""
-    import json
+    from holdfast.streams.calibration import read_settings
 
-    described = out / "calibration.json"
-    if not described.is_file():
+    if not (out / "calibration.json").is_file():
         return ""
-    shifts = len(json.loads(described.read_text(encoding="utf-8"))["shifts"])
+    shifts = len(read_settings(out)["shifts"])
     done = len(list((out / "pairs").glob("*.npy")))
     return f" after {done} of {count(shifts * (shifts - 1), 'pair')}"

@@ -58,8 +58,8 @@ def materialise(
 
 def _how_far(out: Path) -> str:
     """How many parts are finished."""
-    import json
+    from holdfast.materialise import MANIFEST, read_manifest
 
-    manifest = out / "manifest.json"
-    parts = json.loads(manifest.read_text(encoding="utf-8"))["parts"] if manifest.is_file() else {}
+    manifest = out / MANIFEST
+    parts = read_manifest(manifest)["parts"] if manifest.is_file() else {}
     return f" after {count(len(parts), 'part')}" if parts else ""

@@ -18,6 +18,7 @@ from holdfast.data.pixels import Layout, check_channels, read_layout, to_images
 from holdfast.data.scan import file_digest
 from holdfast.errors import HoldfastError
 from holdfast.fingerprint import fingerprint
+from holdfast.npz import map_npy
 
 LABELS = "labels.npy"
 BLOCKS = 5
@@ -51,7 +52,7 @@ class NpyData(Data):
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """`(len(positions), channels, height, width)`, float32 in [0, 1]."""
         if self._pixels is None:
-            self._pixels = _map(self._path)[self._start : self._start + len(self)]
+            self._pixels = map_npy(self._path)[self._start : self._start + len(self)]
         rows = np.asarray(self._pixels[np.asarray(positions, np.int64)])
         return to_images(rows, self._layout, self._channels)
 
@@ -83,7 +84,7 @@ def open_cifar_c(root: Path, *, size: int | None = None, channels: int | None = 
 
 def _read_targets(path: Path) -> np.ndarray:
     """`(n,)`, the labels of one block, which are those of every block."""
-    labels = _map(path)
+    labels = map_npy(path)
     targets = read_labels(np.array(labels), len(labels) if labels.ndim else 0, str(path))
     if len(targets) == 0 or len(targets) % BLOCKS:
         raise HoldfastError(
@@ -101,7 +102,7 @@ def _read_targets(path: Path) -> np.ndarray:
 
 
 def _read_layout(path: Path, rows: int) -> Layout:
-    pixels = _map(path)
+    pixels = map_npy(path)
     if pixels.dtype != np.uint8:
         raise HoldfastError(f"{path}: images are {pixels.dtype}; uint8 (0 to 255) was expected")
     layout = read_layout(pixels.shape, str(path))
@@ -110,15 +111,3 @@ def _read_layout(path: Path, rows: int) -> Layout:
             f"{path} holds {len(pixels)} images and {LABELS} holds {rows} labels; as many of each were expected"
         )
     return layout
-
-
-def _map(path: Path) -> np.ndarray:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise HoldfastError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        raise HoldfastError(f"cannot read {path}: it is no whole .npy file of plain numbers ({error})") from error
-    if not isinstance(array, np.ndarray):
-        raise HoldfastError(f"cannot read {path}: it is an .npz archive; one array per corruption was expected")
-    return array

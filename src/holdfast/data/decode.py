@@ -6,12 +6,17 @@ Transparency is dropped, 16-bit grey scaled to 8 bits. The orientation in EXIF i
 training pipelines do not apply it either.
 """
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from holdfast.errors import HoldfastError
+from holdfast.files import check_plain_file
+
+LARGEST = 50_000_000
+"""Pixels of an image file; a few bytes can say that they are more than any memory holds."""
 
 
 def check_size(size: int | None) -> None:
@@ -23,7 +28,7 @@ def check_size(size: int | None) -> None:
 def decode(path: Path, channels: int, size: int | None) -> np.ndarray:
     """`(height, width, channels)`, uint8."""
     try:
-        with Image.open(path) as image:
+        with _opened(path) as image:
             pixels = np.asarray(_to_size(_to_mode(image, "L" if channels == 1 else "RGB"), size))
     except Exception as error:  # Pillow's readers raise nearly anything for a damaged file
         raise _unreadable(path, error) from error
@@ -33,15 +38,32 @@ def decode(path: Path, channels: int, size: int | None) -> np.ndarray:
 def header_size(path: Path) -> tuple[int, int]:
     """Height and width, without decoding."""
     try:
-        with Image.open(path) as image:
+        with _opened(path) as image:
             return image.height, image.width
     except Exception as error:  # as above
         raise _unreadable(path, error) from error
 
 
+def _opened(path: Path) -> Image.Image:
+    """Open an image file, its pixels not decoded yet."""
+    check_plain_file(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # there is a limit of our own
+        image = Image.open(path)
+    if image.width * image.height > LARGEST:
+        image.close()
+        raise HoldfastError(
+            f"cannot read the image {path}: it says that it has {image.width} x {image.height} pixels; "
+            f"{LARGEST:,} in all are read at most"
+        )
+    return image
+
+
 def _unreadable(path: Path, error: Exception) -> HoldfastError:
+    if isinstance(error, HoldfastError):
+        return error
     if isinstance(error, Image.UnidentifiedImageError):
-        return HoldfastError(f"cannot read {path}: it is no image, or one of an unknown format")
+        return HoldfastError(f"cannot read {path}: it is not an image, or one of an unknown format")
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return HoldfastError(f"cannot read the image {path}: {reason}")
 

@@ -6,6 +6,7 @@ costs little beside the decoding, and nothing is left to be pickled or to hang a
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from holdfast.errors import HoldfastError
 from holdfast.fingerprint import fingerprint
 
 THREADS = min(8, os.cpu_count() or 1)
+LARGEST_BATCH = 2**31
+"""Bytes of the images of one batch, in 8 bits; they take four times as much as floats."""
 HEADERS = 32
 """How many files, spread evenly, have their size compared at opening; the others when they are decoded."""
 
@@ -59,7 +62,13 @@ class FolderData(Data):
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """`(len(positions), channels, height, width)`, float32 in [0, 1]."""
-        pixels = np.empty((len(positions), *self._shape, self._channels), np.uint8)
+        shape = (len(positions), *self._shape, self._channels)
+        if prod(shape) > LARGEST_BATCH:
+            raise HoldfastError(
+                f"{self._root}: {len(positions)} images of {_text(self._shape)} pixels at once do not fit into memory; "
+                "give size, such as size=224, or smaller batches"
+            )
+        pixels = np.empty(shape, np.uint8)
         places = np.asarray(positions, np.int64).tolist()
         with ThreadPoolExecutor(THREADS) as pool:
             for row, image in enumerate(pool.map(self._read, places)):

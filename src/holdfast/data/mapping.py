@@ -16,6 +16,7 @@ import torch
 from holdfast.data.base import Classes, Data
 from holdfast.data.corrupted import CorruptedImages, CorruptedPart
 from holdfast.errors import HoldfastError
+from holdfast.files import check_plain_file
 from holdfast.fingerprint import fingerprint
 from holdfast.nearest import hint
 
@@ -95,6 +96,7 @@ def with_mapping(
 def read_mapping(path: str | Path) -> dict[str, tuple[int, ...]]:
     """Read the table: class of the data set -> sorted indices of the model's classes."""
     accepted: dict[str, set[int]] = {}
+    check_plain_file(Path(path))
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)

@@ -105,8 +105,14 @@ def _entries(folder: str | Path) -> tuple[list[os.DirEntry[str]], list[os.DirEnt
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if not entry.name.startswith("."):
-                    (folders if entry.is_dir() else files).append(entry)
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir():
+                    folders.append(entry)
+                elif entry.is_file() or entry.is_symlink():
+                    files.append(entry)
+                elif _is_image(entry):  # a pipe or a device, from which reading may never end
+                    log.warning("%s is not a file; it is left out", entry.path)
     except OSError as error:
         raise HoldfastError(f"cannot list the folder {folder}: {error.strerror}") from error
     return folders, files

@@ -7,7 +7,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,8 @@ from holdfast.manifest import Manifest
 from holdfast.measures.replacement import checked_targets
 from holdfast.measures.second_moment import BLOCK
 from holdfast.nearest import hint
-from holdfast.npz import member, open_npz
+from holdfast.npz import check_header, member, open_npz, read_header
+from holdfast.outputs_schema import check_arrays
 
 
 class LogitsFile:
@@ -36,8 +36,12 @@ class LogitsFile:
             if "logits" not in file.files:
                 found = ", ".join(file.files) or "nothing"
                 raise HoldfastError(f"{self.path} holds {found}; logits were expected.{hint('logits', file.files)}")
-            self.shape, self._order, self._type = self._header()
-            samples, classes = self.shape
+            shape, self._order, self._type = check_header(file, "logits", self.path)
+            if len(shape) != 2 or self._type.kind not in "fiu" or 0 in shape:
+                raise HoldfastError(
+                    f"{self.path}: logits are {self._type} {shape}; numbers (samples, classes) were expected"
+                )
+            self.shape = samples, classes = shape[0], shape[1]
             if classes < 2:
                 raise HoldfastError(f"{self.path}: logits have {classes} class; at least two were expected")
             targets = self._targets(file) if "targets" in file.files else None
@@ -57,7 +61,7 @@ class LogitsFile:
             return
         size = classes * self._type.itemsize
         with zipfile.ZipFile(self.path) as archive, archive.open("logits.npy") as stream:
-            _skip_header(stream)
+            read_header(stream, f"{self.path}: the logits")
             for first in range(0, samples, BLOCK):
                 rows = min(BLOCK, samples - first)
                 try:
@@ -68,22 +72,13 @@ class LogitsFile:
                     raise HoldfastError(f"{self.path}: the logits end early, the file is damaged")
                 yield np.frombuffer(content, self._type).reshape(rows, classes)
 
-    def _header(self) -> tuple[tuple[int, int], bool, np.dtype]:
-        with zipfile.ZipFile(self.path) as archive, archive.open("logits.npy") as stream:
-            try:
-                shape, order, kind = _skip_header(stream)
-            except ValueError as error:
-                raise HoldfastError(f"{self.path}: cannot read the logits: {error}") from error
-        if len(shape) != 2 or kind.kind not in "fiu" or 0 in shape:
-            raise HoldfastError(f"{self.path}: logits are {kind} {shape}; numbers (samples, classes) were expected")
-        return (shape[0], shape[1]), order, kind
-
     def _targets(self, file: np.lib.npyio.NpzFile) -> np.ndarray | None:
         """Targets as columns; None where a cell accepts several columns for one class of the data."""
         targets = member(file, "targets", self.path)
         if "accepted" not in file.files:
             return targets
         accepted = member(file, "accepted", self.path)
+        check_arrays({"targets": targets, "accepted": accepted, "ids": np.arange(len(targets))}, self.path)
         return accepted.argmax(1)[targets] if (accepted.sum(1) == 1).all() else None
 
     def _names(self, names: np.ndarray) -> list[str]:
@@ -111,11 +106,3 @@ def _file(path: Path) -> Path:
         near = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         raise HoldfastError(f"there is no file {path};{hint(path.name, near) or ' an .npz with logits was expected'}")
     return path
-
-
-def _skip_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Read the header of an array: its shape, whether columns come first, its type."""
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)

@@ -134,11 +134,12 @@ def _read_state(path: Path, allow_pickle: bool) -> dict[str, torch.Tensor]:
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
-            raise HoldfastError(f"cannot read the weights {path}: {str(error).splitlines()[0]}") from error
+            why = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise HoldfastError(f"cannot read the weights {path}: {why}") from error
         if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-            raise HoldfastError(f"{path} holds no state dict; save model.state_dict()")
+            raise HoldfastError(f"{path} does not hold a state dict; save model.state_dict()")
         return state
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise HoldfastError(f"cannot read the weights {path}: {error}") from error

@@ -8,11 +8,13 @@ Cost: pairs x (5 / step + 1)² x samples forward passes. Every pair is a file, s
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,8 +28,12 @@ from holdfast.errors import HoldfastError, unknown
 from holdfast.execute import in_processes, in_this_process
 from holdfast.files import whole, writable_folder, write_text
 from holdfast.fingerprint import fingerprint, of_model
+from holdfast.json_files import read_json
 from holdfast.loop import check_outputs
+from holdfast.npz import map_npy
+from holdfast.outputs_schema import CLASSES
 from holdfast.progress import Progress, duration
+from holdfast.schema import FLAG, TEXT, Kind, check, list_of, number, shown, table_of, whole_number
 from holdfast.shifts import Shift
 from holdfast.streams.augment import augmented, grey_levels
 
@@ -37,6 +43,22 @@ Pair = tuple[type[Shift], type[Shift]]
 
 DIFFICULTIES = {"easy": 0.447, "medium": 0.223, "hard": 0.025}
 """Shares of the way from chance to clean accuracy: 34, 17 and 2 % for a ResNet-50 with 76.1 % among 1,000 classes."""
+
+
+FINEST = 1000
+"""The most steps of severity that a grid can have."""
+NAME = Kind("the name of a shift", lambda value: isinstance(value, str) and bool(re.fullmatch(r"[\w.:-]+", value)))
+"""Pairs of shifts are names of files, which must not lead out of the folder."""
+SETTINGS = {
+    "shifts": list_of(NAME),
+    "samples": whole_number(1),
+    "step": number(0, 5),
+    "clean": whole_number(),
+    "classes": whole_number(2),
+    "flip": FLAG,
+    "crop": number(0, 1),
+    "prints": table_of(TEXT),
+}
 
 
 @dataclass(frozen=True)
@@ -93,8 +115,8 @@ class Calibration:
     def load(cls, folder: str | Path) -> "Calibration":
         """Read what `calibrate` wrote, once it is complete."""
         folder = Path(folder)
-        settings = _settings(folder)
-        counts = {}
+        settings = read_settings(folder)
+        counts, points = {}, len(_grid(settings["step"]))
         for first in settings["shifts"]:
             for second in settings["shifts"]:
                 path = folder / "pairs" / f"{first} {second}.npy"
@@ -104,7 +126,7 @@ class Calibration:
                             f"the calibration {folder} is not complete: {first}, {second} is missing; "
                             "the command that began it goes on from there"
                         )
-                    counts[first, second] = np.load(path)
+                    counts[first, second] = _read_counts(path, points, settings["samples"])
         names = ("samples", "step", "clean", "classes", "flip", "crop", "prints")
         return cls(counts, **{name: settings[name] for name in names})
 
@@ -143,9 +165,9 @@ def calibrate(
     grid = _grid(step)
     if len(set(shifts)) < max(2, len(shifts)):
         raise HoldfastError(f"a calibration needs at least two shifts, each once; found {_names(shifts) or 'none'}")
-    for name, number in (("samples", samples), ("batch_size", batch_size), ("jobs", jobs)):
-        if not isinstance(number, int) or number < 1:
-            raise HoldfastError(f"{name} is {number!r}; a whole number of at least 1 was expected")
+    for name, value in (("samples", samples), ("batch_size", batch_size), ("jobs", jobs)):
+        if not isinstance(value, int) or value < 1:
+            raise HoldfastError(f"{name} is {value!r}; a whole number of at least 1 was expected")
     if data.targets is None:
         raise HoldfastError(f"a calibration needs labels; {data.name} has none")
     chosen = _subset(data.targets, samples, seed)
@@ -276,7 +298,7 @@ def _names(shifts: Sequence[type[Shift]]) -> str:
 
 
 def _grid(step: float) -> np.ndarray:
-    points = round(5 / step) if step > 0 else 0
+    points = round(5 / step) if step > 5 / FINEST else 0
     if points < 1 or abs(points * step - 5) > 1e-9:
         raise HoldfastError(f"step is {step}; a number that divides 5, such as 0.25, 0.5 or 1, was expected")
     return np.linspace(0, 5, points + 1)
@@ -286,22 +308,41 @@ def _file(folder: Path, pair: tuple[type[Shift], type[Shift]]) -> Path:
     return folder / "pairs" / f"{pair[0].name} {pair[1].name}.npy"
 
 
-def _settings(folder: Path) -> dict:
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return what `calibration.json` in a folder says."""
     path = folder / "calibration.json"
     if not path.is_file():
         command = f"holdfast calibrate --model ... --data ... --out {folder}"
         raise HoldfastError(f"there is no calibration in {folder}; make one with: {command}")
+    settings = check(read_json(path), SETTINGS, str(path))
+    for name in ("clean", "classes"):
+        if settings[name] > (settings["samples"] if name == "clean" else CLASSES):
+            raise HoldfastError(f"{path}: {name} is {settings[name]:,}, of {settings['samples']:,} samples")
+    if len(set(settings["shifts"])) < max(2, len(settings["shifts"])):
+        raise HoldfastError(f"{path}: shifts are {shown(settings['shifts'])}; at least two, each once, were expected")
     try:
-        return dict(json.loads(path.read_text()))
-    except ValueError as error:
-        raise HoldfastError(f"cannot read {path}: {error}") from error
+        _grid(settings["step"])
+    except HoldfastError as error:
+        raise HoldfastError(f"{path}: {error}") from error
+    return settings
+
+
+def _read_counts(path: Path, points: int, samples: int) -> np.ndarray:
+    """Read the counts of a pair: right answers out of `samples` at each of `points` x `points` severities."""
+    counts = np.array(map_npy(path))
+    if counts.shape != (points, points) or counts.dtype.kind not in "iu":
+        raise HoldfastError(f"{path} holds {counts.dtype} {counts.shape}; counts ({points}, {points}) were expected")
+    if ((counts < 0) | (counts > samples)).any():
+        wrong = counts[(counts < 0) | (counts > samples)][0]
+        raise HoldfastError(f"{path} counts {wrong:,} right answers; 0 to {samples:,} was expected")
+    return counts.astype(np.int64)
 
 
 def _check_same(folder: Path, settings: dict) -> None:
     """Refuse to go on with a calibration of something else."""
     if not (folder / "calibration.json").is_file():
         return
-    before = _settings(folder)
+    before = read_settings(folder)
     for key, value in settings.items():
         if before.get(key) != value:
             what = next((k for k in value if before[key].get(k) != value[k]), key) if key == "prints" else key

@@ -7,19 +7,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
+from math import prod
 from pathlib import Path
+from zlib import error as ZlibError
 
 import numpy as np
 
 from holdfast.deeplabcut import KEY
-from holdfast.embed.reading.hdf5 import open_hdf5
 from holdfast.embed.reading.tables import read_columns, read_tracks
 from holdfast.embed.recording import Recording
 from holdfast.errors import HoldfastError, unknown
-from holdfast.npz import member, open_npz
+from holdfast.files import check_expansion, check_plain_file
+from holdfast.hdf5_files import open_hdf5, values_of
+from holdfast.npz import map_npy, member, open_npz
 
 SIGNALS = ("signal", "spikes", "neural", "counts", "tracks", "X")
 TIMES = ("times", "time", "timestamps", "t")
+
+MAT_ERRORS = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError, ZlibError)
+"""What SciPy raises for a MATLAB file with flipped bytes."""
 
 Arrays = Mapping[str, Callable[[], np.ndarray]]
 
@@ -42,7 +48,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         with open_npz(path) as file:
             yield {key: partial(member, file, key, path) for key in file.files}
     elif ending == ".npy":
-        yield {"signal": partial(_npy, path)}
+        yield {"signal": partial(map_npy, path)}
     elif ending == ".csv":
         yield {name: partial(np.asarray, column) for name, column in read_columns(path).items()}
     elif ending == ".mat" and not _is_hdf5(path):
@@ -125,14 +131,6 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
     return values.ravel() if values.ndim == 0 or (values.ndim == 2 and 1 in values.shape) else values
 
 
-def _npy(path: Path) -> np.ndarray:
-    try:
-        values: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise HoldfastError(f"cannot read {path}: {error}") from error
-    return values
-
-
 def _is_hdf5(path: Path) -> bool:
     with path.open("rb") as file:  # the format's signature stands after MATLAB's own header of 512 bytes
         return any(file.seek(at) == at and file.read(8) == b"\x89HDF\r\n\x1a\n" for at in (0, 512))
@@ -140,11 +138,17 @@ def _is_hdf5(path: Path) -> bool:
 
 def _mat(path: Path) -> dict[str, np.ndarray]:
     from scipy.io import loadmat
+    from scipy.io.matlab import whosmat
 
+    size = check_plain_file(path)
     try:
+        for name, shape, _ in whosmat(path):
+            check_expansion(prod(shape), size, f"{path}: {name!r}")
         content = loadmat(path, simplify_cells=True)
-    except (OSError, ValueError, NotImplementedError, TypeError) as error:
-        raise HoldfastError(f"cannot read {path}: {error}") from error
+    except HoldfastError:
+        raise
+    except MAT_ERRORS as error:
+        raise HoldfastError(f"cannot read {path}: it is not a MATLAB file, or damaged ({error})") from error
     return dict(_leaves(content))
 
 
@@ -162,19 +166,13 @@ def _datasets(path: Path, file: Mapping, transposed: bool) -> dict[str, Callable
 
     found: dict[str, Callable[[], np.ndarray]] = {}
 
-    def reader(data: h5py.Dataset, name: str) -> Callable[[], np.ndarray]:
-        def read() -> np.ndarray:
-            try:
-                values = np.asarray(data.asstr()[()] if h5py.check_string_dtype(data.dtype) else data[()])
-            except OSError as error:
-                raise HoldfastError(f"{path}: cannot read {name!r}, the file is damaged: {error}") from error
-            return values.T if transposed else values
-
-        return read
+    def read(data: h5py.Dataset, name: str) -> np.ndarray:
+        values = values_of(data, f"{path}: {name!r}", "fiubOS")
+        return values.T if transposed else values
 
     def visit(name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset) and not name.startswith("#") and item.ndim:
-            found[name] = reader(item, name)
+            found[name] = partial(read, item, name)
 
     file.visititems(visit)  # type: ignore[attr-defined]
     return found

@@ -5,6 +5,7 @@ these are asked for. What lies in a gap of a label is left out, and says so; the
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pandas as pd
 from holdfast.embed.label import Label
 from holdfast.embed.preparation import bin_edges, bin_spikes, resample
 from holdfast.embed.reading.arrays import split_kind
-from holdfast.embed.reading.hdf5 import open_hdf5
 from holdfast.embed.reading.series import Series, find_series
 from holdfast.embed.recording import Recording
 from holdfast.errors import HoldfastError, unknown
+from holdfast.files import EXPANDED, EXPANSION
+from holdfast.hdf5_files import open_hdf5, values_of
 
 BIN = 0.1
 SPIKES = ("spikes", "units")
@@ -50,19 +52,22 @@ def _read(
     else:
         series = find_series(file, signal)
         if series.values.ndim == 1:
-            series = Series(series.path, series.times, series.values[:, None], None)
+            series = replace(series, values=series.values[:, None], kind=None)
+        notes += series.notes
     table = None if trials is None else _intervals(file, trials)
     wanted = dict(map(split_kind, labels))
     conditions = {} if table is None else {name: table[name] for name in wanted if name in table}
     behaviour = {name: find_series(file, name) for name in wanted if name not in conditions}
     for name, found in behaviour.items():
+        notes += found.notes
         if found.path.rpartition("/")[2] != name.rpartition("/")[2]:
             notes.append(f"{name} is {found.path}")
 
     spans = _spans(file, spikes, series, list(behaviour.values()), epoch)
     if bin is None:
-        bin = BIN if series is None else float(np.median(np.diff(series.times)))
+        bin = BIN if series is None else _usual_step(series)
         notes.append(f"bins of {bin:g} s, as nothing else was said")
+    _check_bins(spans, bin, spikes, series)
     parts = [bin_edges(start, stop, bin) for start, stop in spans]
     middle = np.concatenate([(edges[1:] + edges[:-1]) / 2 for edges in parts])
     if spikes is not None:
@@ -106,35 +111,64 @@ def _codes(label: Label) -> np.ndarray:
     return np.nan_to_num(label.values).astype(np.int64) if label.kind == "discrete" else label.values
 
 
+def _usual_step(series: Series) -> float:
+    """Return the usual time from a sample to the next one."""
+    step = float(np.median(np.diff(series.times))) if len(series.times) > 1 else 0.0
+    if not step > 0:
+        raise HoldfastError(f"{series.path} has no usual time from sample to sample; say how wide bins are (bin)")
+    return step
+
+
+def _check_bins(
+    spans: Sequence[tuple[float, float]], bin: float, spikes: Sequence[np.ndarray] | None, series: Series | None
+) -> None:
+    """Refuse to make far more bins than there is anything to count: one wrong time stamp is enough for that."""
+    if not (np.isfinite(bin) and bin > 0):
+        raise HoldfastError(f"the width of a bin is {bin}; seconds, more than 0, were expected")
+    channels, stored = (len(spikes), sum(map(len, spikes))) if spikes is not None else (1, 0)
+    if series is not None:
+        channels, stored = series.values.shape[1], series.values.size
+    bins = sum(stop - start for start, stop in spans) / bin
+    if not 4 * bins * channels <= max(EXPANDED, EXPANSION * 8 * stored):
+        first, last = spans[0][0], spans[-1][1]
+        raise HoldfastError(
+            f"from {first:g} to {last:g} s there are {bins:,.0f} bins of {bin:g} s for {stored:,} values of "
+            f"{channels:,} channels; is a time wrong? Else take wider bins (bin), or one epoch"
+        )
+
+
 def _spikes(file: Any) -> list[np.ndarray]:
     if "units" not in file or not {"spike_times", "spike_times_index"} <= set(file["units"]):
         raise HoldfastError("there are no units with spike times in the file; name a series as the signal")
-    times = np.asarray(file["units/spike_times"][()], float)
-    ends = np.asarray(file["units/spike_times_index"][()], np.int64)
-    return np.split(times, ends[:-1])
+    times = values_of(file["units/spike_times"], "units/spike_times").astype(float)
+    index = values_of(file["units/spike_times_index"], "units/spike_times_index", "iu")
+    if times.ndim != 1 or index.ndim != 1 or not len(index):
+        raise HoldfastError(f"units: spike times are {times.shape} and their index {index.shape}; two lists expected")
+    if not np.isfinite(times).all():
+        raise HoldfastError(f"units/spike_times: {int((~np.isfinite(times)).sum()):,} times are not finite")
+    steps = np.diff(index.astype(float), prepend=0.0)
+    if (steps < 0).any() or index[-1] > len(times):
+        unit = int((steps < 0).argmax()) if (steps < 0).any() else len(index) - 1
+        raise HoldfastError(
+            f"units/spike_times_index is {index[unit]} for unit {unit}; the end of its spikes among "
+            f"{len(times):,}, not before that of the unit before it, was expected"
+        )
+    return np.split(times, index.astype(np.int64))[: len(index)]
 
 
 def _units(file: Any) -> pd.DataFrame:
     """One row for each unit: its id and every column with one plain value for each."""
     units = file["units"]
     count = len(units["spike_times_index"])
-    columns: dict[str, np.ndarray] = {"id": np.asarray(units["id"][()])} if "id" in units else {}
+    columns: dict[str, np.ndarray] = {}
     for name, data in units.items():
         plain = (
             getattr(data, "shape", None) == (count,) and not name.endswith("_index") and f"{name}_index" not in units
         )
-        if not plain or name == "id":
-            continue
-        values = data[()]
-        if data.dtype.kind in "iufb":
-            columns[name] = np.asarray(values)
-        elif all(isinstance(value, bytes | str) for value in values):
-            columns[name] = np.array([_text(value) for value in values])
-    return pd.DataFrame(columns)
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if plain and data.dtype.kind in "iufbOS":
+            columns[name] = values_of(data, f"units/{name}", "iufbOS")
+    frame = pd.DataFrame(columns)
+    return frame[sorted(frame, key=lambda name: name != "id")]
 
 
 def _spans(
@@ -158,6 +192,8 @@ def _spans(
     if epoch is None:
         return [(start, stop)]
     table = _intervals(file, "epochs")
+    if "tags" not in table:
+        raise HoldfastError("intervals/epochs has no 'tags'; a name for each epoch was expected")
     tags = table["tags"].astype(str)
     if epoch not in set(tags):
         raise unknown("epoch", epoch, set(tags))
@@ -177,18 +213,38 @@ def _intervals(file: Any, name: str) -> pd.DataFrame:
     if path not in file:
         raise unknown("table of intervals", name, file.get("intervals", ()))
     group = file[path]
-    rows = len(group["start_time"])
-    columns: dict[str, object] = {}
+    columns: dict[str, np.ndarray] = {}
+    for key in ("start_time", "stop_time"):
+        if key not in group:
+            raise HoldfastError(f"{path} has no {key!r}; a time for each interval was expected")
+        columns[key] = values_of(group[key], f"{path}/{key}").astype(float)
+        if columns[key].ndim != 1 or len(columns[key]) != len(columns["start_time"]):
+            raise HoldfastError(f"{path}/{key} has the shape {columns[key].shape}; one time for each interval expected")
+    rows = len(columns["start_time"])
     for key, data in group.items():
-        if key.endswith("_index") or not hasattr(data, "shape") or data.ndim != 1:
+        if key.endswith("_index") or key in columns or getattr(data, "ndim", 0) != 1 or data.dtype.kind not in "iufbOS":
             continue
-        values = data[()]
+        values = values_of(data, f"{path}/{key}", "iufbOS")
         if f"{key}_index" in group:
-            first = np.concatenate([[0], np.asarray(group[f"{key}_index"][()], np.int64)[:-1]])
-            values = values[np.minimum(first, max(len(values) - 1, 0))] if len(values) else values
-        if len(values) == rows and data.dtype.kind in "iufbO":
-            columns[key] = [_text(each) if isinstance(each, bytes | str) else each for each in values.tolist()]
-    return pd.DataFrame(columns).sort_values("start_time", ignore_index=True)
+            values = _first_values(
+                values, values_of(group[f"{key}_index"], f"{path}/{key}_index", "iu"), f"{path}/{key}"
+            )
+        if len(values) == rows:
+            columns[key] = values
+    frame = pd.DataFrame({key: values.tolist() for key, values in columns.items()})
+    return frame[np.isfinite(frame["start_time"])].sort_values("start_time", ignore_index=True)
+
+
+def _first_values(values: np.ndarray, ends: np.ndarray, what: str) -> np.ndarray:
+    """Return the first of the values of each row; `ends` says where those of a row end."""
+    if (
+        ends.ndim != 1
+        or (len(ends) and (np.diff(ends.astype(float), prepend=0.0) < 0).any())
+        or (len(ends) and ends[-1] > len(values))
+    ):
+        raise HoldfastError(f"{what}_index does not rise from row to row up to {len(values):,}, the number of values")
+    first = np.concatenate([[0], ends.astype(np.int64)[:-1]])[: len(ends)]
+    return values[np.minimum(first, max(len(values) - 1, 0))] if len(values) else values
 
 
 def _places(table: pd.DataFrame, middle: np.ndarray) -> np.ndarray:

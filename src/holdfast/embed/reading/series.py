@@ -6,12 +6,13 @@ that turns all around is meant, for the others are the tilt of the head; of seve
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from holdfast.errors import HoldfastError, unknown
+from holdfast.hdf5_files import attribute, values_of
 
 _TYPES = {"head_direction": "CompassDirection", "heading": "CompassDirection", "position": "Position"}
 
@@ -22,15 +23,17 @@ class Series:
 
     Attributes:
         path: in the file.
-        times: `(samples,)`, seconds.
+        times: `(samples,)`, seconds, rising or equal.
         values: `(samples,)` or `(samples, dimensions)`, in the unit of the file.
         kind: `angle`, `degrees`, or None where the unit does not say it.
+        notes: what was done while reading, in words.
     """
 
     path: str
     times: np.ndarray
     values: np.ndarray
     kind: str | None
+    notes: tuple[str, ...] = ()
 
 
 def find_series(file: Any, name: str) -> Series:
@@ -53,8 +56,10 @@ def find_series(file: Any, name: str) -> Series:
         return max(series, key=_turns)
     if len({len(each.values) for each in series}) > 1:
         raise HoldfastError(f"{name!r} holds {', '.join(inside)}, of different lengths; name one of them")
+    if any(not np.array_equal(each.times, series[0].times) for each in series):
+        raise HoldfastError(f"{name!r} holds {', '.join(inside)}, recorded at different times; name one of them")
     columns = [each.values.reshape(len(each.values), -1) for each in series]
-    return Series(name, series[0].times, np.concatenate(columns, axis=1), series[0].kind)
+    return replace(series[0], path=name, values=np.concatenate(columns, axis=1))
 
 
 def _all_series(file: Any) -> dict[str, Any]:
@@ -84,8 +89,7 @@ def _typed(file: Any, known: Mapping[str, Any]) -> bool:
 
 
 def _type(group: Any) -> str:
-    kind = group.attrs.get("neurodata_type", "")
-    return kind.decode() if isinstance(kind, bytes) else str(kind)
+    return str(attribute(group, "neurodata_type", ""))
 
 
 def _short(known: Mapping[str, Any]) -> list[str]:
@@ -96,23 +100,52 @@ def _short(known: Mapping[str, Any]) -> list[str]:
 
 def _read(group: Any, path: str) -> Series:
     data = group["data"]
-    if data.ndim > 2 or data.dtype.kind not in "fiub":
-        raise HoldfastError(f"{path} is {data.dtype} {data.shape}; numbers (samples,) or (samples, channels) expected")
-    values = np.asarray(data[()])
-    unit = data.attrs.get("unit", "")
-    unit = (unit.decode() if isinstance(unit, bytes) else str(unit)).strip().lower()
-    scale, shift = float(data.attrs.get("conversion", 1.0)), float(data.attrs.get("offset", 0.0))
+    values = values_of(data, f"{path}/data")
+    if values.ndim not in (1, 2) or not len(values):
+        raise HoldfastError(f"{path} has the shape {values.shape}; numbers (samples,) or (samples, channels) expected")
+    unit = str(attribute(data, "unit", "")).strip().lower()
+    scale, shift = (_number(data, key, default, path) for key, default in (("conversion", 1.0), ("offset", 0.0)))
     values = values * scale + shift if (scale, shift) != (1.0, 0.0) else values
     kind = {"radian": "angle", "radians": "angle", "rad": "angle"}.get(unit)
     kind = "degrees" if unit in ("degree", "degrees", "deg") else kind
+    times = _times(group, len(values), path)
+    if times.shape != (len(values),):
+        raise HoldfastError(f"{path} has {len(values):,} values and {times.size:,} times; one for each was expected")
+    return _in_order(Series(path, times, values, kind if values.ndim == 1 else None))
+
+
+def _times(group: Any, samples: int, path: str) -> np.ndarray:
     if "timestamps" in group:
-        times = np.asarray(group["timestamps"][()], float)
-    else:
-        start = group["starting_time"]
-        times = float(start[()]) + np.arange(len(values)) / float(start.attrs["rate"])
-    if len(times) != len(values):
-        raise HoldfastError(f"{path} has {len(values):,} values and {len(times):,} times; one for each was expected")
-    return Series(path, times, values, kind if values.ndim == 1 else None)
+        return values_of(group["timestamps"], f"{path}/timestamps").astype(float)
+    start = values_of(group["starting_time"], f"{path}/starting_time").astype(float)
+    rate = _number(group["starting_time"], "rate", None, f"{path}/starting_time")
+    if start.size != 1 or not np.isfinite(start).all() or not rate > 0:
+        raise HoldfastError(
+            f"{path} starts at {start.ravel()[:3]} s with a rate of {rate:g}; one time, and a rate above 0"
+        )
+    return start.ravel()[0] + np.arange(samples) / rate
+
+
+def _number(item: Any, key: str, default: float | None, path: str) -> float:
+    value = attribute(item, key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise HoldfastError(f"{path}: the attribute {key!r} is {value!r}; a number was expected")
+    return float(value)
+
+
+def _in_order(series: Series) -> Series:
+    """Return the series with rising times: the stamp of a sample says where it belongs, not its place in the file."""
+    timed = np.isfinite(series.times)
+    times, values, notes = series.times[timed], series.values[timed], []
+    if not len(times):
+        raise HoldfastError(f"{series.path} has no sample with a time")
+    if untimed := int((~timed).sum()):
+        notes.append(f"{series.path}: {untimed:,} of {len(timed):,} samples have no time and are left out")
+    if back := int((np.diff(times) < 0).sum()):
+        order = np.argsort(times, kind="stable")
+        times, values = times[order], values[order]
+        notes.append(f"{series.path}: time goes back {back:,} times; samples were put in the order of their times")
+    return replace(series, times=times, values=values, notes=tuple(notes))
 
 
 def _turns(series: Series) -> float:

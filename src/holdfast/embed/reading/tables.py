@@ -12,6 +12,7 @@ import pandas as pd
 
 from holdfast.deeplabcut import read_deeplabcut
 from holdfast.errors import HoldfastError
+from holdfast.files import check_plain_file
 
 LIKELY = 0.6
 """DeepLabCut's own default for a part that counts as seen."""
@@ -19,13 +20,14 @@ LIKELY = 0.6
 
 def read_columns(path: Path) -> dict[str, np.ndarray]:
     """Columns by name; for a DeepLabCut table, `tracks` and the body parts."""
+    check_plain_file(path)
     try:
         with path.open(encoding="utf-8-sig") as file:
             first = file.readline().split(",")[0].strip().strip('"').lower()
         if first == "scorer":
             return read_tracks(path)
         frame = pd.read_csv(path)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    except (OSError, ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors
         raise HoldfastError(f"cannot read {path}: {error}") from error
     if all(_is_number(name) for name in frame.columns):
         raise HoldfastError(f"{path} begins with numbers; a first row with the names of the columns was expected")
