@@ -97,5 +97,5 @@ def test_plain_values_and_text_that_is_no_pickle_pass(path):
 
 def test_what_is_no_hdf5_file_is_named(tmp_path):
     (tmp_path / "a.h5").write_text("what is this?")
-    with pytest.raises(HoldfastError, match=r"cannot read .*a.h5: it is no HDF5 file"):
+    with pytest.raises(HoldfastError, match=r"cannot read .*a.h5: it is not an HDF5 file"):
         check_plain(tmp_path / "a.h5")

@@ -130,8 +130,9 @@ def _archive(file: np.lib.npyio.NpzFile) -> zipfile.ZipFile:
 def _held(header: Header, there: int, what: str) -> Header:
     """Return a header if `there` bytes follow it, which is as many as it speaks of."""
     shape, _, kind = header
-    if kind.itemsize * prod(shape) > there:
+    needed = max(kind.itemsize, 1) * prod(shape)  # NumPy makes one byte of an empty text
+    if needed > there:
         raise HoldfastError(
-            f"{what} says that it is {kind} {shape}, {kind.itemsize * prod(shape):,} bytes; {max(there, 0):,} are there"
+            f"{what} says that it is {kind} {shape}, {needed:,} bytes; {max(there, 0):,} are there, it is damaged"
         )
     return header

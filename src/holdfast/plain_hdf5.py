@@ -41,6 +41,8 @@ def check_plain(path: Path) -> None:
                 _check_pickle(value, f"{path}: attribute {key!r} of {name!r}")
         if isinstance(item, h5py.Dataset):
             check_size(item, f"{path}: {name!r}")
+        elif h5py.h5o.get_info(item.id).rc > 1:  # it may be inside itself, and PyTables would walk in circles
+            raise HoldfastError(f"{path}: the group {name!r} is in several places of the file; one was expected")
         if isinstance(item, h5py.Dataset) and h5py.check_vlen_dtype(item.dtype) is not None:
             for row in item[()].ravel():
                 _check_pickle(np.asarray(row).tobytes(), f"{path}: {name!r}")

@@ -104,7 +104,7 @@ def shown(value: Any) -> str:
     """Return a value as messages show it, cut short.
 
     >>> shown(list(range(100)))
-    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17...'
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1...'
     """
     try:
         text = repr(value)

@@ -24,12 +24,41 @@ from typing import Any
 
 from holdfast import catalog
 from holdfast.errors import HoldfastError, check_keys
+from holdfast.schema import (
+    ANYTHING,
+    FLAG,
+    LARGEST,
+    TABLE,
+    TEXT,
+    Kind,
+    check,
+    either,
+    list_of,
+    optional,
+    shown,
+    whole_number,
+)
 from holdfast.toml_files import parse_value, read_toml
 
 AROUND_ADAPTERS = ("reset", "epochs")
-STUDY = {"data", "models", "streams", "adapters", "seeds", "batch_size", "keep", "device"}
-DATA = {"path", "size", "channels", "mapping", "restrict"}
-MODEL = {"name", "build", "weights", "arguments", "allow_pickle"}
+STUDY = {
+    "data": ANYTHING,
+    "models": ANYTHING,
+    "streams": ANYTHING,
+    "adapters": ANYTHING,
+    "seeds": optional(list_of(whole_number(-LARGEST))),
+    "batch_size": whole_number(1, 2**20),
+    "keep": TEXT,
+    "device": optional(TEXT),
+}
+DATA = {
+    "path": TEXT,
+    "size": whole_number(1, 2**14),
+    "channels": whole_number(1),
+    "mapping": either(TEXT, Kind("a path", lambda value: isinstance(value, Path))),
+    "restrict": FLAG,
+}
+MODEL = {"name": TEXT, "build": TEXT, "weights": TEXT, "arguments": TABLE, "allow_pickle": FLAG}
 WRAPPERS = ("interleave", "repeat", "truncate", "one_by_one")
 CALIBRATION = "holdfast-calibration"
 """The folder that `holdfast calibrate` writes, and the stream `ccc` reads, where no other is given."""
@@ -137,7 +166,9 @@ def data_from_flags(
     return source | ({"restrict": True} if restrict else {})
 
 
-def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path(), allow_pickle: bool = False) -> Any:
+def make_study(
+    content: Mapping[str, Any], out: Path, folder: Path = Path(), allow_pickle: bool = False, where: str = ""
+) -> Any:
     """The Study that a study file describes.
 
     Args:
@@ -145,14 +176,22 @@ def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path(), all
         out: the folder of the study.
         folder: paths in the content are relative to it.
         allow_pickle: what holds for models that do not say it.
+        where: the file, which errors name.
     """
+    try:
+        return _make_study(content, out, folder, allow_pickle)
+    except HoldfastError as error:
+        if where in str(error):
+            raise
+        raise HoldfastError(f"study file {where}: {error}") from error
+
+
+def _make_study(content: Mapping[str, Any], out: Path, folder: Path, allow_pickle: bool) -> Any:
     from holdfast.study import Study
 
     check_keys("key in the study file", content, STUDY)
-    batch_size = _typed(content, "batch_size", int, 64)
-    seeds = content.get("seeds")
-    if (seeds is not None and not isinstance(seeds, list)) or not all(isinstance(seed, int) for seed in seeds or []):
-        raise HoldfastError(f"seeds is {seeds!r}; a list of whole numbers was expected")
+    check(content, STUDY, "the study", missing=tuple(STUDY))
+    batch_size, seeds = content.get("batch_size", 64), content.get("seeds")
     data = _Sources(folder, content.get("data"))
     models = _models(_tables(content, "models"), folder, allow_pickle)
     streams = [_stream(table, data, batch_size) for table in _tables(content, "streams") or data.default_streams()]
@@ -168,7 +207,7 @@ def make_study(content: Mapping[str, Any], out: Path, folder: Path = Path(), all
         adapters,
         out=out,
         seeds=seeds,
-        keep=_typed(content, "keep", str, "float32"),
+        keep=content.get("keep", "float32"),
         device=content.get("device"),
         settings={"study": dict(content)},
     )
@@ -188,9 +227,10 @@ class _Sources:
         if source is None:
             raise HoldfastError("no data: give data in the study file, or --data")
         settings = dict(source) if isinstance(source, Mapping) else {"path": source}
-        check_keys("key of data", settings, DATA)
         if not isinstance(settings.get("path"), str):
-            raise HoldfastError(f"data is {source!r}; a path was expected")
+            raise HoldfastError(f"data is {shown(source)}; a path was expected")
+        check_keys("key of data", settings, DATA)
+        check(settings, DATA, "data", missing=tuple(DATA))
         path = settings.pop("path")
         path = path if path == "digits" else self.folder / path
         if "mapping" in settings:
@@ -215,15 +255,8 @@ def _tables(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
         [{"use": item} if isinstance(item, str) else item for item in tables] if isinstance(tables, list) else tables
     )
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise HoldfastError(f"{key} is {content[key]!r}; a list of tables, [[{key}]], was expected")
+        raise HoldfastError(f"{key} is {shown(content[key])}; a list of tables, [[{key}]], was expected")
     return [dict(table) for table in tables]
-
-
-def _typed(content: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
-    value = content.get(key, default)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise HoldfastError(f"{key} is {value!r}; a {kind.__name__} was expected")
-    return value
 
 
 def _models(tables: Sequence[dict[str, Any]], folder: Path, allow_pickle: bool) -> dict[str, Any]:
@@ -236,6 +269,7 @@ def _models(tables: Sequence[dict[str, Any]], folder: Path, allow_pickle: bool) 
         if "use" in table:
             table["build"] = table.pop("use")
         check_keys("key of models", table, MODEL)
+        check(table, {key: kind for key, kind in MODEL.items() if key != "build"}, "a model", missing=tuple(MODEL))
         if not isinstance(build := table.get("build"), str):
             raise HoldfastError(
                 f"a model has build {build!r}; a name, module:function or file.py:function was expected"

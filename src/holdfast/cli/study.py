@@ -70,7 +70,7 @@ def run(
     if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HoldfastError(f"the study file and a flag both give {both[0]}; use one of them")
     with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
-        study = make_study(content | flags, out, folder, allow_pickle)
+        study = make_study(content | flags, out, folder, allow_pickle, str(file or ""))
         table = study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
     ran = study.last
     if as_json:

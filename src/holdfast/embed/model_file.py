@@ -76,7 +76,6 @@ _MODE = {
     "prior": TEXT,
     "differences_per_label": FLAG,
 }
-_NUMBERS = list_of(either(number(), FLAG))
 _FACTS = {
     "settings": TABLE,
     "mode": TABLE,

@@ -138,7 +138,7 @@ def _is_hdf5(path: Path) -> bool:
 
 def _mat(path: Path) -> dict[str, np.ndarray]:
     from scipy.io import loadmat
-    from scipy.io.matlab import whosmat
+    from scipy.io.matlab import MatReadError, whosmat
 
     size = check_plain_file(path)
     try:
@@ -147,7 +147,7 @@ def _mat(path: Path) -> dict[str, np.ndarray]:
         content = loadmat(path, simplify_cells=True)
     except HoldfastError:
         raise
-    except MAT_ERRORS as error:
+    except (MatReadError, *MAT_ERRORS) as error:
         raise HoldfastError(f"cannot read {path}: it is not a MATLAB file, or damaged ({error})") from error
     return dict(_leaves(content))
 
