@@ -31,7 +31,11 @@ VALUES: list[Any] = [
 
 def mutate(folder: Path, random: Random) -> str:
     """Change one file; what was done, in words."""
-    file = random.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    ending = random.choice(
+        sorted({path.suffix for path in files})
+    )  # else a folder of images would be nothing but images
+    file = random.choice([path for path in files if path.suffix == ending])
     by_format = BY_ENDING.get(file.suffix.lower())
     change = by_format if by_format and random.random() < 0.7 else _any_file
     return f"{file.relative_to(folder)}: {change(file, random)}"
@@ -204,8 +208,8 @@ def _npz(file: Path, random: Random) -> str:
 
 def _header(array: np.ndarray, random: Random) -> tuple[bytes, str]:
     """The array with a header that is not true."""
-    shape = random.choice([(10**12,), (2**40, 2**20), (10**18,) * 3, (-1,), (0, 10**15), (len(array) + 1, *array.shape[1:])]
-                          if array.ndim else [(10**12,)])  # fmt: skip
+    longer = (2 * max(array.shape, default=1) + 1, *array.shape[1:])
+    shape = random.choice([(10**12,), (2**40, 2**20), (10**18,) * 3, (-1,), (0, 10**15), longer])
     kind = random.choice([array.dtype.str, "<f8", "|O", "<U1000000000", "<c16", "V99", "|S0"])
     text = random.choice(
         [f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape!r}, }}", "(" * 5000, "{}", "'a'", "\x00" * 20]
@@ -265,8 +269,8 @@ def _hdf5(file: Path, random: Random) -> str:
         names: list[str] = []
         content.visit(names.append)
         name = random.choice(names)
-        kind = random.choice(["delete", "array", "array", "array", "attribute", "attribute", "declared", "external", "storage",
-                              "virtual", "late", "reversed", "cycle"])  # fmt: skip
+        kind = random.choice(["delete", "array", "array", "array", "attribute", "attribute", "declared", "external",
+                              "storage", "virtual", "late", "reversed", "cycle"])  # fmt: skip
         item = content[name]
         if kind == "attribute":
             key = random.choice([*item.attrs, "rate", "unit", "conversion", "neurodata_type"])

@@ -20,10 +20,20 @@ from torch.nn import functional as F
 
 from holdfast.errors import HoldfastError
 from holdfast.files import whole
+from holdfast.json_files import parse_json
 from holdfast.models.source import load_weights
 from holdfast.pose.backbone import BACKBONES, make_backbone
+from holdfast.schema import FLAG, TEXT, check, either, list_of, table_of, whole_number
 
 TRIAL = 128
+FACTS = {
+    "parts": list_of(TEXT),
+    "skeleton": list_of(list_of(TEXT, 2)),
+    "backbone": TEXT,
+    "settings": table_of(either(FLAG, whole_number(1))),
+    "origin": TEXT,
+}
+"""What the header of a file holds."""
 
 
 class PoseModel(nn.Module):
@@ -93,8 +103,11 @@ class PoseModel(nn.Module):
             backbone: yours, where the model was trained with one that holdfast does not have. A file names only parts
                 of holdfast, so that whoever sends one cannot run code of theirs.
         """
-        facts = read_facts(path, "pose")
+        facts = check(read_facts(path, "pose"), FACTS, f"the header of {path}", missing=("origin",))
         name, settings = facts["backbone"], facts["settings"]
+        largest = max((side for shape in tensor_shapes(path) for side in shape), default=0)
+        if any(not isinstance(value, bool) and value > largest for value in settings.values()):
+            raise HoldfastError(f"{path}: the header speaks of a backbone of {settings}, the weights are smaller")
         if backbone is None and name not in BACKBONES:
             origin = facts.get("origin") or name
             raise HoldfastError(
@@ -103,7 +116,10 @@ class PoseModel(nn.Module):
             )
         quick = settings | {"pretrained": False} if name == "efficientnet_lite0" else settings  # the weights follow
         shared = {"skeleton": facts["skeleton"], "origin": facts.get("origin", "")}
-        model = cls(facts["parts"], name if backbone is None else backbone, settings=quick, **shared)
+        try:
+            model = cls(facts["parts"], name if backbone is None else backbone, settings=quick, **shared)
+        except HoldfastError as error:
+            raise HoldfastError(f"{path}: {error}") from error
         if backbone is None:
             model.recipe["settings"] = settings
         load_weights(model, path)
@@ -117,11 +133,17 @@ def read_facts(path: Path, key: str) -> dict[str, Any]:
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise HoldfastError(f"cannot read {path}: {error}") from error
     if key not in metadata:
         raise HoldfastError(f"{path} was not written by `holdfast pose train`: its header has no {key!r}")
-    return json.loads(metadata[key])
+    return check(parse_json(metadata[key], f"the header of {path}"), {}, f"the header of {path}")
+
+
+def tensor_shapes(path: Path) -> list[list[int]]:
+    """The shapes of the tensors in a safetensors file."""
+    with safe_open(path, "pt") as file:
+        return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
 
 
 def _tried(backbone: nn.Module) -> tuple[int, int]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from holdfast.correctness import among
 from holdfast.errors import HoldfastError, unknown
+from holdfast.files import check_plain_file
 from holdfast.nearest import hint
 from holdfast.npz import read_npz
 from holdfast.trends.side import Side
@@ -29,6 +30,7 @@ def read_side(source: str) -> Side:
     path, names = _path(source)
     if path.is_dir():
         return read_stream(source, path, names)
+    check_plain_file(path)
     if path.suffix.lower() in (".csv", ".tsv"):
         return read_table(path, ":".join(names) or None)
     if len(names) > 1:
