@@ -93,9 +93,9 @@ def test_without_streams_and_adapters_there_are_defaults(folder):
     ("old", "new", "message"),
     [
         ("batch_size = 8", "batchsize = 8", "unknown key in the study file 'batchsize'; did you mean 'batch_size'"),
-        ("batch_size = 8", "batch_size = 'x'", "batch_size is 'x'; a int was expected"),
+        ("batch_size = 8", "batch_size = 'x'", "batch_size is 'x'; a whole number from 1"),
         ("batch_size = 8", "batch_size = -1", "batch_size is -1"),
-        ("seeds = [0, 3]", "seeds = 3", "seeds is 3; a list of whole numbers"),
+        ("seeds = [0, 3]", "seeds = 3", "seeds is 3; a list"),
         ('keep = "top2"', 'keep = "all"', "keep is 'all'"),
         ('data = "data.npz"', 'data = "dta.npz"', r"dta\.npz.*did you mean 'data\.npz'"),
         ('data = "data.npz"', 'data = {pth = "data.npz"}', "unknown key of data 'pth'; did you mean 'path'"),

@@ -174,6 +174,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep a second run out of the same folder; a killed run leaves no lock, and a failed one no empty folder."""
     path = folder / ".lock"
     try:
+        folder.mkdir(parents=True, exist_ok=True)  # another run that came to nothing may have taken it away
         # Not through a link: a folder from somebody else could point at any file of the reader's.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as error:

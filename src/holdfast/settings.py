@@ -227,9 +227,9 @@ class _Sources:
         if source is None:
             raise HoldfastError("no data: give data in the study file, or --data")
         settings = dict(source) if isinstance(source, Mapping) else {"path": source}
+        check_keys("key of data", settings, DATA)
         if not isinstance(settings.get("path"), str):
             raise HoldfastError(f"data is {shown(source)}; a path was expected")
-        check_keys("key of data", settings, DATA)
         check(settings, DATA, "data", missing=tuple(DATA))
         path = settings.pop("path")
         path = path if path == "digits" else self.folder / path

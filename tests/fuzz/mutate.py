@@ -32,9 +32,7 @@ VALUES: list[Any] = [
 def mutate(folder: Path, random: Random) -> str:
     """Change one file; what was done, in words."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    ending = random.choice(
-        sorted({path.suffix for path in files})
-    )  # else a folder of images would be nothing but images
+    ending = random.choice(sorted({path.suffix for path in files}))  # or images would be nearly all
     file = random.choice([path for path in files if path.suffix == ending])
     by_format = BY_ENDING.get(file.suffix.lower())
     change = by_format if by_format and random.random() < 0.7 else _any_file

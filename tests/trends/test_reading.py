@@ -286,7 +286,7 @@ def test_missing_and_foreign_files(tmp_path, write):
     with pytest.raises(HoldfastError, match="there is no file or folder"):
         read_side(str(tmp_path / "nowhere" / "a.npz"))
     (tmp_path / "a.txt").write_text("hello")
-    with pytest.raises(HoldfastError, match=r"is no \.npz file"):
+    with pytest.raises(HoldfastError, match=r"is not an \.npz file"):
         read_side(str(tmp_path / "a.txt"))
     (tmp_path / "a.csv").write_text("model,accuracy\na,0.5\n")
     with pytest.raises(HoldfastError, match=r"unknown column of .*a\.csv 'b'; valid: accuracy"):

@@ -6,7 +6,6 @@ own.
 Coordinates in COCO are those of corners of pixels, so half a pixel is taken off; those with visibility 0 are missing.
 """
 
-import json
 import logging
 from collections import Counter
 from pathlib import Path
@@ -15,9 +14,29 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import HoldfastError
+from holdfast.json_files import read_json
 from holdfast.pose.data import PoseData
+from holdfast.schema import TABLE, TEXT, check, either, list_of, number, optional, whole_number
 
 log = logging.getLogger("holdfast")
+
+LARGEST = 2**30
+"""Bytes; COCO's own file of keypoints has 240 MB."""
+PAIR = list_of(whole_number(1), 2)
+ID = either(whole_number(), TEXT)
+ENTRIES = {
+    "images": {"id": ID, "file_name": TEXT},
+    "annotations": {
+        "image_id": ID,
+        "category_id": ID,
+        "keypoints": optional(list_of(number())),
+        "bbox": optional(list_of(number(), 4)),
+        "area": optional(number(0)),
+        "individual": optional(ID),
+    },
+    "categories": {"id": ID, "name": TEXT, "keypoints": optional(list_of(TEXT)), "skeleton": optional(list_of(PAIR))},
+}
+"""What entries of a file must hold, as far as it is used."""
 
 
 def read_coco(path: Path, images: Path | None = None, *, size: tuple[int, int] | None = None) -> PoseData:
@@ -70,15 +89,13 @@ def _read(content: dict[str, Any], path: Path, images: Path | None, size: tuple[
 
 
 def _content(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise HoldfastError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise HoldfastError(f"{path} is no JSON: {error}") from error
-    missing = [key for key in ("images", "annotations", "categories") if key not in content]
-    if missing:
-        raise HoldfastError(f"{path} is no file of COCO keypoints: it has no {missing[0]!r}")
+    content = check(
+        read_json(path, LARGEST), dict.fromkeys(ENTRIES, list_of(TABLE)), f"{path}, a file of COCO keypoints,"
+    )
+    for key, kinds in ENTRIES.items():
+        for place, entry in enumerate(content[key]):
+            missing = ("keypoints", "skeleton", "bbox", "area", "individual")
+            check(entry, kinds, f"{path}: {key}[{place}]", missing)
     return content
 
 
@@ -88,7 +105,10 @@ def _parts(categories: dict[int, dict[str, Any]], path: Path) -> tuple[list[str]
     for category in categories.values():
         if category["keypoints"] != parts:
             raise HoldfastError(f"{path}: {category['name']} and {first['name']} have different keypoints")
-    return parts, [(parts[one - 1], parts[two - 1]) for one, two in first.get("skeleton", [])]
+    pairs = first.get("skeleton") or []
+    if any(part > len(parts) for pair in pairs for part in pair):
+        raise HoldfastError(f"{path}: the skeleton of {first['name']} joins more than its {len(parts)} keypoints")
+    return parts, [(parts[one - 1], parts[two - 1]) for one, two in pairs]
 
 
 def _folder(path: Path, images: Path | None, file: str) -> Path:

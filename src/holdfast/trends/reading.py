@@ -58,7 +58,7 @@ def _read_npz(path: Path, name: str | None) -> Side:
     models = content["models"]
     if models.ndim != 1 or models.dtype.kind not in "US":
         raise HoldfastError(f"{path}: models are {models.dtype} {models.shape}; names (models,) were expected")
-    names = [each.decode() if isinstance(each, bytes) else str(each) for each in models.tolist()]
+    names = [each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in models.tolist()]
     correct = _correct(path, content, name)
     if correct.shape[0] != len(names):
         raise HoldfastError(
