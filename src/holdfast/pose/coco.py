@@ -30,9 +30,9 @@ ENTRIES = {
         "image_id": ID,
         "category_id": ID,
         "keypoints": optional(list_of(number())),
-        "bbox": optional(list_of(number(), 4)),
+        "bbox": list_of(number(), 4),
         "area": optional(number(0)),
-        "individual": optional(ID),
+        "individual": ID,
     },
     "categories": {"id": ID, "name": TEXT, "keypoints": optional(list_of(TEXT)), "skeleton": optional(list_of(PAIR))},
 }
