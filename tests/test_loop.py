@@ -180,7 +180,15 @@ def test_offline_predicts_after_each_pass_and_says_which(data, model):
     assert outputs.context["epoch"].tolist() == [1] * 30 + [2] * 30
     by_hand = Tent(model, lr=0.1)
     by_hand.adapt(stream, 2)
-    by_hand.frozen = True
-    expected = np.concatenate([by_hand(batch.inputs).numpy() for batch in stream])
+    learnt = BatchNorm(by_hand.release(source_statistics=True), prior=0)
+    expected = np.concatenate([learnt(batch.inputs).numpy() for batch in stream])
     assert np.array_equal(outputs.logits[30:], expected)
     assert not np.array_equal(outputs.logits[:30], expected)
+
+
+@pytest.mark.parametrize("batch_size", [8, 29, 30])
+def test_offline_at_a_learning_rate_of_zero_is_the_parent_whatever_the_last_batch(data, model, batch_size):
+    stream = Clean(data, batch_size=batch_size)
+    offline = evaluate(Offline(model, Tent, epochs=2, lr=0.0), stream).logits
+    assert np.allclose(offline[:30], evaluate(Tent(model, lr=0.0), stream).logits, atol=1e-5)
+    assert np.array_equal(offline[:30], offline[30:])

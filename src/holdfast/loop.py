@@ -47,8 +47,7 @@ def evaluate(adapter: Adapter, stream: Stream, keep: str = "float32") -> Outputs
         for epoch in range(1, epochs + 1):
             adapter.frozen = False
             adapter.adapt(stream)
-            adapter.frozen = True
-            _one_pass(adapter, stream, collected, {"epoch": epoch})
+            _one_pass(adapter.predictor(), stream, collected, {"epoch": epoch})
     return collected.finish(str(adapter.device))
 
 

@@ -128,6 +128,11 @@ class Adapter(nn.Module, metaclass=_Ready):
                     self.record = {}
                     self._through(batch.inputs, learn=True)
 
+    def predictor(self) -> "Adapter":
+        """What predicts, without learning, after a whole stream was learnt from; here this adapter, frozen."""
+        self.frozen = True
+        return self
+
     @property
     def record(self) -> Record:
         """What the last step reports, name -> number: of the calling thread's own last call, if it made one.

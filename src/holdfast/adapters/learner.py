@@ -166,6 +166,10 @@ class Learner(Adapter):
             return NoAdaptation(model)
         return BatchNorm(model, self._prior, window=self.window)
 
+    def predictor(self) -> Adapter:
+        """The parent around the weights that were learnt: with BatchNorm, statistics are those of the batch at hand."""
+        return self.parent(self.release(source_statistics=True))
+
     @property
     def parent_label(self) -> str:
         """Such as `batchnorm:prior=0`."""

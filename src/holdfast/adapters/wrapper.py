@@ -44,6 +44,10 @@ class Wrapper(Adapter):
         """The inner adapter's."""
         return self.inner.predict(inputs)
 
+    def predictor(self) -> Adapter:
+        """The inner adapter's."""
+        return self.inner.predictor()
+
     def begin_epoch(self) -> None:
         """The inner adapter's."""
         self.inner.begin_epoch()
@@ -83,7 +87,9 @@ class Wrapper(Adapter):
 class Offline(Wrapper):
     """Learns from a whole stream, several times, and predicts only then; `holdfast.loop.evaluate` does both.
 
-    Table B.3 of the thesis is the error after each pass.
+    Table B.3 of the thesis is the error after each pass. Predictions are the `predictor`'s: a method that learns
+    predicts as its parent does, around the weights that it learnt, with BatchNorm statistics of the batch at hand;
+    `BatchNorm` predicts with those of the whole stream.
 
     Args:
         model: as the method takes it.

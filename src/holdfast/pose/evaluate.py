@@ -93,7 +93,7 @@ def evaluate(
             batches = list(batches)  # shifted once, read several times
             for _ in range(adapted.epochs):
                 adapted.adapt(batches)
-            adapted.frozen = True
+            adapted = adapted.predictor()
         done = 0
         for batch in batches:
             own = rows[done : done + len(batch)]

@@ -16,6 +16,7 @@ from torch import nn
 
 from holdfast.adapters import Adapter
 from holdfast.adapters.wrapper import Wrapper
+from holdfast.batch import Batch
 from holdfast.errors import HoldfastError, NotApplicable
 from holdfast.testing.batchnorm_networks import batchnorm_networks
 from holdfast.testing.convolutional_networks import convolutional_networks
@@ -149,6 +150,30 @@ def learning_rate_zero_is_the_parent(make: Make, model: nn.Module, batches: list
     demand(away < 1e-5, f"lr=0 differs from the parent by {away:.1e}")
 
 
+def learning_rate_zero_is_the_parent_offline(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """The same where it learns from a whole stream before it predicts, whatever the size of the last batch."""
+    if "lr" not in _settings(make):
+        raise NotApplicable("there is no learning rate")
+    adapter = make(model, lr=0.0)
+    adapter.adapt([Batch(inputs, None, torch.arange(len(inputs)), {}) for inputs in (batches[0], batches[1][:2])])
+    away = _distance(_run(adapter.predictor(), batches[:2]), _run(adapter.parent(model), batches[:2]))
+    demand(away < 1e-5, f"after a whole stream, lr=0 differs from the parent by {away:.1e}")
+
+
+def predicting_changes_nothing(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
+    """A pass that only predicts changes nothing that a later step sees."""
+    plain, looking = make(model), make(model)
+    for adapter in (plain, looking):
+        _run(adapter, batches[:1])
+    looking.frozen = True
+    _run(looking, [batches[1], batches[2][:2]])
+    looking.frozen = False
+    demand(_state(looking) == _state(plain), "predicting, while frozen, changes the state")
+    demand(
+        _equal(_run(looking, batches[3:]), _run(plain, batches[3:])), "predicting, while frozen, changes what follows"
+    )
+
+
 def infinite_prior_is_the_model(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
     """With an infinite prior its parent predicts what the model predicts, and so does it with a learning rate of 0."""
     if "prior" not in _settings(make):
@@ -210,6 +235,8 @@ ADAPTER_LAWS = (
     copies_go_on_by_themselves,
     calls_from_threads_do_not_mix,
     learning_rate_zero_is_the_parent,
+    learning_rate_zero_is_the_parent_offline,
+    predicting_changes_nothing,
     infinite_prior_is_the_model,
     memory_layout_does_not_matter,
     frozen_does_not_learn,
