@@ -45,12 +45,13 @@ class Mark:
 NAMES = ["evil.py:S", "evil:S", "subprocess:run"]
 
 
+@pytest.mark.parametrize("settings", [{}, {"args": ["mkdir", "owned"]}])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_header_of_a_pose_model(name, evil):
+def test_the_header_of_a_pose_model(name, settings, evil):
     PoseModel(["nose"], "small", settings={"width": 2}).save(evil / "net.safetensors")
-    facts = {"parts": ["nose"], "skeleton": [], "backbone": name, "settings": {"args": ["mkdir", "owned"]}}
+    facts = {"parts": ["nose"], "skeleton": [], "backbone": name, "settings": settings}
     save_file(load_file(evil / "net.safetensors"), evil / "net.safetensors", {"pose": json.dumps(facts)})
-    with pytest.raises(HoldfastError, match=r"a backbone of its owner's, .*name it again: --backbone"):
+    with pytest.raises(HoldfastError, match=r"settings is" if settings else r"owner's, .*name it again: --backbone"):
         PoseModel.load(evil / "net.safetensors")
     assert call("pose", "predict", "net.safetensors", evil, "--out", "said.csv") == 2
     assert call("pose", "score", "drawn", "--model", "net.safetensors") == 2
@@ -168,10 +169,10 @@ def test_what_names_a_builder_in_a_study_file_is_called_only_if_it_can_return_a_
 
 MAY_RUN_CODE = {
     "find_or_import": {"settings", "results", "models.source"}
-    | {f"cli.{name}" for name in ("calibrate", "materialise", "pose", "tune")},
+    | {f"cli.{name}" for name in ("calibrate", "materialise", "pose", "pose_options", "tune")},
     "find_object": {"catalog", "testing", "pose.backbone"},
     "find_module": {"models.source", "objects"},
-    "import_backbone": {"cli.pose"},
+    "import_backbone": {"cli.pose_options"},
     "import_module": {"__init__", "catalog", "embed", "objects"},
     "exec_module": {"objects"},
     "loads": {"execute"},

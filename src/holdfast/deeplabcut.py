@@ -81,20 +81,54 @@ def check_target(path: Path) -> None:
 
 
 def read_deeplabcut(path: Path, scorer: str | None = None) -> KeypointTable:
-    """Read a table, or all tables `CollectedData_*` in the folders of a project.
+    """Read a table, or the labels of a project.
 
     Args:
-        path: a `.csv` or `.h5` file, or a folder.
-        scorer: whose labels, where there are several.
+        path: a `.csv` or `.h5` file, or a folder with tables `CollectedData_*` in it or below it; see `find_tables`.
+        scorer: whose labels, where there are several; `a,b` for those of both, if they labelled different frames.
     """
-    if path.is_dir():
-        found = sorted(path.rglob("CollectedData_*.csv")) or sorted(path.rglob("CollectedData_*.h5"))
-        if not found:
-            raise HoldfastError(f"there is no CollectedData_*.csv or .h5 in {path}")
-        return _together([read_deeplabcut(file, scorer) for file in found], found)
-    if not path.is_file():
+    if not path.exists():
         raise HoldfastError(f"there is no table of keypoints {path}")
-    return _unpacked(_read_hdf(path) if path.suffix in (".h5", ".hdf5") else _read_csv(path), path, scorer)
+    paths = find_tables(path) if path.is_dir() else [path]
+    frames = [_read_hdf(file) if file.suffix in (".h5", ".hdf5") else _read_csv(file) for file in paths]
+    scorers = [list(dict.fromkeys(map(str, frame.columns.get_level_values(0)))) for frame in frames]
+    every = list(dict.fromkeys(name for names in scorers for name in names))
+    wanted = every if scorer is None else scorer.split(",")
+    if scorer is None and len(every) > 1:
+        raise HoldfastError(
+            f"{path} has {len(every)} scorers ({', '.join(every)}); say whose labels are meant, scorer={every[0]!r} "
+            f"(--scorer {every[0]})"
+        )
+    for name in wanted:
+        if name not in every:
+            raise unknown(f"scorer in {path}", name, every)
+    return _together(
+        [
+            (file, _unpacked(frame, file, name))
+            for file, frame, names in zip(paths, frames, scorers, strict=True)
+            for name in names
+            if name in wanted
+        ]
+    )
+
+
+def find_tables(folder: Path) -> list[Path]:
+    """Return the tables of labels in a folder: one for each video and scorer.
+
+    In a project they are in `labeled-data`, a folder for each video. `training-datasets` has copies of them, which are
+    left out. Where a table is there as CSV and as HDF5, the CSV is taken.
+    """
+    labels = folder / "labeled-data"
+    root = labels if any(labels.rglob("CollectedData_*")) else folder
+    found = [
+        file
+        for suffix in (".h5", ".csv")
+        for file in root.rglob(f"CollectedData_*{suffix}")
+        if "training-datasets" not in file.relative_to(root).parts
+    ]
+    if not found:
+        raise HoldfastError(f"there is no CollectedData_*.csv or .h5 in {folder}")
+    return sorted({file.with_suffix(""): file for file in found}.values())
 
 
 def find_images(files: Sequence[str], table: Path, root: Path | None = None) -> list[Path]:
@@ -160,13 +194,7 @@ def _read_hdf(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _unpacked(frame: pd.DataFrame, path: Path, scorer: str | None) -> KeypointTable:
-    scorers = list(dict.fromkeys(map(str, frame.columns.get_level_values(0))))
-    if scorer is not None and scorer not in scorers:
-        raise unknown(f"scorer in {path}", scorer, scorers)
-    if scorer is None and len(scorers) > 1:
-        raise HoldfastError(f"{path} has {len(scorers)} scorers ({', '.join(scorers)}); say whose labels are meant")
-    scorer = scorer or scorers[0]
+def _unpacked(frame: pd.DataFrame, path: Path, scorer: str) -> KeypointTable:
     named: list[Any] = frame.columns.to_list()
     columns = {
         (str(part), str(coord)): frame.iloc[:, place].to_numpy()
@@ -199,15 +227,26 @@ def _file(index: Any) -> str:
     return "/".join(map(str, index)) if isinstance(index, tuple) else str(index).replace("\\", "/")
 
 
-def _together(tables: list[KeypointTable], paths: list[Path]) -> KeypointTable:
-    for table, path in zip(tables, paths, strict=True):
-        if table.parts != tables[0].parts:
-            raise HoldfastError(f"{path} has other parts than {paths[0]}; the same in the same order were expected")
+def _together(tables: list[tuple[Path, KeypointTable]]) -> KeypointTable:
+    """Join tables of the same parts, whatever their order, in which no frame comes twice."""
+    (first, table), where = tables[0], dict[str, Path]()
+    parts = table.parts
+    for path, other in tables:
+        if set(other.parts) != set(parts):
+            raise HoldfastError(f"{path} has other parts than {first}; the same were expected")
+        for file in other.files.tolist():
+            if file in where:
+                both = f"in {where[file]} and in {path}" if where[file] != path else f"in {path}"
+                raise HoldfastError(f"the frame {file} is there twice, {both}; each was expected once")
+            where[file] = path
+    if len(tables) == 1:
+        return table
+    ordered = [(other, [other.parts.index(part) for part in parts]) for _, other in tables]
     return KeypointTable(
-        np.concatenate([table.keypoints for table in tables]),
-        tables[0].parts,
-        np.concatenate([table.files for table in tables]),
-        tables[0].scorer,
+        np.concatenate([other.keypoints[:, order] for other, order in ordered]),
+        parts,
+        np.concatenate([other.files for other, _ in ordered]),
+        ",".join(dict.fromkeys(other.scorer for other, _ in ordered)),
     )
 
 

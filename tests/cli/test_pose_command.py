@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from holdfast.cli import main
-from holdfast.pose import KeypointTable, drawn_animals
+from holdfast.pose import KeypointTable, PoseModel, drawn_animals
 
 
 class Done:
@@ -125,3 +125,82 @@ def test_a_backbone_of_ones_own_is_named_again_by_who_loads_the_model(pose, proj
     assert pose("predict", "net/model.safetensors", project, "--out", "said.csv", *backbone).returncode == 0
     assert pose("score", project, "--model", "net/model.safetensors", "--adapter", "none", *backbone).returncode == 0
     assert pose("score", project, "--model", "net/model.safetensors", "--backbone", "small").returncode == 2
+
+
+def test_predict_and_score_bring_images_to_the_size_of_training(pose, project, tmp_path):
+    train = (
+        "train",
+        project,
+        "--out",
+        "net",
+        "--individuals",
+        1,
+        "--steps",
+        2,
+        "--quiet",
+        "--backbone",
+        "small:width=8",
+    )
+    assert pose(*train, "--size", "24x32").returncode == 0
+    said = json.loads(pose("predict", "net/model.safetensors", project, "--out", "said.csv", "--json").stdout)
+    assert said["size"] == [24, 32]
+    as_trained = pose("score", project, "--predictions", "said.csv", "--json")
+    for more in ((), ("--size", "24x32")):  # pixels of the images as they are, whatever the size
+        again = pose("score", project, "--predictions", "said.csv", "--json", *more)
+        assert json.loads(again.stdout) == json.loads(as_trained.stdout)
+    now = pose("score", project, "--model", "net/model.safetensors", "--adapter", "none", "--json")
+    by_table, by_model = (json.loads(done.stdout)["scores"] for done in (as_trained, now))
+    for one, two in zip(by_table, by_model, strict=True):
+        assert one["value"] == pytest.approx(two["value"], abs=2e-2)
+    other = pose("predict", "net/model.safetensors", project, "--out", "other.csv", "--size", "48x64")
+    assert "as in training" not in other.stdout
+    assert (tmp_path / "said.csv").read_text() != (tmp_path / "other.csv").read_text()
+
+
+def test_perfect_predictions_score_zero_with_a_size_too(pose, project):
+    labels = project / "CollectedData_me.csv"
+    for more in ((), ("--size", "24x32")):
+        scores = json.loads(pose("score", project, "--predictions", labels, "--json", *more).stdout)["scores"]
+        assert {row["value"] for row in scores if row["measure"] == "normalised_error"} == {0}
+        assert {row["value"] for row in scores if row["measure"] == "pck"} == {1}
+
+
+def test_what_errors_are_divided_by_and_missing_predictions_are_said(pose, tmp_path):
+    files = np.array([f"v/{k}.png" for k in range(3)])
+    labels = np.array([[[k, k], [k + 10.0, k + 10.0]] for k in range(3)])
+    KeypointTable(labels, ("snout", "tail"), files, "me").write(tmp_path / "labels.csv")
+    labels[1, 0] = np.nan
+    KeypointTable(labels, ("snout", "tail"), files, "net").write(tmp_path / "said.csv")
+    said = pose("score", "labels.csv", "--predictions", "said.csv").stdout
+    assert "the box around the labels; there are no parts named nose and eye, --normalise takes two others" in said
+    assert "1 of 6 labelled keypoints have no prediction" in said
+    assert "PCK@0.3 0.833" in said
+    chosen = pose("score", "labels.csv", "--predictions", "said.csv", "--normalise", "snout,tail").stdout
+    assert "errors are over the distance from snout to tail of each individual" in chosen
+    KeypointTable(labels[:, :1], ("snout",), files, "me").write(tmp_path / "one.csv")
+    one = pose("score", "one.csv", "--predictions", "said.csv")
+    assert one.returncode == 0, one.stderr
+    assert "errors are in pixels, as one part alone" in one.stdout
+
+
+@pytest.mark.parametrize("adapter", ["tent", "rpl", "memo", "lame", "rdumb", "cotta", "tent:reset=5", "eta:epochs=1"])
+def test_adapters_for_classes_are_refused(pose, project, adapter):
+    PoseModel(drawn_animals(1, 1).parts, settings={"width": 8}).save(project / "net.safetensors")
+    done = pose("score", project, "--model", project / "net.safetensors", "--adapter", adapter)
+    assert done.returncode == 2
+    assert "learns from probabilities of classes, which keypoints do not have" in done.stderr
+
+
+def test_a_split_survives_names_with_commas(pose, tmp_path):
+    data = drawn_animals(2, 3, seed=1, height=48, width=64)
+    files = np.array([f'frames/{name}, "left"/{k % 3}.png' for k, name in enumerate(data.individuals)])
+    for file, image in zip(files, data.images(np.arange(6)), strict=True):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image.permute(1, 2, 0).numpy() * 255).astype(np.uint8)).save(tmp_path / file)
+    KeypointTable(data.keypoints, data.parts, files, "me").write(tmp_path / "CollectedData_me.csv")
+    train = pose(
+        "train", "CollectedData_me.csv", "--out", "net", "--steps", 1, "--backbone", "small:width=8", "--quiet"
+    )
+    assert train.returncode == 0, train.stderr
+    score = ("score", "CollectedData_me.csv", "--model", "net/model.safetensors", "--adapter", "none")
+    assert pose(*score, "--split", "net/split.csv").returncode == 0

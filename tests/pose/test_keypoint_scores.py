@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from holdfast.errors import HoldfastError
 from holdfast.measures import (
     box_sides,
+    find_normaliser,
     head_lengths,
     keypoint_distances,
     keypoint_scales,
@@ -84,21 +88,81 @@ def test_the_box_is_used_without_nose_and_eye():
     assert box_sides(LABELS)[[2, 3]] == pytest.approx([np.sqrt(40 * 20), np.sqrt(12)])
     assert np.isnan(box_sides(LABELS)[0])  # all on one line
     assert keypoint_scales(LABELS, WHO, ["Nose", "Eye", "tail"]).tolist() == [10, 10, 10, 5]
-    by_default = keypoint_scales(LABELS, WHO, ["a", "b", "c"])
-    assert np.array_equal(by_default, box_sides(LABELS), equal_nan=True)
+    side = np.sqrt(40 * 20)  # of the one frame of a that has a box; its others take it
+    assert keypoint_scales(LABELS, WHO, ["a", "b", "c"]) == pytest.approx([side, side, side, np.sqrt(12)])
+    for parts, found in ((["a", "b"], "box"), (["snout"], "pixels"), (["Eye", "x", "NOSE"], "nose,eye")):
+        assert find_normaliser(parts) == found
+    assert {row["normalise"] for row in normalised_error(outputs(np.nan_to_num(LABELS)), "box")} == {"box"}
+
+
+def test_an_animal_without_any_box_takes_that_of_the_others():
+    labels = LABELS.copy()
+    labels[3, 1:] = NAN  # all that is left of b is its nose
+    assert keypoint_scales(labels, WHO, ["a", "b", "c"])[3] == pytest.approx(np.sqrt(40 * 20))
+    with pytest.raises(HoldfastError, match="no frame has labels that span a box; normalise by 'pixels'"):
+        keypoint_scales(_only_nose(), WHO, ["a", "b", "c"])
+
+
+def test_one_part_is_scored_in_pixels():
+    labels = np.array([[[3.0, 4.0]], [[5.0, 5.0]]])
+    apart = np.array([[[3.0, 4.0]], [[6.0, 8.0]]])
+    said = Outputs({"keypoints": labels + apart}, np.arange(2), labels, provenance={"parts": ["a"]})
+    error, *_ = normalised_error(said)
+    assert (error["value"], error["normalise"]) == (7.5, "pixels")
+    share, *_ = pck(said)
+    assert (share["value"], share["threshold"]) == (0.5, 5.0)
+
+
+def test_a_missing_prediction_is_a_miss_and_is_counted():
+    said = np.nan_to_num(LABELS, nan=99.0)
+    said[0, 0] = NAN
+    said[2, 1, 1] = np.inf
+    said[1, 2] = NAN  # not labelled: counts nowhere
+    error, share = values(normalised_error(outputs(said))), values(pck(outputs(said)))
+    for rows in (error, share):
+        assert [rows[key]["missing"] for key in [("", ""), ("", "a"), ("", "b"), ("nose", "")]] == [2, 2, 0, 1]
+    assert (error["", "a"]["value"], error["", "a"]["n"]) == (0, 6)
+    assert (share["", "a"]["value"], share["", "a"]["n"]) == (6 / 8, 8)
+    nothing = values(normalised_error(outputs(np.full_like(LABELS, NAN))))["", ""]
+    assert np.isnan(nothing["value"])
+    assert nothing["missing"] == 10
+
+
+coordinates = arrays(float, (6, 4, 2), elements=st.floats(-100, 100, width=32))
+
+
+@settings(max_examples=25)
+@given(coordinates, coordinates, st.floats(0.1, 10), st.permutations(range(6)), st.permutations(range(4)))
+@pytest.mark.parametrize("normalise", ["nose,eye", "box"])
+def test_scores_know_neither_the_scale_nor_the_place_nor_the_order(normalise, labels, said, scale, frames, order):
+    """Perfect predictions score 0; moved and scaled alike, or in another order, predictions score the same."""
+    parts, who = ["nose", "eye", "a", "b"], np.array(["x", "x", "y", "y", "z", "z"])
+    labels = labels + np.array([[0, 0], [200, 200], [0, 200], [200, 0]])  # every frame has a head and a box
+
+    def score(measure, said, labels, parts=parts, who=who):
+        content = {"context": {"individual": who}, "provenance": {"parts": parts, "normalise": normalise}}
+        rows = values(measure(Outputs({"keypoints": said}, np.arange(6), labels, **content)))
+        return {key: row["value"] for key, row in rows.items()}
+
+    assert set(score(normalised_error, labels, labels).values()) == {0}
+    assert set(score(pck, labels, labels).values()) == {1}
+    plain = score(normalised_error, said, labels)
+    assert score(normalised_error, said * scale - 7, labels * scale - 7) == pytest.approx(plain, rel=1e-6, abs=1e-9)
+    mixed = [array[list(frames)][:, list(order)] for array in (said, labels)]
+    names = {"parts": [parts[k] for k in order], "who": who[list(frames)]}
+    for measure in (normalised_error, pck):
+        assert score(measure, *mixed, **names) == pytest.approx(score(measure, said, labels))
 
 
 def test_bad_settings_say_what_is_valid():
     with pytest.raises(HoldfastError, match=r"'noze', which is not labelled; did you mean 'nose'"):
         keypoint_scales(LABELS, WHO, PARTS, "noze,eye")
-    with pytest.raises(HoldfastError, match="box, or two parts"):
+    with pytest.raises(HoldfastError, match="box, pixels, or two parts"):
         keypoint_scales(LABELS, WHO, PARTS, "nose")
     blind = LABELS.copy()
     blind[3, 1] = NAN
     with pytest.raises(HoldfastError, match=r"individual 'b' has no frame .* 'box'"):
         head_lengths(blind, WHO, (0, 1))
-    with pytest.raises(HoldfastError, match=r"1 labelled keypoints have no prediction \(first: frame 1, part 0\)"):
-        keypoint_distances(np.where(np.arange(4)[:, None, None] == 1, NAN, np.nan_to_num(LABELS)), _only_nose())
     with pytest.raises(HoldfastError, match="threshold is 0"):
         pck(outputs(np.nan_to_num(LABELS)), 0)
 

@@ -20,13 +20,11 @@ from holdfast.measures.few_units import UnitMean, mean_of_units
 from holdfast.measures.frontier import frontier, frontiers, narrowest
 from holdfast.measures.gain import adaptation_gain, forgetting
 from holdfast.measures.guarantee import corollary, proposition, region, triplet_residuals
+from holdfast.measures.keypoint_scales import box_sides, find_normaliser, head_lengths, keypoint_scales
 from holdfast.measures.keypoints import (
     Mean,
-    box_sides,
-    head_lengths,
     keypoint_distances,
     keypoint_rows,
-    keypoint_scales,
     mean_over_individuals,
     normalised_error,
     pck,
@@ -90,6 +88,7 @@ __all__ = [
     "expected_accuracy",
     "expected_calibration_error",
     "family_error",
+    "find_normaliser",
     "fit",
     "forgetting",
     "frontier",

@@ -1,10 +1,11 @@
 """Scores of predicted keypoints: how far from the labels, in units of the animal, and how many are near enough.
 
 Source: thesis chapter 5. The normalised error is the distance in pixels over the distance from nose to eye of that
-individual, or over the root of the area of the box around its labels; PCK@t is the share of keypoints within t of that
-length. Missing labels (NaN) do not count. Means are taken within each individual first, then over individuals, and so
-are intervals, for frames of one video are not independent: Student's t over individuals, see `few_units`.
-Differs: the length of an individual is the median over its frames, where the source does not say.
+individual, or over the root of the area of the box around its labels (`keypoint_scales`); PCK@t is the share of
+keypoints within t of that length. Missing labels (NaN) do not count. A missing prediction (NaN) of a labelled keypoint
+is a miss to PCK; the error leaves it out, for it has no distance, and the column `missing` says how many there were.
+Means are taken within each individual first, then over individuals, and so are intervals, for frames of one video are
+not independent: Student's t over individuals, see `few_units`.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,12 @@ import numpy as np
 from holdfast.errors import HoldfastError
 from holdfast.measures.facts import measure
 from holdfast.measures.few_units import mean_of_units
-from holdfast.nearest import hint
+from holdfast.measures.keypoint_scales import PIXELS, find_normaliser, keypoint_scales
 from holdfast.outputs import ASIDE, Outputs
 from holdfast.table import Rows
 
-HEAD = ("nose", "eye")
 THRESHOLD = 0.3
+PIXEL_THRESHOLD = 5.0
 
 
 @dataclass(frozen=True)
@@ -44,71 +45,20 @@ class Mean:
 
 
 def keypoint_distances(predicted: np.ndarray, labelled: np.ndarray) -> np.ndarray:
-    """`(frames, parts)`: pixels between two sets of keypoints `(frames, parts, 2)`; NaN where there is no label."""
+    """`(frames, parts)`: pixels between two sets of keypoints `(frames, parts, 2)`.
+
+    NaN where there is no label, infinite where there is a label and no prediction.
+    """
     predicted, labelled = np.asarray(predicted, float), np.asarray(labelled, float)
     if predicted.shape != labelled.shape or labelled.ndim != 3 or labelled.shape[2] != 2:
         raise HoldfastError(
             f"predicted keypoints are {predicted.shape} and labels {labelled.shape}; "
             "(frames, parts, 2) was expected of both"
         )
-    missing = ~np.isfinite(predicted).all(2) & np.isfinite(labelled).all(2)
-    if missing.any():
-        frame, part = np.argwhere(missing)[0]
-        raise HoldfastError(
-            f"{missing.sum()} labelled keypoints have no prediction (first: frame {frame}, part {part}); "
-            "a finite number was expected for every one"
-        )
-    return np.sqrt(((predicted - labelled) ** 2).sum(2))
-
-
-def head_lengths(labelled: np.ndarray, individuals: np.ndarray, ends: tuple[int, int]) -> np.ndarray:
-    """`(frames,)`: of each frame's individual the median distance between two parts, over frames that have both."""
-    found = np.sqrt(((labelled[:, ends[0]] - labelled[:, ends[1]]) ** 2).sum(1))
-    lengths = np.empty(len(labelled))
-    for name in np.unique(individuals):
-        own = individuals == name
-        known = found[own & np.isfinite(found)]
-        if not len(known) or np.median(known) == 0:
-            raise HoldfastError(
-                f"individual {str(name)!r} has no frame in which both ends of the head are labelled, apart from each "
-                "other; normalise by 'box' instead"
-            )
-        lengths[own] = np.median(known)
-    return lengths
-
-
-def box_sides(labelled: np.ndarray) -> np.ndarray:
-    """`(frames,)`: the root of the area of the box around a frame's labels; NaN where that is empty."""
-    known = np.isfinite(labelled)
-    low = np.where(known, labelled, np.inf).min(1)
-    high = np.where(known, labelled, -np.inf).max(1)
-    area = np.prod(np.where(np.isfinite(high - low), high - low, 0.0), axis=1)
-    return np.where(area > 0, np.sqrt(area), np.nan)
-
-
-def keypoint_scales(
-    labelled: np.ndarray, individuals: np.ndarray, parts: Sequence[str], normalise: str | None = None
-) -> np.ndarray:
-    """`(frames,)`: the length in which errors are counted.
-
-    Args:
-        labelled: `(frames, parts, 2)`.
-        individuals: `(frames,)`, the name of each frame's individual.
-        parts: their names.
-        normalise: `box`, or two parts such as `nose,eye`; by default nose and eye where there are both, else the box.
-    """
-    lower = [part.lower() for part in parts]
-    if normalise is None:
-        normalise = ",".join(HEAD) if all(part in lower for part in HEAD) else "box"
-    if normalise == "box":
-        return box_sides(labelled)
-    ends = [end.strip().lower() for end in normalise.split(",")]
-    if len(ends) != 2:
-        raise HoldfastError(f"normalise is {normalise!r}; box, or two parts such as nose,eye, was expected")
-    for end in ends:
-        if end not in lower:
-            raise HoldfastError(f"normalise names the part {end!r}, which is not labelled;{hint(end, parts)}")
-    return head_lengths(labelled, individuals, (lower.index(ends[0]), lower.index(ends[1])))
+    missing = ~np.isfinite(predicted).all(2)
+    across, down = np.moveaxis(np.where(missing[:, :, None], 0.0, predicted) - labelled, 2, 0)
+    apart = np.hypot(across, down)
+    return np.where(np.isnan(apart), np.nan, np.where(missing, np.inf, apart))
 
 
 def mean_over_individuals(values: np.ndarray, individuals: np.ndarray, scale: str = "plain") -> Mean:
@@ -133,28 +83,39 @@ def mean_over_individuals(values: np.ndarray, individuals: np.ndarray, scale: st
 
 
 def keypoint_rows(
-    name: str, values: np.ndarray, individuals: np.ndarray, parts: Sequence[str], scale: str = "plain"
+    name: str,
+    values: np.ndarray,
+    individuals: np.ndarray,
+    parts: Sequence[str],
+    scale: str = "plain",
+    missing: np.ndarray | None = None,
 ) -> Rows:
     """Rows of the table: all keypoints together, each part, and each individual; columns `part` and `individual`.
 
     Args:
         name: of the measure.
-        values: `(frames, parts)`, NaN where nothing is labelled. A part without any label has no row.
+        values: `(frames, parts)`, NaN where nothing is labelled. A part without any label has no row. What is infinite
+            is not averaged.
         individuals: `(frames,)`. One alone has no interval.
         parts: their names.
         scale: of the intervals, see `mean_over_individuals`.
+        missing: `(frames, parts)`, which labelled keypoints have no prediction; those with an infinite value if left
+            out. The column `missing` counts them.
     """
-    found: list[tuple[dict[str, str], Mean]] = [({}, mean_over_individuals(values, individuals, scale))]
-    found += [({"part": part}, mean_over_individuals(values[:, k], individuals, scale)) for k, part in enumerate(parts)]
-    for individual in np.unique(individuals):
-        own = individuals == individual
-        found.append(({"individual": str(individual)}, mean_over_individuals(values[own], individuals[own], scale)))
-    empty = {"part": "", "individual": ""}
-    return [
-        empty | place | {"measure": name, "value": mean.value, "n": mean.n} | _ends(mean)
-        for place, mean in found
-        if mean.n
-    ]
+    missing = np.isinf(values) if missing is None else missing
+    everybody = np.full(len(values), True)
+    every = slice(None)
+    groups: list[tuple[dict[str, str], np.ndarray, slice]] = [({}, everybody, every)]
+    groups += [({"part": part}, everybody, slice(k, k + 1)) for k, part in enumerate(parts)]
+    groups += [({"individual": str(one)}, individuals == one, every) for one in np.unique(individuals)]
+    rows: Rows = []
+    for place, own, columns in groups:
+        mean = mean_over_individuals(values[own, columns], individuals[own], scale)
+        unseen = int(missing[own, columns].sum())
+        if mean.n or unseen:
+            found = {"measure": name, "value": mean.value, "n": mean.n, "missing": unseen}
+            rows.append({"part": "", "individual": ""} | place | found | _ends(mean))
+    return rows
 
 
 def _ends(mean: Mean) -> dict[str, float]:
@@ -167,38 +128,57 @@ def normalised_error(outputs: Outputs, normalise: str | None = None) -> Rows:
 
     Args:
         outputs: with keypoints; others give no rows.
-        normalise: `box`, or two parts; see `keypoint_scales`.
+        normalise: `box`, `pixels`, or two parts; see `keypoint_scales`.
     """
     return [
-        context | row
-        for context, values, individuals, parts in _normalised(outputs, normalise)
-        for row in keypoint_rows("normalised_error", values, individuals, parts, "log")
+        found.context | row | {"normalise": found.normalise}
+        for found in _normalised(outputs, normalise)
+        for row in keypoint_rows("normalised_error", found.errors, found.individuals, found.parts, "log")
     ]
 
 
 @measure(bounds=(0.0, 1.0), higher_is_better=True, reads="keypoints")
-def pck(outputs: Outputs, threshold: float = THRESHOLD, normalise: str | None = None) -> Rows:
-    """Percentage of correct keypoints, as a share: those within `threshold` of the size of the individual."""
-    if not 0 < threshold < float("inf"):
+def pck(outputs: Outputs, threshold: float | None = None, normalise: str | None = None) -> Rows:
+    """Percentage of correct keypoints, as a share: those within `threshold` of the size of the individual.
+
+    Args:
+        outputs: with keypoints; others give no rows.
+        threshold: 0.3 by default, 5 where errors are in pixels.
+        normalise: `box`, `pixels`, or two parts; see `keypoint_scales`.
+    """
+    if threshold is not None and not 0 < threshold < float("inf"):
         raise HoldfastError(f"threshold is {threshold}; a share of the size of the animal above 0 was expected")
-    return [
-        context | row | {"threshold": threshold}
-        for context, values, individuals, parts in _normalised(outputs, normalise)
-        for near in [np.where(np.isnan(values), np.nan, values <= threshold)]
-        for row in keypoint_rows("pck", near, individuals, parts, "share")
-    ]
+    rows: Rows = []
+    for found in _normalised(outputs, normalise):
+        most = threshold or (PIXEL_THRESHOLD if found.normalise == PIXELS else THRESHOLD)
+        near = np.where(np.isnan(found.errors), np.nan, found.errors <= most)
+        missing = np.isinf(found.errors)
+        rows += [
+            found.context | row | {"threshold": most, "normalise": found.normalise}
+            for row in keypoint_rows("pck", near, found.individuals, found.parts, "share", missing)
+        ]
+    return rows
 
 
-def _normalised(
-    outputs: Outputs, normalise: str | None
-) -> list[tuple[dict[str, Any], np.ndarray, np.ndarray, Sequence[str]]]:
-    """For each context but the individual: errors `(frames, parts)` in units of the animal, and whose they are."""
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Of the frames of one context: errors `(frames, parts)` in units of the animal, and whose they are."""
+
+    context: dict[str, Any]
+    errors: np.ndarray
+    individuals: np.ndarray
+    parts: Sequence[str]
+    normalise: str
+
+
+def _normalised(outputs: Outputs, normalise: str | None) -> list[_Errors]:
+    """The errors of each context but the individual."""
     if "keypoints" not in outputs.arrays or outputs.targets is None:
         return []
     parts = outputs.provenance.get("parts") or [str(k) for k in range(outputs.targets.shape[1])]
     individuals = outputs.context.get("individual", np.full(len(outputs), ""))
     distances = keypoint_distances(outputs.arrays["keypoints"], outputs.targets)
-    normalise = normalise or outputs.provenance.get("normalise")
+    normalise = find_normaliser(parts, normalise or outputs.provenance.get("normalise"))
     scales = keypoint_scales(outputs.targets, individuals, parts, normalise)
     keys = [key for key in outputs.context if key not in (*ASIDE, "individual")]
     found: dict[tuple[Any, ...], list[int]] = {}
@@ -206,6 +186,12 @@ def _normalised(
         found.setdefault(values, []).append(place)
     groups = {(): list(range(len(outputs)))} if not keys else dict(sorted(found.items()))
     return [
-        (dict(zip(keys, values, strict=True)), distances[rows] / scales[rows, None], individuals[rows], parts)
+        _Errors(
+            dict(zip(keys, values, strict=True)),
+            distances[rows] / scales[rows, None],
+            individuals[rows],
+            parts,
+            normalise,
+        )
         for values, rows in groups.items()
     ]

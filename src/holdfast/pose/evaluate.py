@@ -6,8 +6,10 @@ An adapter is fresh for each individual. With `BatchNorm(prior=0)` and batches t
 this is the protocol of the chapter in one pass; `Offline` reads longer ones twice.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,12 +23,14 @@ from holdfast.loop import versions
 from holdfast.measures.keypoints import normalised_error, pck
 from holdfast.outputs import Outputs
 from holdfast.pose.data import PoseData
-from holdfast.pose.predict import pose_model
+from holdfast.pose.predict import check_adapter, pose_model
 from holdfast.pose.targets import decode
 from holdfast.progress import Progress
 from holdfast.shifts import Compose, Diffeo, Shift
 from holdfast.streams import Clean, Shifted
 from holdfast.table import Rows, measured, tidy
+
+log = logging.getLogger("holdfast")
 
 MakeAdapter = Callable[[nn.Module], Adapter]
 
@@ -89,6 +93,7 @@ def evaluate(
             else Shifted(part, shift, batch_size=batch_size, seed=seed, shuffle=False)
         )
         adapted = adapter(model)
+        check_adapter(adapted)
         if isinstance(adapted, Offline):
             batches = list(batches)  # shifted once, read several times
             for _ in range(adapted.epochs):
@@ -114,8 +119,8 @@ def evaluate(
 def _decoded(adapted: Adapter, batch: Batch, stride: int) -> tuple[np.ndarray, np.ndarray]:
     maps = adapted(batch.inputs)
     keypoints, confidence = decode(maps, stride)
-    if not bool(torch.isfinite(keypoints).all()):
-        raise HoldfastError("the model's maps are not finite for a batch of frames")
+    if lost := int((~torch.isfinite(keypoints)).any(2).sum()):
+        log.warning("the model's maps are not finite: %d keypoints of a batch of %d count as missing", lost, len(batch))
     return keypoints.cpu().numpy(), confidence.cpu().numpy()
 
 
@@ -128,7 +133,7 @@ class PoseStudy:
         data: name -> frames, such as `within` and `out`; the name is the column `stream`.
         shifts: what happens to the frames; None among them is clean.
         adapters: name -> from a model to an adapter.
-        threshold: of PCK.
+        threshold: of PCK; see `pck` for the default.
         normalise: see `keypoint_scales`.
         batch_size: see `evaluate`.
         seed: of the shifts.
@@ -138,13 +143,15 @@ class PoseStudy:
     data: Mapping[str, PoseData]
     shifts: Sequence[Shift | None] = (None,)
     adapters: Mapping[str, MakeAdapter] = field(default_factory=lambda: {"none": NoAdaptation})
-    threshold: float = 0.3
+    threshold: float | None = None
     normalise: str | None = None
     batch_size: int = 256
     seed: int = 0
 
     def run(self, progress: bool | None = False) -> pd.DataFrame:
         """The tidy table with measures `normalised_error` and `pck`; further columns are `part` and `individual`."""
+        for network, make in product(self.models.values(), self.adapters.values()):
+            check_adapter(make(network))  # before anything runs
         rows: Rows = []
         cells = [(m, d, s, a) for m in self.models for d in self.data for s in self.shifts for a in self.adapters]
         with Progress("pose", len(cells), progress) as bar:

@@ -19,7 +19,8 @@ def joined(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Predicted keypoints of the labelled frames that have some, and which frames these are.
 
-    A frame is found by its path, or by the end of it: `img1.png` is `labeled-data/video/img1.png` if no other is.
+    A frame is found by its folder, the video, and its file name; by the file name alone only where one of the tables
+    has no folders. A name that fits several frames is an error.
 
     Args:
         predicted: the table of predictions.
@@ -31,16 +32,13 @@ def joined(
         if part not in predicted.parts:
             raise unknown(f"part in {name}", part, predicted.parts)
     order = [predicted.parts.index(part) for part in parts]
-    by_end: dict[str, int | None] = {}
-    for row, file in enumerate(predicted.files):
-        pieces = str(file).split("/")
-        for start in range(len(pieces)):
-            end = "/".join(pieces[start:])
-            by_end[end] = row if end not in by_end else None  # None: not the only one
-    rows = [_found(str(file), by_end) for file in files]
+    rows = match_files([str(file) for file in predicted.files], [str(file) for file in files], name)
     places = np.array([place for place, row in enumerate(rows) if row is not None], int)
     if not len(places):
-        raise HoldfastError(f"no labelled frame is in {name}; it has {predicted.files[0]}, the labels {files[0]}")
+        raise HoldfastError(
+            f"no labelled frame is in {name}; it has {predicted.files[0]}, the labels {files[0]}; the same folder, the "
+            "video, and the same file name were expected"
+        )
     if len(places) < len(files):
         log.warning(
             "%s: %d of %d labelled frames have no prediction; they do not count",
@@ -52,10 +50,42 @@ def joined(
     return predicted.keypoints[chosen][:, order], places
 
 
-def _found(file: str, by_end: dict[str, int | None]) -> int | None:
-    pieces = file.split("/")
-    ends = ("/".join(pieces[start:]) for start in range(len(pieces)))
-    return next((row for end in ends if (row := by_end.get(end)) is not None), None)
+def match_files(predicted: Sequence[str], labelled: Sequence[str], name: str) -> list[int | None]:
+    """For each labelled frame the row of its prediction, or None.
+
+    >>> match_files(["rex/1.png", "ina/1.png"], ["labeled-data/ina/1.png", "labeled-data/tom/1.png"], "said.csv")
+    [1, None]
+    """
+    by_name: dict[str, list[int]] = {}
+    for row, file in enumerate(predicted):
+        by_name.setdefault(file.rpartition("/")[2], []).append(row)
+    rows: list[int | None] = []
+    taken: dict[int, str] = {}
+    for label in labelled:
+        candidates = by_name.get(label.rpartition("/")[2], [])
+        shared = {row: pieces for row in candidates if (pieces := _shared(predicted[row], label))}
+        best = [row for row, pieces in shared.items() if pieces == max(shared.values())]
+        if len(best) > 1:
+            both = " or ".join(predicted[row] for row in best[:2])
+            raise HoldfastError(
+                f"the labelled frame {label} could be {both} of {name}; give the folders of both tables"
+            )
+        rows.append(best[0] if best else None)
+        if best and best[0] in taken:
+            raise HoldfastError(
+                f"{predicted[best[0]]} of {name} could be {taken[best[0]]} or {label}; predict the folder above the "
+                "videos, so that names have the video in front, or give the labels of that video alone"
+            )
+        taken |= dict.fromkeys(best, label)
+    return rows
+
+
+def _shared(one: str, two: str) -> int:
+    """How many last pieces two paths share; 0 unless these are the file and its folder, or all of one of them."""
+    first, second = one.split("/")[::-1], two.split("/")[::-1]
+    least = min(len(first), len(second))
+    same = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), least)
+    return same if same >= min(2, least) else 0
 
 
 def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:

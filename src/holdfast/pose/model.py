@@ -23,15 +23,16 @@ from holdfast.files import whole
 from holdfast.json_files import parse_json
 from holdfast.models.source import load_weights
 from holdfast.pose.backbone import BACKBONES, make_backbone
-from holdfast.schema import FLAG, TEXT, check, either, list_of, table_of, whole_number
+from holdfast.schema import FLAG, TEXT, check, either, list_of, optional, table_of, whole_number
 
 TRIAL = 128
 FACTS = {
     "parts": list_of(TEXT),
     "skeleton": list_of(list_of(TEXT, 2)),
-    "backbone": TEXT,
+    "backbone": optional(TEXT),
     "settings": table_of(either(FLAG, whole_number(1))),
     "origin": TEXT,
+    "size": optional(list_of(whole_number(1, 2**15), 2)),
 }
 """What the header of a file holds."""
 
@@ -49,6 +50,7 @@ class PoseModel(nn.Module):
         settings: of a backbone given by name.
         skeleton: pairs of parts, to draw.
         origin: what a backbone of your own is called in the file that `save` writes, for people to read.
+        size: height and width to which image files are brought before the model sees them; None leaves them.
 
     Attributes:
         stride: pixels of a cell of the maps, half of that of the backbone.
@@ -62,11 +64,13 @@ class PoseModel(nn.Module):
         settings: dict[str, Any] | None = None,
         skeleton: Sequence[tuple[str, str]] = (),
         origin: str = "",
+        size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
         if not parts:
             raise HoldfastError("a pose model needs at least one part")
         self.parts, self.skeleton = tuple(parts), tuple(skeleton)
+        self.size = size
         own = isinstance(backbone, nn.Module)
         self.recipe = {"backbone": None if own else backbone, "settings": {} if own else settings or {}}
         self.origin = origin or type(backbone).__name__ if own else ""
@@ -89,7 +93,8 @@ class PoseModel(nn.Module):
 
         Of a backbone of your own the file has the weights and what it was called; `load` must be given it again.
         """
-        facts = {"parts": self.parts, "skeleton": self.skeleton, **self.recipe, "origin": self.origin}
+        facts: dict[str, Any] = {"parts": self.parts, "skeleton": self.skeleton, "origin": self.origin}
+        facts |= {"size": self.size, **self.recipe}
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         with whole(path) as file:
             file.write(save(state, {"pose": json.dumps(facts)}))
@@ -103,7 +108,7 @@ class PoseModel(nn.Module):
             backbone: yours, where the model was trained with one that holdfast does not have. A file names only parts
                 of holdfast, so that whoever sends one cannot run code of theirs.
         """
-        facts = check(read_facts(path, "pose"), FACTS, f"the header of {path}", missing=("origin",))
+        facts = check(read_facts(path, "pose"), FACTS, f"the header of {path}", missing=("origin", "size"))
         name, settings = facts["backbone"], facts["settings"]
         largest = max((side for shape in tensor_shapes(path) for side in shape), default=0)
         if any(not isinstance(value, bool) and value > largest for value in settings.values()):
@@ -115,7 +120,8 @@ class PoseModel(nn.Module):
                 "you have it and trust it, name it again: --backbone file.py:function, or load(path, backbone)"
             )
         quick = settings | {"pretrained": False} if name == "efficientnet_lite0" else settings  # the weights follow
-        shared = {"skeleton": facts["skeleton"], "origin": facts.get("origin", "")}
+        shared: dict[str, Any] = {"skeleton": facts["skeleton"], "origin": facts.get("origin", "")}
+        shared |= {"size": tuple(facts["size"]) if facts.get("size") else None}
         try:
             model = cls(facts["parts"], name if backbone is None else backbone, settings=quick, **shared)
         except HoldfastError as error:

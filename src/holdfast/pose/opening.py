@@ -20,16 +20,17 @@ def open_pose(
     *,
     size: tuple[int, int] | None = None,
     scorer: str | None = None,
+    individual: str | None = None,
     **drawn: Any,
 ) -> PoseData:
     """Frames with keypoints.
 
     Args:
-        source: `drawn`; a `.csv` or `.h5` of DeepLabCut, or a folder with `CollectedData_*` in it or below it; or a
-            `.json` of COCO.
+        source: `drawn`; a `.csv` or `.h5` of DeepLabCut, or its project, see `read_deeplabcut`; or a `.json` of COCO.
         images: the folder that paths of images begin at; found by itself if they are beside the table or above it.
         size: height and width to which images of different sizes are brought.
         scorer: whose labels of a table with several.
+        individual: what says whose image it is in a file of COCO; see `read_coco_labels`.
         drawn: settings of `drawn_animals`.
     """
     if str(source) == "drawn":
@@ -41,7 +42,9 @@ def open_pose(
         raise HoldfastError(f"{next(iter(drawn))} is a setting of drawn animals, and the data is {source}")
     path = Path(source)
     if path.suffix == ".json":
-        return read_coco(path, images, size=size)
+        return read_coco(path, images, size=size, individual=individual)
+    if individual is not None:
+        raise HoldfastError(f"individual is {individual!r}, which is for files of COCO, and the data is {source}")
     table = read_deeplabcut(path, scorer)
     for part, labels in zip(table.parts, table.keypoints.swapaxes(0, 1), strict=True):
         if not (labels == labels).any():

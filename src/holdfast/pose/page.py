@@ -8,6 +8,7 @@ import torch
 
 from holdfast.pose.evaluate import PoseStudy, evaluate
 from holdfast.pose.predict import pose_model
+from holdfast.pose.summary import notes
 from holdfast.report.pose import Drawn, write_pose
 
 INDIVIDUALS = 2
@@ -28,8 +29,8 @@ def write_page(study: PoseStudy, table: pd.DataFrame, path: Path) -> None:
         "model": name,
         "shifts": shifts,
         "adapters": list(study.adapters),
-        "threshold": study.threshold,
-        "normalise": study.normalise or "nose,eye, else box",
+        "threshold": float(table["threshold"].max()),
+        "normalise": str(table["normalise"].iloc[0]),
         "seed": study.seed,
         "frames": {key: len(data) for key, data in study.data.items()},
     }
@@ -41,6 +42,7 @@ def write_page(study: PoseStudy, table: pd.DataFrame, path: Path) -> None:
         parts=inner.parts,
         skeleton=inner.skeleton,
         settings=settings,
+        notes=notes(table, study.normalise is not None),
     )
 
 

@@ -1,6 +1,7 @@
 """Prediction: keypoints and confidence for a data set, an array of frames, or a folder of images.
 
-Images of different sizes are predicted size by size, each as it is. Cost: that of the network; decoding is a maximum
+Images of different sizes are predicted size by size, each as it is, or brought to one `size` as in training; keypoints
+are in pixels of the images as they are, either way. Cost: that of the network; decoding is a maximum
 over the cells of each score map (`benchmarks/pose.py`).
 """
 
@@ -12,8 +13,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from holdfast.adapters import Adapter
+from holdfast.adapters import Adapter, BatchNorm, NoAdaptation, Watch
 from holdfast.adapters.layout import arranged, takes_channels_last
+from holdfast.adapters.wrapper import Wrapper
 from holdfast.data import Data
 from holdfast.data.decode import header_size
 from holdfast.data.scan import SUFFIXES
@@ -44,19 +46,28 @@ class Poses:
         return KeypointTable(self.keypoints, tuple(parts), np.asarray(files).astype(str), scorer, self.confidence)
 
 
-def predict(model: nn.Module, images: Pictures, *, batch_size: int = 32, progress: bool | None = False) -> Poses:
+def predict(
+    model: nn.Module,
+    images: Pictures,
+    *,
+    size: tuple[int, int] | None = None,
+    batch_size: int = 32,
+    progress: bool | None = False,
+) -> Poses:
     """Keypoints of every frame.
 
     Args:
         model: a `PoseModel`, or an adapter around one.
         images: a data set; an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; paths of image files; or
             a folder, whose images are taken as `list_frames` lists them.
+        size: height and width to which image files are brought; as the model says if left out, see `PoseModel.size`.
         batch_size: frames in a pass.
         progress: None shows it where somebody is looking.
     """
     inner = pose_model(model)
     if isinstance(images, Path):
         images = list_frames(images)
+    size = inner.size if size is None else size
     device = next(inner.parameters()).device
     frames = len(images)
     keypoints = np.empty((frames, len(inner.parts), 2), np.float32)
@@ -65,22 +76,37 @@ def predict(model: nn.Module, images: Pictures, *, batch_size: int = 32, progres
         model.eval()
     with Progress("frames", -(-frames // batch_size), progress, "batches") as bar, torch.inference_mode():
         channels_last: bool | None = False if isinstance(model, Adapter) else None  # an adapter sees to it itself
-        for rows, batch in _batches(images, batch_size):
+        for rows, batch, factors in _batches(images, batch_size, size):
             inputs = batch.to(device)
             if channels_last is None:
                 channels_last = takes_channels_last(model, model, inputs)
             found = decode(model(arranged(inputs, channels_last)), inner.stride)
-            keypoints[rows], confidence[rows] = (values.cpu().numpy() for values in found)
+            points, confidence[rows] = (values.cpu().numpy() for values in found)
+            keypoints[rows] = points if factors is None else (points + 0.5) / factors[:, None] - 0.5
             bar.advance("")
     return Poses(keypoints, confidence)
 
 
 def pose_model(model: nn.Module) -> PoseModel:
     """The pose model itself, or the one within an adapter."""
+    if isinstance(model, Adapter):
+        check_adapter(model)
     inner = model.model if isinstance(model, Adapter) else model
     if not isinstance(inner, PoseModel):
         raise HoldfastError(f"a PoseModel, or an adapter around one, was expected; found {type(inner).__name__}")
     return inner
+
+
+def check_adapter(adapter: Adapter) -> None:
+    """Refuse our adapters for classes: score maps of keypoints have no entropy over classes to minimise."""
+    while isinstance(adapter, Wrapper):
+        adapter = adapter.inner
+    kind = type(adapter)
+    if kind.__module__.startswith("holdfast.") and not isinstance(adapter, NoAdaptation | Watch | BatchNorm):
+        raise HoldfastError(
+            f"the adapter {kind.__name__} learns from probabilities of classes, which keypoints do not have; none, "
+            "watch or batchnorm, which need none, or an adapter of your own was expected"
+        )
 
 
 def list_frames(folder: Path) -> list[Path]:
@@ -95,12 +121,14 @@ def list_frames(folder: Path) -> list[Path]:
     return found
 
 
-def _batches(images: Pictures, batch_size: int) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
-    """Rows and pixels of some images at a time, all of one size."""
+def _batches(
+    images: Pictures, batch_size: int, size: tuple[int, int] | None
+) -> Iterator[tuple[np.ndarray, torch.Tensor, np.ndarray | None]]:
+    """Rows and pixels of some images at a time, all of one size, and by what x and y were multiplied for that."""
     if isinstance(images, Data | np.ndarray):
         read = images.images if isinstance(images, Data) else _reader(images)
         for rows in _cut(np.arange(len(images)), batch_size):
-            yield rows, read(rows)
+            yield rows, read(rows), None
         return
     assert not isinstance(images, Path)
     paths = [Path(path) for path in images]
@@ -109,9 +137,9 @@ def _batches(images: Pictures, batch_size: int) -> Iterator[tuple[np.ndarray, to
     sizes, codes = np.unique([header_size(path) for path in paths], axis=0, return_inverse=True)
     for code in range(len(sizes)):
         own = np.flatnonzero(codes == code)
-        frames = FileFrames([paths[row] for row in own], None)
+        frames = FileFrames([paths[row] for row in own], size)
         for rows in _cut(np.arange(len(own)), batch_size):
-            yield own[rows], frames.read(rows)
+            yield own[rows], frames.read(rows), frames.factors[rows]
 
 
 def _reader(images: np.ndarray) -> Callable[[np.ndarray], torch.Tensor]:

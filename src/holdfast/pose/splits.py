@@ -3,7 +3,7 @@
 Source: thesis chapter 5: ten individuals are drawn, a share of their frames (5 or 50 %) is for training, their other
 frames are the test within domain, and all other individuals are out of domain; three such shuffles. Across species: one
 is left out. Differs: the share is taken of each individual's frames, at least one, so that nobody is left out by
-chance.
+chance; where every individual has a single frame, it is taken of the individuals.
 A smaller share of the same shuffle is part of a larger one.
 """
 
@@ -82,8 +82,10 @@ def _divided(data: PoseData, inside: np.ndarray, fraction: float, random: np.ran
     if not 0 < fraction <= 1:
         raise HoldfastError(f"fraction is {fraction}; a share of the frames above 0 and up to 1 was expected")
     train, within = [], []
-    for name in np.unique(data.individuals[inside]):
-        frames = random.permutation(np.flatnonzero(inside & (data.individuals == name)))
+    single = len(np.unique(data.individuals)) == len(data)
+    owners = np.full(len(data), "all") if single else data.individuals
+    for name in np.unique(owners[inside]):
+        frames = random.permutation(np.flatnonzero(inside & (owners == name)))
         number = max(1, round(fraction * len(frames)))
         train.append(frames[:number])
         within.append(frames[number:])

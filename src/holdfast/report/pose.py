@@ -55,6 +55,7 @@ def write_pose(
     parts: Sequence[str] = (),
     skeleton: Sequence[tuple[str, str]] = (),
     settings: Mapping[str, object] | None = None,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write the page, whole.
 
@@ -66,6 +67,7 @@ def write_pose(
         parts: their names.
         skeleton: pairs of parts between which lines are drawn.
         settings: shown at the end.
+        notes: what to know before believing the scores.
     """
     table = _named(table)
     sections = [
@@ -81,6 +83,7 @@ def write_pose(
         title=title,
         settings={"holdfast": __version__} | dict(settings or {}),
         definitions=DEFINITIONS,
+        notes=notes,
     )
     write_page(page, path)
 
@@ -146,11 +149,13 @@ def _with_skeleton(frame: Drawn, parts: Sequence[str], skeleton: Sequence[tuple[
     draw = ImageDraw.Draw(image)
     at = {part: scale * (point + 0.5) for part, point in zip(parts, frame.predicted, strict=True)}
     for one, two in skeleton:
-        draw.line((*at[one], *at[two]), fill=(255, 220, 60), width=1)
+        if np.isfinite([at[one], at[two]]).all():
+            draw.line((*at[one], *at[two]), fill=(255, 220, 60), width=1)
     for number, (predicted, labelled) in enumerate(zip(at.values(), frame.labelled, strict=True)):
         if np.isfinite(labelled).all():
             draw.ellipse(_around(scale * (labelled + 0.5), 4), outline=(255, 255, 255))
-        draw.ellipse(_around(predicted, 2.5), fill=_colour(number / len(parts)))
+        if np.isfinite(predicted).all():
+            draw.ellipse(_around(predicted, 2.5), fill=_colour(number / len(parts)))
     return image
 
 
