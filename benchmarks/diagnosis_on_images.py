@@ -88,8 +88,8 @@ def sizes(nets: list[nn.Module], reference: ArrayData, data: ArrayData) -> list[
                 seen, second = look(net, data, shift), look(other, data, shift)
                 size = shift_size(base.moments, seen.moments)
                 accuracy = {
-                    "size, line of the family": 1 - lines.get(shift.family, lines["all"]).predict(size)[0],
-                    "size, line of all": 1 - lines["all"].predict(size)[0],
+                    "size, line of the family": 1 - lines.get(shift.family, lines["all"]).predict(size),
+                    "size, line of all": 1 - lines["all"].predict(size),
                     "average confidence": average_confidence(seen.outputs),
                     "average confidence, calibrated": average_confidence(seen.outputs, temperature),
                     "difference of confidences": difference_of_confidences(base.outputs, base.targets, seen.outputs),

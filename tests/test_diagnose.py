@@ -13,6 +13,7 @@ from holdfast.data import ArrayData, digits
 from holdfast.diagnose import diagnose
 from holdfast.errors import HoldfastError
 from holdfast.known_shifts import change_of_statistics
+from holdfast.measures.error_prediction import predict_error
 from holdfast.models import LeNet, ResNet
 from holdfast.models.training import fit
 from holdfast.observe import batchnorm_statistics, observe_moments
@@ -57,9 +58,19 @@ def test_its_cost_is_foretold_near_the_truth(net, found):
     with torch.no_grad():
         right = net(shifted.images(np.arange(250))).argmax(1).numpy() == shifted.targets
     guess = found.predicted
-    assert guess["family"] == "noise"
-    assert abs(guess["error"] - (1 - right.mean())) < 0.15
-    assert guess["low"] <= guess["error"] <= guess["high"]
+    assert abs(guess.error - (1 - right.mean())) < 0.15
+    assert guess.low <= 1 - right.mean() <= guess.high
+    assert guess.high - guess.low < 0.5
+
+
+def test_the_interval_holds_for_corruptions_that_the_prediction_never_saw(found):
+    inside = []
+    for name in found.known["shift"].unique():
+        others, own = (found.known[(found.known["shift"] == name) == held] for held in (False, True))
+        for _, row in own.iterrows():
+            guess = predict_error(others, found.reference_error, row["size"], row["doubt"], (128, 128))
+            inside.append(guess.low <= row["error"] <= guess.high)
+    assert np.mean(inside) >= 0.85
 
 
 def test_labels_of_the_data_serve_for_nothing_but_the_measured_error(net, found):
@@ -69,7 +80,9 @@ def test_labels_of_the_data_serve_for_nothing_but_the_measured_error(net, found)
     assert found.measured_error == pytest.approx(wrong.mean())
     without = diagnose(net, ArrayData(pixels(data), None), part(0, 250), known_samples=128)
     assert without.measured_error is None
-    assert without.prediction.equals(found.prediction)
+    assert without.predicted == found.predicted
+    words = dict(sentences(found, "new", "old"))["accuracy"]
+    assert words.startswith(f"old {1 - found.reference_error:.1%}   new, measured {1 - found.measured_error:.1%}")
 
 
 def test_the_best_prior_of_the_network_lies_among_those_of_its_layers(found):
@@ -128,7 +141,7 @@ def test_the_same_kind_of_data_raises_no_alarm(net):
     found = diagnose(net, one, two, known_samples=0)
     assert found.test.p_value > 0.05
     assert found.known.empty
-    assert found.prediction.empty
+    assert found.predicted is None
 
 
 def test_without_a_reference_the_models_own_statistics_serve(net):
@@ -142,7 +155,8 @@ def test_without_labels_nothing_is_foretold(net):
     reference = ArrayData(pixels(part(0, 250)), None)
     found = diagnose(net, part(250, 400), reference, known_samples=32)
     assert found.reference_error is None
-    assert found.prediction.empty
+    assert found.predicted is None
+    assert f"measured {1 - found.measured_error:.1%}" in dict(sentences(found, "new", "old"))["accuracy"]
     assert not found.known.empty
 
 
@@ -201,6 +215,27 @@ def test_a_layer_that_does_not_exist_is_named():
         observe_moments(nn.Sequential(nn.Linear(2, 2)), [], ["layer9"])
 
 
+def test_classes_can_be_mapped_from_the_command_line(net, folder, holdfast):
+    """The net's outputs are digits; the data calls them by names, in another order, and knows three of them."""
+    save_file(net.state_dict(), folder / "net.safetensors")
+    names = ["two", "seven", "one"]
+    for name, data in (("old", part(0, 200)), ("new", part(200, 400))):
+        kept = np.isin(data.targets, (2, 7, 1))
+        labels = np.array([[2, 7, 1].index(digit) for digit in data.targets[kept]])
+        np.savez(folder / f"{name}.npz", images=pixels(data)[kept], labels=labels, classes=names)
+    (folder / "classes.csv").write_text("class,accepted\ntwo,2\nseven,7\none,1\n")
+    flags = ["diagnose", "--model", "resnet:width=8,stem=2", "--weights", "net.safetensors", "--data", "new.npz"]
+    flags += ["--reference", "old.npz", "--known-samples", "0", "--json", "--device", "cpu"]
+    refused = holdfast(*flags)
+    assert refused.returncode == 2
+    assert "3 classes ('two', 'seven', 'one') and the model 10 outputs" in refused.stderr
+    assert "--mapping" in refused.stderr
+    answer = json.loads(holdfast(*flags, "--mapping", "classes.csv").stdout)
+    assert answer["reference_error"] < 0.2
+    assert answer["measured_error"] < 0.2
+    assert "cuda:7" in holdfast(*flags[:-1], "cuda:7").stderr
+
+
 def test_from_the_command_line(net, folder, holdfast):
     save_file(net.state_dict(), folder / "net.safetensors")
     for name, data in (("old", part(0, 200)), ("new", part(200, 400, GaussianNoise(5)))):
@@ -211,6 +246,7 @@ def test_from_the_command_line(net, folder, holdfast):
     assert answer["p_value"] < 0.01
     assert answer["nearest"]["shift"].endswith("noise")
     assert len(answer["layers"]) == 9
+    assert answer["prediction"]["low"] <= answer["prediction"]["error"] <= answer["prediction"]["high"]
     text = holdfast(*flags, "--report", "page.html").stdout
     assert text.startswith("shift            clear: ")
     assert "predicted without labels" in text

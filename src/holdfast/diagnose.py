@@ -1,12 +1,12 @@
 """Diagnose: has unlabelled data shifted, where in the network, what will it cost, how should adaptation be set?
 
     found = diagnose(model, new_camera, old_camera)
-    found.test.p_value, found.profile, found.prediction, found.priors
+    found.test.p_value, found.profile, found.predicted, found.priors
 
 Source: thesis chapter 2 and appendix A. The statistics of activations on the data are compared with those on the
-reference, or, without a reference, with those that BatchNorm layers keep from training. With a labelled reference, the
-hold-out corruptions say what a shift of a given size costs (a line per family), and all known corruptions which of them
-it looks like: the one whose change of statistics has the largest cosine with that of the data.
+reference, or, without a reference, with those that BatchNorm layers keep from training. With a labelled reference,
+known corruptions say what a shift costs (`measures.error_prediction`; the source's line per family is kept beside it),
+and which of them it looks like: the one whose change of statistics has the largest cosine with that of the data.
 Cost: passes over `samples` images: one for the data, one for the reference, and, with a reference, one for each known
 corruption at three severities, for hold-out ones at five, on `known_samples` images.
 """
@@ -23,6 +23,7 @@ from holdfast.data import Data
 from holdfast.errors import HoldfastError
 from holdfast.known_shifts import KnownShifts, change_of_statistics, known_shifts
 from holdfast.live_channels import live
+from holdfast.measures.error_prediction import ErrorPrediction
 from holdfast.measures.moments import Moments
 from holdfast.measures.shift_size import ShiftTest, shift_profile, shift_size, shift_test
 from holdfast.observe import batchnorm_statistics, observe_moments
@@ -45,7 +46,9 @@ class Diagnosis:
             curves; then a column per layer, the best N of this layer alone. Empty without BatchNorm layers.
         known: known corruptions with `size`, `cosine` to the data's change and, with labels, `error`; empty without a
             reference.
-        prediction: `family`, `error`, `low`, `high`, `inside`, `r2`; empty without a labelled reference.
+        families: `family`, `error`, `inside`, `r2`, `slope`: what lines through the hold-out corruption of each family
+            say of a shift of this size (table A.6); empty without a labelled reference.
+        predicted: the error predicted without labels, with its interval; None without a labelled reference.
         reference_error: of the model on the reference, where it has labels.
         prior_curves: `n`, `prior`, `lower`, `upper`, `simulated`: means over layers, as figure 2.5.
         place: of the data on the map of known corruptions, whose places are `x` and `y` of `known`.
@@ -57,7 +60,8 @@ class Diagnosis:
     test: ShiftTest
     priors: pd.DataFrame = field(default_factory=pd.DataFrame)
     known: pd.DataFrame = field(default_factory=pd.DataFrame)
-    prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
+    families: pd.DataFrame = field(default_factory=pd.DataFrame)
+    predicted: ErrorPrediction | None = None
     reference_error: float | None = None
     prior_curves: pd.DataFrame = field(default_factory=pd.DataFrame)
     place: tuple[float, float] = (0.0, 0.0)
@@ -68,14 +72,6 @@ class Diagnosis:
     def nearest(self) -> pd.Series | None:
         """The known corruption that the shift looks most like."""
         return None if self.known.empty else self.known.iloc[int(self.known["cosine"].argmax())]
-
-    @property
-    def predicted(self) -> pd.Series | None:
-        """The prediction of the family that the shift looks most like, or else of all together."""
-        if self.prediction.empty or self.nearest is None:
-            return None
-        rows = self.prediction[self.prediction["family"].isin([self.nearest["family"], "all"])]
-        return rows.iloc[0]  # `all` is the last one
 
 
 def diagnose(
@@ -143,7 +139,8 @@ def diagnose(
         shift_test(there, here, seed=seed),
         _priors(pairs, curves),
         known.frame,
-        _predictions(known, shift_size(there, here)),
+        _by_family(known, shift_size(there, here)),
+        known.predict(shift_size(there, here), seen_here.outputs),
         reference_error,
         curves,
         place,
@@ -161,11 +158,10 @@ def _placed(known: KnownShifts, own: np.ndarray) -> tuple[KnownShifts, tuple[flo
     return replace(known, frame=frame), (float(places[0, 0]), float(places[0, 1]))
 
 
-def _predictions(known: KnownShifts, size: float) -> pd.DataFrame:
+def _by_family(known: KnownShifts, size: float) -> pd.DataFrame:
     rows = []
     for family, line in (known.lines() if known.clean else {}).items():
-        error, low, high = line.predict(size)
-        row = {"family": family, "error": error, "low": low, "high": high, "inside": line.inside(size), "r2": line.r2}
+        row = {"family": family, "error": line.predict(size), "inside": line.inside(size), "r2": line.r2}
         rows.append(row | {"slope": line.slope})
     return pd.DataFrame(rows)
 

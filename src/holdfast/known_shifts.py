@@ -20,6 +20,8 @@ from holdfast.catalog import entries, find
 from holdfast.correctness import correct
 from holdfast.data import Data
 from holdfast.errors import HoldfastError
+from holdfast.measures.error_prediction import ErrorPrediction, predict_error
+from holdfast.measures.label_free import doubt, doubt_threshold
 from holdfast.measures.moments import Moments
 from holdfast.measures.shift_line import ShiftLine
 from holdfast.measures.shift_size import Scale, shift_size
@@ -38,15 +40,26 @@ class KnownShifts:
     """What corruptions do to one model.
 
     Attributes:
-        frame: `shift`, `family`, `holdout`, `severity`, `size`, `error` and, where wanted, `adapted_error` and
-            `clean_error`; errors are missing without labels.
+        frame: `shift`, `family`, `holdout`, `severity`, `size`, `error`, `doubt` (share of answers below `threshold`)
+            and, where wanted, `adapted_error` and `clean_error`; errors and doubts are missing without labels.
         changes: `(shifts, statistics)`, how the statistics of the activations move.
         clean: column of an error -> its value on clean images; empty without labels.
+        threshold: the confidence that as many answers on clean images are below as are wrong; None without labels.
+        images: how many each corruption was tried on.
     """
 
     frame: pd.DataFrame = field(default_factory=pd.DataFrame)
     changes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     clean: dict[str, float] = field(default_factory=dict)
+    threshold: float | None = None
+    images: int = 0
+
+    def predict(self, size: float, outputs: np.ndarray) -> ErrorPrediction | None:
+        """The error on images with a shift of this size and these outputs; None without labels."""
+        if self.threshold is None:
+            return None
+        images = (self.images, len(outputs))
+        return predict_error(self.frame, self.clean["error"], size, doubt(outputs, self.threshold), images)
 
     def lines(self, column: str = "error") -> dict[str, ShiftLine]:
         """Family -> the line through its hold-out corruption at every severity, and through clean images.
@@ -76,7 +89,7 @@ class KnownShifts:
                 own = self.frame if family == "all" else self.frame[self.frame["family"] == family]
                 row: dict[str, object] = {"regression": regression, "family": family}
                 for prefix, part in (("", own[~own["holdout"]]), ("holdout_", own[own["holdout"]])):
-                    foretold = np.array([line.predict(size)[0] for size in part["size"]])
+                    foretold = np.array([line.predict(size) for size in part["size"]])
                     row[f"{prefix}true"], row[f"{prefix}predicted"] = part[column].mean(), foretold.mean()
                     row[f"{prefix}off"] = np.abs(part[column] - foretold).mean()
                 shifts = own[~own["holdout"]]["shift"].nunique()
@@ -115,9 +128,11 @@ def known_shifts(
         raise HoldfastError("errors of adapted models need a labelled reference")
     clean = Truncated(Clean(reference, batch_size=batch_size, seed=seed), first=samples)
     tries = _corruptions(severities)
-    rows, changes, errors = [], [], {}
-    if (error := observe_moments(model, clean, layers).error) is not None:
+    rows, changes, errors, threshold = [], [], {}, None
+    seen = observe_moments(model, clean, layers)
+    if (error := seen.error) is not None:
         errors = {"error": error} | (_adapted_errors(model, clean, clean) if adapted else {})
+        threshold = doubt_threshold(seen.outputs, error)
     with Progress("known corruptions", len(tries), progress, unit="shifts") as bar:
         for shift in tries:
             stream = Truncated(Shifted(reference, shift, batch_size=batch_size, seed=seed), first=samples)
@@ -125,9 +140,10 @@ def known_shifts(
             changes.append(change_of_statistics(moments, seen.moments))
             row = {"shift": shift.name, "family": shift.family, "holdout": shift.holdout}
             row |= {"severity": float(shift.severity), "size": shift_size(moments, seen.moments), "error": seen.error}
+            row |= {"doubt": None if threshold is None else doubt(seen.outputs, threshold)}
             rows.append(row | (_adapted_errors(model, stream, clean) if adapted else {}))
             bar.advance(f"{shift.name} {shift.severity:g}")
-    return KnownShifts(pd.DataFrame(rows), np.stack(changes), errors)
+    return KnownShifts(pd.DataFrame(rows), np.stack(changes), errors, threshold, clean.samples)
 
 
 def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:

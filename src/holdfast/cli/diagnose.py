@@ -1,12 +1,13 @@
 """`diagnose`: has data shifted, where in the network, what will it cost, how should adaptation be set?"""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli.say import logging_to_stderr, say, say_json
-from holdfast.cli.study import AllowPickle, Channels, Json, Quiet, Size
+from holdfast.cli.study import AllowPickle, Channels, Device, Json, MappingFile, Quiet, Restrict, Size
 
 if TYPE_CHECKING:
     from holdfast.diagnose import Diagnosis
@@ -29,6 +30,9 @@ def diagnose(
     batch_size: Annotated[int, typer.Option(help="Images per forward pass.")] = 64,
     size: Size = None,
     channels: Channels = None,
+    mapping: MappingFile = None,
+    restrict: Restrict = False,
+    device: Device = None,
     seed: Annotated[int, typer.Option(help="Of the choice of images.")] = 0,
     allow_pickle: AllowPickle = False,
     quiet: Quiet = False,
@@ -39,21 +43,24 @@ def diagnose(
     from holdfast.settings import Spec
 
     with logging_to_stderr(quiet):
-        from holdfast.data import Data, open_data
+        from holdfast.data import Data, map_labelled, open_data
         from holdfast.diagnose import diagnose as look
         from holdfast.errors import HoldfastError
         from holdfast.models import ModelSource
+        from holdfast.study import usable_device
 
         spec = Spec.parse(model)
         opened: dict[str, Data] = {}
         for name, source in (("data", data), ("reference", reference)):
             if source is not None:
-                found_data = open_data(source, size=size, channels=channels)
-                if not isinstance(found_data, Data):
+                one = open_data(source, size=size, channels=channels)
+                if not isinstance(one, Data):
                     raise HoldfastError(f"--{name} {source} has several parts; give one of its folders")
-                opened[name] = found_data
+                opened[name] = one
+        if mapping is not None or restrict:
+            map_labelled(opened, mapping, restrict)
         found = look(
-            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)(),
+            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(usable_device(device)),
             opened["data"],
             opened.get("reference"),
             layers=layer or (),
@@ -83,15 +90,18 @@ def _content(found: "Diagnosis") -> dict[str, Any]:
     from holdfast.plain import plain
 
     nearest = found.nearest
-    return {
-        "size": found.test.size,
-        "chance": found.test.chance,
-        "p_value": found.test.p_value,
-        "layers": plain(found.profile.to_dict("records")),
-        "nearest": None if nearest is None else {k: nearest[k] for k in ("shift", "severity", "cosine")},
-        "reference_error": found.reference_error,
-        "measured_error": found.measured_error,
-        "prediction": plain(found.prediction.to_dict("records")),
-        "regressions": plain(found.regressions.to_dict("records")),
-        "priors": plain(found.priors.to_dict("records")),
-    }
+    return plain(
+        {
+            "size": found.test.size,
+            "chance": found.test.chance,
+            "p_value": found.test.p_value,
+            "layers": found.profile.to_dict("records"),
+            "nearest": None if nearest is None else {k: nearest[k] for k in ("shift", "severity", "cosine")},
+            "reference_error": found.reference_error,
+            "measured_error": found.measured_error,
+            "prediction": None if found.predicted is None else asdict(found.predicted),
+            "families": found.families.to_dict("records"),
+            "regressions": found.regressions.to_dict("records"),
+            "priors": found.priors.to_dict("records"),
+        }
+    )

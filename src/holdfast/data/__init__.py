@@ -11,7 +11,7 @@ from holdfast.data.corrupted import CorruptedImages, CorruptedPart
 from holdfast.data.folder import FolderData
 from holdfast.data.mapping import MappedData, read_mapping, with_mapping
 from holdfast.data.npz import NpzData
-from holdfast.data.opening import open_data
+from holdfast.data.opening import map_labelled, open_data
 
 __all__ = [
     "ArrayData",
@@ -24,6 +24,7 @@ __all__ = [
     "NpyData",
     "NpzData",
     "digits",
+    "map_labelled",
     "open_data",
     "read_mapping",
     "with_mapping",

@@ -15,6 +15,8 @@ from holdfast.data.pixels import check_channels
 from holdfast.errors import HoldfastError
 from holdfast.nearest import hint
 
+NO_MAPPING = "restrict needs a mapping: it keeps the model's classes that the mapping accepts"
+
 
 def open_data(
     source: str | Path,
@@ -42,10 +44,24 @@ def open_data(
     check_channels(channels)
     if mapping is None:
         if restrict:
-            raise HoldfastError("restrict needs a mapping: it keeps the model's classes that the mapping accepts")
+            raise HoldfastError(NO_MAPPING)
         return _open(source, size, channels)
     table = read_mapping(Path(mapping).expanduser())
     return with_mapping(_open(source, size, channels), table, restrict, str(mapping))
+
+
+def map_labelled(opened: dict[str, Data], mapping: str | Path | None, restrict: bool = False) -> None:
+    """Map those data sets of several that have labels, in place; an error if none has."""
+    if mapping is None:
+        raise HoldfastError(NO_MAPPING)
+    labelled = [name for name, data in opened.items() if data.targets is not None]
+    if not labelled:
+        raise HoldfastError(f"the mapping {mapping} maps classes, and none of the data has labels: {', '.join(opened)}")
+    table = read_mapping(Path(mapping).expanduser())
+    for name in labelled:
+        mapped = with_mapping(opened[name], table, restrict, str(mapping))
+        assert isinstance(mapped, Data)
+        opened[name] = mapped
 
 
 def _open(source: str | Path, size: int | None, channels: int | None) -> Data | CorruptedImages:

@@ -35,9 +35,17 @@ def difference_of_confidences(reference: np.ndarray, targets: np.ndarray, logits
 
 def thresholded_confidence(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
     """Share of samples above the confidence that as many reference samples exceed as are right."""
-    accuracy = correct(reference, targets).mean()
-    threshold = np.quantile(_confidence(reference), 1 - accuracy)
-    return float((_confidence(logits) >= threshold).mean())
+    return 1 - doubt(logits, doubt_threshold(reference, 1 - correct(reference, targets).mean()))
+
+
+def doubt_threshold(reference: np.ndarray, error: float) -> float:
+    """The confidence that as large a share of reference samples is below as is wrong."""
+    return float(np.quantile(_confidence(reference), error))
+
+
+def doubt(logits: np.ndarray, threshold: float) -> float:
+    """The share of samples whose confidence is below a threshold."""
+    return float((_confidence(logits) < threshold).mean())
 
 
 def agreement(logits: np.ndarray, other: np.ndarray) -> float:

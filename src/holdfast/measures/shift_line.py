@@ -1,14 +1,13 @@
-"""From the size of a shift to the error it will cost: a straight line per family of corruptions, with its interval.
+"""From the size of a shift to the error it will cost: a straight line per family of corruptions.
 
 Source: thesis chapter 2 and table A.6: within a family of corruptions the error grows linearly with the normalised
 distance of statistics; the line is fitted on the hold-out corruption of the family and predicts the others.
-Intervals are those of ordinary least squares for a new observation (Student's t).
+A line through one corruption says nothing about how far another one may be off it; `error_prediction` does.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t
 
 from holdfast.errors import HoldfastError
 
@@ -20,14 +19,12 @@ class ShiftLine:
     Attributes:
         slope: error per unit of size.
         intercept: error without a shift.
-        spread: standard deviation of the residuals.
         sizes: that it was fitted on.
         r2: share of variance explained.
     """
 
     slope: float
     intercept: float
-    spread: float
     sizes: np.ndarray
     r2: float
 
@@ -40,18 +37,12 @@ class ShiftLine:
         slope, intercept = np.polyfit(sizes, errors, 1)
         rest = errors - intercept - slope * sizes
         total = ((errors - errors.mean()) ** 2).sum()
-        spread = np.sqrt((rest**2).sum() / (len(sizes) - 2))
         r2 = 1 - (rest**2).sum() / total if total > 1e-12 else 0.0
-        return cls(float(slope), float(intercept), float(spread), sizes, float(r2))
+        return cls(float(slope), float(intercept), sizes, float(r2))
 
-    def predict(self, size: float, level: float = 0.95) -> tuple[float, float, float]:
-        """The error at a size, with its prediction interval; all three within 0 and 1."""
-        n, centre = len(self.sizes), self.sizes.mean()
-        leverage = 1 + 1 / n + (size - centre) ** 2 / ((self.sizes - centre) ** 2).sum()
-        half = t.ppf((1 + level) / 2, n - 2) * self.spread * np.sqrt(leverage)
-        middle = self.intercept + self.slope * size
-        low, value, high = (float(np.clip(x, 0, 1)) for x in (middle - half, middle, middle + half))
-        return value, low, high
+    def predict(self, size: float) -> float:
+        """The error at a size, within 0 and 1."""
+        return float(np.clip(self.intercept + self.slope * size, 0, 1))
 
     def inside(self, size: float) -> bool:
         """Whether a size lies within those that the line was fitted on."""

@@ -23,14 +23,20 @@ DEFINITIONS = {
     "between statistics on the data and on the reference, in units of the reference's variance; dead channels, whose "
     "variance is nearly zero on both sides, are left out",
     "p": "the share of random divisions of the same images into two parts that are as far apart",
-    "predicted error": "a straight line from size to error, fitted on the hold-out corruption of a family at five "
-    "severities and on clean data; the interval is for a new shift of that family",
+    "predicted accuracy": "a plane from the size of the shift and from doubt, the share of answers that are less "
+    "confident than as many on the reference as are wrong there, to the error; fitted on all known corruptions of the "
+    "reference. The interval is as wide as it must be to hold 90 % of them, each predicted from the others, and to "
+    "allow for the number of images: it holds for a new shift as far as that is one of their kind",
     "alike": "the cosine between two changes of statistics, all layers with the same weight",
     "N": "the number of images that training statistics count for in BatchNorm layers",
 }
 REGRESSIONS = (
     "As table A.6: a line through the hold-out corruption of a family foretells the mean error of its other ones. "
     "“off” is the mean absolute difference, “adapted” means with BatchNorm statistics of the corrupted images."
+)
+BY_FAMILY = (
+    "What a line through the hold-out corruption of a family, at five severities, and clean data says of a shift of "
+    "this size, were it of that family; inside: the line has seen such sizes."
 )
 BEST = "The N with the least distance, for the whole network and for each layer alone (lower bound)."
 DISTANCES = {"wasserstein": "Wasserstein", "normalised": "Wasserstein, normalised", "jeffreys": "Jeffreys"}
@@ -86,7 +92,7 @@ def cost_section(found: "Diagnosis") -> Section | None:
         limits=(0.0, 1.0),
         labels={"size": "size of the shift"},
     )
-    tables = [Listing("Predicted error", "If the shift is of that family.", found.prediction)]
+    tables = [Listing("Error by family", BY_FAMILY, found.families)]
     if not found.regressions.empty:
         tables.append(Listing("How well lines foretell errors", REGRESSIONS, found.regressions))
     return Section("Cost", "What shifts of this size do to accuracy.", (figure,), tuple(tables))
@@ -139,15 +145,8 @@ def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tupl
         alike = max(float(found.nearest["cosine"]), 0.0) ** 2
         where += f"; {alike:.0%} of it is like {found.nearest['shift']} {found.nearest['severity']:g}"
     lines.append(("where", where))
-    if found.reference_error is not None:
-        text = f"{reference} {1 - found.reference_error:.1%}"
-        if (guess := found.predicted) is not None:
-            text += f"   {data}, predicted without labels {1 - guess['error']:.0%}"
-            text += f" ({1 - guess['high']:.0%} to {1 - guess['low']:.0%}, from {guess['family']})"
-            text += "" if guess["inside"] else "; outside the range that the line was fitted on"
-        if found.measured_error is not None:
-            text += f"; measured {1 - found.measured_error:.1%}"
-        lines.append(("accuracy", text))
+    if accuracy := _accuracy(found, data, reference):
+        lines.append(("accuracy", accuracy))
     if not found.priors.empty:
         each = [f"{row['prior']:.0f} for batches of {row['n']:.0f}" for _, row in found.priors.iterrows()]
         lines.append(("BatchNorm prior", "N = " + ", ".join(each)))
@@ -158,6 +157,26 @@ def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tupl
         )
     lines.append(("compared", compared))
     return lines
+
+
+def _accuracy(found: "Diagnosis", data: str, reference: str | None) -> str:
+    """What is known of accuracies: measured where there are labels, predicted where there are none."""
+    parts = [] if found.reference_error is None else [f"{reference} {1 - found.reference_error:.1%}"]
+    if found.measured_error is not None:
+        parts.append(f"{data}, measured {1 - found.measured_error:.1%}")
+    if (guess := found.predicted) is not None:
+        words = f"{data}, predicted without labels "
+        if guess.means_something:
+            words += (
+                f"{1 - guess.error:.0%} ({1 - guess.high:.0%} to {1 - guess.low:.0%}, which holds for {guess.held:.0%} "
+            )
+            words += f"of {guess.corruptions} known corruptions, each predicted from the others)"
+        elif guess.inside:
+            words += f"cannot say: {1 - guess.high:.0%} to {1 - guess.low:.0%}"
+        else:
+            words += "cannot say: it is larger than every known corruption"
+        parts.append(words)
+    return "   ".join(parts)
 
 
 def _verdict(test: "ShiftTest", halves: str) -> str:

@@ -16,7 +16,7 @@ CELL = ["model", "shift", "severity"]
 LINES = (
     "For each model a line from size to error through the hold-out corruption of a family and clean data foretells the "
     "error of the family's other corruptions; measured is what labels say. A family whose hold-out corruption was not "
-    "watched has none. Low and high are the 95 % interval for a new shift; inside: the line has seen such sizes."
+    "watched has none. Inside: the line has seen such sizes."
 )
 
 
@@ -56,9 +56,9 @@ def predictions(watched: pd.DataFrame) -> pd.DataFrame:
                 continue
             line = ShiftLine.fit(fitted["size"].to_numpy(), fitted["error"].to_numpy())
             for _, row in group[~group["shift"].isin(HELD_OUT)].iterrows():
-                predicted, low, high = line.predict(row["size"])
+                predicted = line.predict(row["size"])
                 found = {"model": model, "family": family, "shift": row["shift"], "severity": row["severity"]}
-                found |= {"size": row["size"], "predicted": predicted, "low": low, "high": high}
+                found |= {"size": row["size"], "predicted": predicted}
                 rows.append(found | {"measured": row["error"], "inside": line.inside(row["size"])})
     return pd.DataFrame(rows)
 
