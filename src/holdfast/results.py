@@ -16,6 +16,10 @@ from holdfast.outputs import Outputs
 from holdfast.table import Measure
 
 log = logging.getLogger("holdfast")
+REPORTED = (
+    "clean_accuracy", "mean_accuracy", "adaptation_gain", "mean_gain", "recovered", "model_margin", "adapter_margin",
+)  # fmt: skip
+"""What a report reads beside the accuracies themselves."""
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:
@@ -32,10 +36,10 @@ def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd
     every: list[Measure] = [catalog.find("measures", name) for name in catalog.entries("measures")]
     every = [function for function in every if not required(function)]
     chosen = every if measures is None else [_function(each) for each in measures]
-    comparing = [function for function in chosen if fact(function, "of") == "table"]
-    own = [function for function in chosen if function not in comparing]
+    own = [function for function in chosen if _reads(function, "outputs")]
+    comparing = [function for function in chosen if function not in own]
     # What compares cells may need the rows of any measure of outputs, whether or not these were asked for.
-    others = [each for each in every if each not in own and fact(each, "of") != "table"] if comparing else []
+    others = [each for each in every if each not in own and _reads(each, "outputs")] if comparing else []
     rows, beside, damaged = [], [], {}
     finished = [cell for cell in manifest.cells if manifest.finished(cell)]
     for cell in finished:
@@ -53,9 +57,13 @@ def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd
     _note(manifest, finished, damaged)
     table = tables.tidy(rows)
     if comparing:
-        whole = tables.tidy(rows + beside) if beside else table
-        compared = [row for function in comparing for row in function(whole)]
-        table = tables.tidy(pd.concat([table, tables.tidy(compared)])) if compared else table
+        everything = tables.tidy(rows + beside) if beside else table
+        more = _compared(everything, [each for each in comparing if _reads(each, "table")])
+        if summing := [each for each in comparing if _reads(each, "rows")]:
+            # What sums up seeds may need the rows of any comparison, too.
+            asked = more if measures is None else _compared(everything, [e for e in every if _reads(e, "table")])
+            more += _compared(tables.joined(everything, asked), summing)
+        table = tables.joined(table, more)
     if measures is None:
         tables.write(table, folder / "table.parquet")
     return table
@@ -68,6 +76,22 @@ def _note(manifest: Manifest, finished: Sequence[Listed], damaged: Mapping[str, 
             now = Manifest.read(manifest.folder)
             now.note_failures(finished, damaged)
             now.write()
+
+
+def completed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the rows that a report reads: those that compare cells and sum up seeds, if there are none yet."""
+    if table["measure"].isin(["clean_accuracy", "mean_accuracy"]).any() or not (table["measure"] == "accuracy").any():
+        return table
+    table = tables.joined(table, _compared(table, [catalog.find("measures", name) for name in REPORTED]))
+    return tables.joined(table, _compared(table, [catalog.find("measures", "mean_over_seeds")]))
+
+
+def _compared(table: pd.DataFrame, functions: Sequence[Measure]) -> tables.Rows:
+    return [row for function in functions for row in function(table)]
+
+
+def _reads(function: Measure, what: str) -> bool:
+    return fact(function, "of", "outputs") == what
 
 
 def _function(measure: str | Measure) -> Measure:

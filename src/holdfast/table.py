@@ -37,6 +37,11 @@ def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(ORDER, kind="stable", ignore_index=True)
 
 
+def joined(table: pd.DataFrame, rows: Rows) -> pd.DataFrame:
+    """A table with further rows."""
+    return tidy(pd.concat([table, tidy(rows)])) if rows else table
+
+
 def measured(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
     """The rows of one cell: every measure that applies, named after the cell.
 

@@ -1,6 +1,7 @@
 """Measures: plain functions from outputs, or from the table, to rows. NumPy and pandas, no torch."""
 
 from holdfast.measures.accuracy import accuracy, accuracy_over_steps, error, seconds_per_image, top5_accuracy
+from holdfast.measures.averages import clean_accuracy, mean_accuracy
 from holdfast.measures.calibration import (
     brier_score,
     expected_calibration_error,
@@ -18,7 +19,7 @@ from holdfast.measures.effective import effective_robustness
 from holdfast.measures.facts import measure
 from holdfast.measures.few_units import UnitMean, mean_of_units
 from holdfast.measures.frontier import frontier, frontiers, narrowest
-from holdfast.measures.gain import adaptation_gain, forgetting
+from holdfast.measures.gain import adaptation_gain, forgetting, mean_gain, recovered
 from holdfast.measures.guarantee import corollary, proposition, region, triplet_residuals
 from holdfast.measures.keypoint_scales import box_sides, find_normaliser, head_lengths, keypoint_scales
 from holdfast.measures.keypoints import (
@@ -30,6 +31,8 @@ from holdfast.measures.keypoints import (
     pck,
 )
 from holdfast.measures.line import Fitted, Line, compare_fits, fit
+from holdfast.measures.margins import adapter_margin, model_margin
+from holdfast.measures.mean_over_seeds import mean_over_seeds
 from holdfast.measures.object_keypoint_similarity import object_keypoint_similarity
 from holdfast.measures.ownership import outliers, owners, tested_share
 from holdfast.measures.pairs import difference
@@ -67,11 +70,13 @@ __all__ = [
     "accuracy",
     "accuracy_over_steps",
     "adaptation_gain",
+    "adapter_margin",
     "analyse_factors",
     "as_wedge",
     "box_sides",
     "brier_score",
     "class_attraction",
+    "clean_accuracy",
     "closeness",
     "collapse",
     "compare_fits",
@@ -103,11 +108,15 @@ __all__ = [
     "log_average",
     "mce",
     "mde",
+    "mean_accuracy",
     "mean_error",
+    "mean_gain",
     "mean_of_units",
     "mean_over_individuals",
+    "mean_over_seeds",
     "mean_prediction_entropy",
     "measure",
+    "model_margin",
     "narrowest",
     "negative_log_likelihood",
     "noise_stability",
@@ -129,6 +138,7 @@ __all__ = [
     "proposition",
     "rank_correlation",
     "records",
+    "recovered",
     "region",
     "relative_bytes",
     "relative_seconds",

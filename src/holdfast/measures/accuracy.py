@@ -4,6 +4,7 @@ import numpy as np
 
 from holdfast.measures.facts import measure
 from holdfast.measures.proportion import wilson
+from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.windows import windows
 from holdfast.outputs import Outputs
 from holdfast.table import Rows
@@ -34,8 +35,9 @@ def error(outputs: Outputs) -> Rows:
 def accuracy_over_steps(outputs: Outputs) -> Rows:
     """Accuracy in windows of whole batches that span no two contexts; `step` is the last batch of the window.
 
-    Where most batches hold several contexts, as in a mixed stream, windows do too.
+    Where most batches hold several contexts, as in a mixed stream, windows do too. Of several epochs, the last.
     """
+    outputs = last_epoch(outputs)
     if outputs.targets is None or outputs.step is None or not len(outputs):
         return []
     found = windows(outputs)

@@ -17,6 +17,7 @@ import numpy as np
 
 from holdfast.measures.facts import measure
 from holdfast.measures.proportion import Z95, wilson
+from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.softmax import log_probabilities
 from holdfast.measures.windows import shared
 from holdfast.outputs import Outputs
@@ -49,7 +50,11 @@ def expected_calibration_error(outputs: Outputs) -> Rows:
 
 @measure(bounds=(0, 1))
 def reliability(outputs: Outputs) -> Rows:
-    """Accuracy in each bin of confidence that has samples, over the whole cell; `confidence` is the mean in the bin."""
+    """Accuracy in each bin of confidence that has samples, over the whole cell; `confidence` is the mean in the bin.
+
+    Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
     if not _applies(outputs):
         return []
     context = shared(outputs.groups[0])

@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast.measures.facts import measure
 from holdfast.measures.proportion import Z95, wilson
+from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.softmax import log_probabilities
 from holdfast.measures.windows import shared, windows
 from holdfast.outputs import Outputs
@@ -27,8 +28,9 @@ def class_attraction(outputs: Outputs) -> Rows:
     """Share of samples predicted as a class minus the share for which it would be right, over the whole cell.
 
     The ten classes with the largest difference either way, `class` being the model's; `predicted` and `actual` are the
-    two shares. The interval is that of the mean difference of the same samples.
+    two shares. The interval is that of the mean difference of the same samples. Of several epochs, the last.
     """
+    outputs = last_epoch(outputs)
     if outputs.targets is None or not len(outputs):
         return []
     n, predicted = len(outputs), outputs.predictions()
@@ -70,7 +72,11 @@ def outside_mapping(outputs: Outputs) -> Rows:
 
 @measure(bounds=(0, 1))
 def largest_class_share(outputs: Outputs) -> Rows:
-    """Share of the class predicted most often in each window of steps: 1 when only one class is left."""
+    """Share of the class predicted most often in each window of steps: 1 when only one class is left.
+
+    Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
     if outputs.step is None or not len(outputs):
         return []
     found, predicted = windows(outputs, by_context=False, samples=SAMPLES), outputs.predictions()
@@ -89,7 +95,11 @@ def largest_class_share(outputs: Outputs) -> Rows:
 
 @measure(bounds=(0, float("inf")))
 def mean_prediction_entropy(outputs: Outputs) -> Rows:
-    """Entropy in nats of the mean probabilities in each window of steps: 0 when only one class is left."""
+    """Entropy in nats of the mean probabilities in each window of steps: 0 when only one class is left.
+
+    Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
     if outputs.step is None or "logits" not in outputs.arrays or not len(outputs):
         return []
     found = windows(outputs, by_context=False, samples=SAMPLES)

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from holdfast.errors import HoldfastError, NotApplicable, unknown
+from holdfast.measures.averages import CLEAN, RUN, once, over_shifts
 from holdfast.measures.facts import measure
-from holdfast.measures.gain import CLEAN
 from holdfast.measures.pairs import NONE, records_of, rows_of
 from holdfast.table import Rows
 
@@ -36,13 +36,13 @@ ALEXNET_DOMAINS = {
     "sketch": 0.91189,
 }  # fmt: skip
 SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
-RUN = ["model", "stream", "adapter", "seed"]
 
 
 @measure(bounds=(0, 1), higher_is_better=False, of="table")
 def mean_error(table: pd.DataFrame) -> Rows:
     """Mean over shifts of the mean error over severities, in each stream, without clean data and hold-out shifts."""
-    return records_of(_averaged(_tested(table), RUN).assign(measure="mean_error"))
+    means = over_shifts(_tested(table), RUN).drop(columns="shifts")
+    return records_of(means.assign(measure="mean_error"))
 
 
 @measure(bounds=(0, 1), higher_is_better=False, of="table")
@@ -51,7 +51,7 @@ def family_error(table: pd.DataFrame) -> Rows:
     rows = rows_of(table, "error")
     families = {shift: family for family, shifts in FAMILIES.items() for shift in shifts}
     rows = rows[rows["shift"].isin(list(families)) & (rows["severity"] != 0)]
-    means = _averaged(rows.assign(family=rows["shift"].map(families)), [*RUN, "family"])
+    means = over_shifts(rows.assign(family=rows["shift"].map(families)), [*RUN, "family"]).drop(columns="shifts")
     return records_of(means.rename(columns={"family": "shift"}).assign(measure="family_error"))
 
 
@@ -116,14 +116,6 @@ def _tested(table: pd.DataFrame) -> pd.DataFrame:
     return rows[~rows["shift"].isin([CLEAN, *FAMILIES["holdout"]]) & (rows["severity"] != 0)]
 
 
-def _averaged(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Means over shifts of means over the cells of a shift, so that every shift counts the same; n is the sum."""
-    numbers = ["value", "low", "high"]
-    within = rows.groupby([*by, "shift"], dropna=False)[numbers].mean()
-    total = rows.groupby(by, dropna=False)["n"].sum()
-    return within.groupby(by, dropna=False).mean().join(total).reset_index()
-
-
 def _published(reference: str, rows: pd.DataFrame) -> bool:
     """Whether AlexNet's published errors are meant; an error for a name that nothing has."""
     models = [str(name) for name in rows["model"].unique()]
@@ -156,5 +148,8 @@ def _ratios(name: str, rows: pd.DataFrame) -> Rows:
     numbers = ["value", "low", "high", "reference"]
     sums = rows.groupby([*RUN, "shift"], dropna=False)[numbers].sum(min_count=1)
     ratios = sums[["value", "low", "high"]].div(sums["reference"].replace(0.0, np.nan), axis=0)
-    means = ratios.groupby(RUN, dropna=False).mean().join(rows.groupby(RUN, dropna=False)["n"].sum())
+    total = (
+        once(rows.drop(columns="reference"), RUN).groupby(RUN, dropna=False)["n"].sum()
+    )  # orders of a stream are counted once
+    means = ratios.groupby(RUN, dropna=False).mean().join(total)
     return records_of(means.dropna(subset="value").reset_index().assign(measure=name))

@@ -5,6 +5,7 @@ import pandas as pd
 
 from holdfast.measures.facts import measure
 from holdfast.measures.pairs import NAMES, beside, named_after, rows_of
+from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.windows import shared
 from holdfast.outputs import Outputs
 from holdfast.table import Rows
@@ -12,7 +13,8 @@ from holdfast.table import Rows
 
 @measure(bounds=(0, float("inf")), higher_is_better=False)
 def peak_bytes(outputs: Outputs) -> Rows:
-    """The most memory that any step of the cell took, where steps report `peak_bytes`."""
+    """The most memory that any step of the cell took, where steps report `peak_bytes`; of several epochs, the last."""
+    outputs = last_epoch(outputs)
     peaks = np.asarray(outputs.steps.get("peak_bytes", []), float)
     if not np.isfinite(peaks).any():
         return []

@@ -9,8 +9,8 @@ Cost: two fits, one of them of 200 draws at once, for each shift, severity and a
 import numpy as np
 import pandas as pd
 
+from holdfast.measures.averages import CLEAN, once
 from holdfast.measures.facts import measure
-from holdfast.measures.gain import CLEAN
 from holdfast.measures.line import fit
 from holdfast.measures.pairs import rows_of
 from holdfast.measures.resample import interval, over_examples
@@ -32,8 +32,10 @@ def effective_robustness(table: pd.DataFrame) -> Rows:
     rows = rows[rows["n"].notna()]
     unshifted = (rows["shift"] == CLEAN) | (rows["severity"] == 0)
     names = ["model", "adapter", "seed"]
-    clean = rows[unshifted].groupby(names, dropna=False, as_index=False).agg(x=("value", "mean"), of=("n", "sum"))
-    cells = rows[~unshifted].groupby([*CELL, "model"], dropna=False, as_index=False)
+    own = unshifted & (rows["stream"] == CLEAN)
+    clean = rows[own if own.any() else unshifted].groupby(names, dropna=False, as_index=False)
+    clean = clean.agg(x=("value", "mean"), of=("n", "max"))  # in other streams these are the same images
+    cells = once(rows[~unshifted], [*CELL, "model"]).groupby([*CELL, "model"], dropna=False, as_index=False)
     both = cells.agg(y=("value", "mean"), n=("n", "sum")).merge(clean, on=names)
     found: Rows = []
     for cell, run in both.groupby(CELL, dropna=False, sort=True):

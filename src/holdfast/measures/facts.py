@@ -11,7 +11,7 @@ def measure(
     *,
     bounds: tuple[float, float],
     higher_is_better: bool | None = None,
-    of: Literal["outputs", "table"] = "outputs",
+    of: Literal["outputs", "table", "rows"] = "outputs",
     reads: Literal["classes", "keypoints"] = "classes",
 ) -> Callable[[Function], Function]:
     """Declare a measure; the function itself stays as it is.
@@ -19,7 +19,8 @@ def measure(
     Args:
         bounds: between which every value and interval lies.
         higher_is_better: None where neither direction is.
-        of: what its first argument is: the outputs of one cell, or the table of all cells, which it compares.
+        of: what its first argument is: the outputs of one cell; the table of all cells, which it compares; or all rows,
+            those that compare cells among them, which it summarises.
         reads: what these are of.
     """
 

@@ -9,28 +9,77 @@ those of the clean one. The adapter also learns from the clean batches, which ta
 import numpy as np
 import pandas as pd
 
+from holdfast.measures.averages import CLEAN, clean_accuracy, once, shifted, unadapted
 from holdfast.measures.facts import measure
 from holdfast.measures.pairs import NAMES, beside, named_after, newcombe, records_of, rows_of
 from holdfast.measures.proportion import wilson
 from holdfast.table import Rows
 
-CLEAN = "clean"
 AT_THE_END = 4
 """Forgetting is measured on the last quarter of the clean windows."""
+WORTH_RECOVERING = 0.02
+"""Of a shift that costs less accuracy, no share is said to be recovered."""
 
 
 @measure(bounds=(-1, 1), higher_is_better=True, of="table")
 def adaptation_gain(table: pd.DataFrame) -> Rows:
     """Accuracy minus that of the unadapted model on the same samples; the interval takes them as independent."""
-    pairs = beside(rows_of(table, "accuracy"))
-    if pairs.empty:
+    return records_of(_gains(table).drop(columns=["before", "after"]).assign(measure="adaptation_gain"))
+
+
+@measure(bounds=(-1, 1), higher_is_better=True, of="table")
+def mean_gain(table: pd.DataFrame) -> Rows:
+    """The mean of `adaptation_gain` over the cells of an adapter, each counting the same; intervals are means of ends.
+
+    One row for all shifted cells, of all models and streams; one for each shift; one for each stream, if there are
+    several; and one for clean data. `cells` is how many, `before` and `after` are the mean accuracies of both.
+    """
+    gains = _gains(table)
+    if gains.empty:
         return []
-    ends = ["value", "low", "high"]
-    both = zip(pairs[ends].to_numpy(float), pairs[[f"{end}_reference" for end in ends]].to_numpy(float), strict=True)
-    pairs["low"], pairs["high"] = zip(*(newcombe(own, other) for own, other in both), strict=True)
-    pairs["value"] -= pairs["value_reference"]
+    gains["shift"] = gains["shift"].where(gains["shift"] != "", gains["stream"])
+    cells = once(gains, ["adapter", "seed", "model", "stream"])
+    moved = shifted(cells)
+    places = [(moved, []), (moved, ["shift"]), (cells[cells["shift"] == CLEAN], ["shift"])]
+    if moved["stream"].nunique() > 1:
+        places.append((moved, ["stream"]))
+    found = []
+    for rows, place in places:
+        groups = rows.groupby(["adapter", "seed", *place], dropna=False)
+        means = groups[["value", "low", "high", "before", "after"]].mean()
+        found.append(means.join(groups["n"].sum(min_count=1).round()).join(groups.size().rename("cells")).reset_index())
+    return [row for frame in found for row in records_of(frame.assign(measure="mean_gain"))]
+
+
+@measure(bounds=(float("-inf"), float("inf")), higher_is_better=True, of="table")
+def recovered(table: pd.DataFrame) -> Rows:
+    """Share of the accuracy lost under a shift that an adapter brings back: its gain there over what was lost.
+
+    `lost` is the accuracy of the unadapted models on clean data minus that under the shift, on average over the cells
+    that the adapter was measured on. No rows where it is less than 0.02.
+    """
+    gains, clean = _gains(table), pd.DataFrame(clean_accuracy(table))
+    if gains.empty or clean.empty:
+        return []
+    clean = unadapted(clean).rename(columns={"value": "clean"})
+    names = [name for name in ("model", "seed") if name in clean]
+    cells = shifted(once(gains, ["adapter", "seed", "model", "stream"])).merge(clean[[*names, "clean"]], on=names)
+    cells["lost"] = cells["clean"] - cells["before"]
+    groups = cells.groupby(["adapter", "seed", "shift"], dropna=False)
+    means = groups[["value", "lost"]].mean().join(groups["n"].sum(min_count=1).round()).reset_index()
+    means = means[means["lost"] >= WORTH_RECOVERING]
+    return records_of(means.assign(value=means["value"] / means["lost"], measure="recovered"))
+
+
+def _gains(table: pd.DataFrame) -> pd.DataFrame:
+    """Every adapted cell: `value` is its gain, with `low` and `high`; `before` and `after` are the accuracies."""
+    pairs = beside(rows_of(table, "accuracy"))
+    own, other = (
+        [pairs[f"{name}{end}"].astype(float) for name in ("value", "low", "high")] for end in ("", "_reference")
+    )
+    low, high = newcombe(own, other)
     pairs = pairs.drop(columns=[name for name in pairs if str(name).endswith("reference")])
-    return records_of(pairs.assign(measure="adaptation_gain"))
+    return pairs.assign(value=own[0] - other[0], low=low, high=high, before=other[0], after=own[0])
 
 
 @measure(bounds=(-1, 1), higher_is_better=False, of="table")

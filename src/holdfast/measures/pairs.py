@@ -14,6 +14,7 @@ import pandas as pd
 
 from holdfast.errors import HoldfastError
 from holdfast.measures.proportion import Z95
+from holdfast.measures.repetitions import last_epochs
 from holdfast.outputs import Outputs
 from holdfast.table import COLUMNS, Rows
 
@@ -25,8 +26,11 @@ ABOUT = ("parent",)
 
 
 def rows_of(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of one measure that have a value, with the further columns that say something about them."""
-    rows = table[(table["measure"] == measure) & table["value"].notna()]
+    """The rows of one measure that have a value, with the further columns that say something about them.
+
+    Of several epochs only the last: what compares cells takes an adapter as it ended.
+    """
+    rows = last_epochs(table[(table["measure"] == measure) & table["value"].notna()])
     further = [name for name in rows if name not in COLUMNS and name not in ABOUT and rows[name].notna().any()]
     rows = rows[COLUMNS + further].assign(adapter=rows["adapter"].replace("", NONE))
     return rows if "part" in further else rows.assign(part="")
@@ -67,16 +71,15 @@ def named_after(keys: Iterable[str], names: Iterable[Any]) -> dict[str, Any]:
     return {key: name for key, name in zip(keys, names, strict=True) if not pd.isna(name) and name != ""}
 
 
-def newcombe(one: Iterable[float], other: Iterable[float]) -> tuple[float, float]:
-    """The interval of a difference of two proportions, each given as value, low and high.
+def newcombe(one: Iterable[Any], other: Iterable[Any]) -> tuple[Any, Any]:
+    """The interval of a difference of two proportions, each given as value, low and high: numbers, or arrays of them.
 
     >>> from holdfast.measures import wilson
-    >>> [round(end, 4) for end in newcombe((56 / 70, *wilson(56, 70)), (48 / 80, *wilson(48, 80)))]
+    >>> [round(float(end), 4) for end in newcombe((56 / 70, *wilson(56, 70)), (48 / 80, *wilson(48, 80)))]
     [0.0524, 0.3339]
     """
     (value, low, high), (base, base_low, base_high) = one, other
-    down = sqrt((value - low) ** 2 + (base_high - base) ** 2)
-    up = sqrt((high - value) ** 2 + (base - base_low) ** 2)
+    down, up = np.hypot(value - low, base_high - base), np.hypot(high - value, base - base_low)
     return value - base - down, value - base + up
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from holdfast.errors import unknown
+from holdfast.measures.averages import CLEAN
 from holdfast.measures.facts import measure
-from holdfast.measures.gain import CLEAN
-from holdfast.measures.pairs import rows_of
+from holdfast.measures.pairs import named_after, rows_of
 from holdfast.measures.proportion import Z95
 from holdfast.table import Rows
 
@@ -25,21 +25,23 @@ def rank_correlation(table: pd.DataFrame, against: str = CLEAN) -> Rows:
     """Spearman's correlation, over models, of errors on each data set with those on one of them; `n` is models.
 
     A data set is a shift in a stream (the mean over severities) or a stream with several shifts (the mean over these);
-    adapters are taken one at a time, seeds are averaged.
+    adapters and seeds are taken one at a time.
 
     Args:
         table: with errors.
         against: the stream or the shift to compare with; clean data by default.
     """
     rows = rows_of(table, "error")
-    within = rows.groupby(["adapter", "stream", "shift", "model"], as_index=False)["value"].mean()
-    whole = within.groupby(["adapter", "stream", "model"], as_index=False).agg(
+    run = ["adapter", "seed", "model"]
+    within = rows.groupby([*run, "stream", "shift"], as_index=False, dropna=False)["value"].mean()
+    whole = within.groupby([*run, "stream"], as_index=False, dropna=False).agg(
         value=("value", "mean"), shifts=("shift", "size")
     )
     if against in set(whole["stream"]):
         yardstick = whole[whole["stream"] == against]
     elif against in set(within["shift"]):
-        yardstick = within[within["shift"] == against].groupby(["adapter", "model"], as_index=False)["value"].mean()
+        own = within[within["shift"] == against]
+        yardstick = own.groupby(run, as_index=False, dropna=False)["value"].mean()
     elif against == CLEAN:
         return []
     else:
@@ -47,16 +49,15 @@ def rank_correlation(table: pd.DataFrame, against: str = CLEAN) -> Rows:
     several = whole[whole["shifts"] > 1].assign(shift="")
     sets = pd.concat([several, within])
     sets = sets[(sets["stream"] != against) & (sets["shift"] != against)]
-    pairs = sets.merge(yardstick[["adapter", "model", "value"]], on=["adapter", "model"], suffixes=("", "_against"))
+    pairs = sets.merge(yardstick[[*run, "value"]], on=run, suffixes=("", "_against"))
     found: Rows = []
-    for (adapter, stream, shift), run in pairs.groupby(["adapter", "stream", "shift"], sort=True):
-        if len(run) < FEWEST or run["value"].nunique() == 1 or run["value_against"].nunique() == 1:
+    keys = ["adapter", "seed", "stream", "shift"]
+    for key, models in pairs.groupby(keys, sort=True, dropna=False):
+        if len(models) < FEWEST or models["value"].nunique() == 1 or models["value_against"].nunique() == 1:
             continue
-        value = float(np.clip(np.corrcoef(run["value"].rank(), run["value_against"].rank())[0, 1], -1, 1))
-        names = {"adapter": adapter, "stream": stream, "shift": shift, "against": against}
-        found.append(
-            names | {"measure": "rank_correlation", "value": value, "n": len(run)} | _interval(value, len(run))
-        )
+        value = float(np.clip(np.corrcoef(models["value"].rank(), models["value_against"].rank())[0, 1], -1, 1))
+        row = {"measure": "rank_correlation", "value": value, "n": len(models), "shift": "", "against": against}
+        found.append(row | named_after(keys, key) | _interval(value, len(models)))
     return found
 
 

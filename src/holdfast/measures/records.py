@@ -9,6 +9,7 @@ import numpy as np
 
 from holdfast import catalog
 from holdfast.measures.facts import measure
+from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.windows import windows
 from holdfast.outputs import Outputs
 from holdfast.table import Rows
@@ -22,8 +23,9 @@ def records(outputs: Outputs) -> Rows:
     """Each record in at most 100 windows of steps: its mean; the sum of `skipped`; the last value of `resets`.
 
     Steps that say nothing are left out; `n` is the number of steps that do. A record with the name of a measure would
-    be taken for it, and is left out.
+    be taken for it, and is left out. Of several epochs, the last.
     """
+    outputs = last_epoch(outputs)
     names = [name for name in outputs.steps if name not in COSTS and name not in catalog.entries("measures")]
     if outputs.step is None or not names or not len(outputs):
         return []

@@ -7,6 +7,7 @@ No rows for other streams, nor where only the best classes were kept.
 import numpy as np
 
 from holdfast.measures.facts import measure
+from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.stability import Distances, pair_distances, stability_indices
 from holdfast.outputs import Outputs
 from holdfast.table import Rows
@@ -34,6 +35,7 @@ def noise_stability(outputs: Outputs) -> Rows:
 
 
 def _rows(outputs: Outputs, index: str, name: str) -> Rows:
+    outputs = last_epoch(outputs)
     distances = _distances(outputs)
     if distances is None:
         return []

@@ -6,6 +6,7 @@ Reads what the stream says about its samples (`holdfast.streams.walk`); a stream
 import numpy as np
 
 from holdfast.measures.facts import measure
+from holdfast.measures.repetitions import last_epoch
 from holdfast.outputs import ASIDE, Outputs
 from holdfast.table import Rows
 
@@ -19,6 +20,7 @@ def expected_accuracy(outputs: Outputs) -> Rows:
     The rows have further columns: `severity_1` and `severity_2` of the shifts that `shift` names, and `difficulty`, the
     accuracy that the walk is meant to keep. `step` is the last batch of a step of the walk, `n` its images.
     """
+    outputs = last_epoch(outputs)
     if outputs.step is None or not len(outputs) or any(key not in outputs.context for key in TOLD):
         return []
     between = outputs.context.get("interleaved", np.zeros(len(outputs), bool))

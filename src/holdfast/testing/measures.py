@@ -59,12 +59,33 @@ def outputs_are_not_written_to(function: Function, source: Source) -> None:
     demand(before == {key: array.tobytes() for key, array in source.arrays.items()}, "the outputs were written to")
 
 
+def repetitions_are_not_averaged(function: Function, source: Source) -> None:
+    """An earlier epoch leaves what is said about the last as it was, and another seed what is said about the first.
+
+    A row about an earlier epoch says so in `epoch`; one about several seeds says how many in `seeds`.
+    """
+    if not len(source):
+        return
+    alone = _said(function(source))
+    again = _said(function(_with_an_earlier_epoch(source)))
+    if "epoch" in again:
+        again = again[again["epoch"].isna() | (again["epoch"] == LAST_EPOCH)]
+    _demand_same(alone, again, "an earlier epoch")
+    if isinstance(source, pd.DataFrame):
+        both = _said(function(_with_another_seed(source)))
+        pooled = both["seed"].isna() & (both["seeds"].isna() if "seeds" in both else True)
+        demand(not pooled.any(), "a row of two seeds has neither a seed nor the number of `seeds`")
+        _demand_same(alone[alone["seed"].notna()], both[both["seed"] == SEED], "another seed")
+
+
 MEASURE_LAWS = (
     order_of_rows_does_not_matter,
     values_keep_the_bounds,
     rows_are_named_and_counted,
     outputs_are_not_written_to,
+    repetitions_are_not_averaged,
 )
+LAST_EPOCH, SEED = 2, 0
 
 
 def _shuffled(source: Source) -> Source:
@@ -79,6 +100,49 @@ def _shuffled(source: Source) -> Source:
         step=None if source.step is None else source.step[order],
         context={key: column[order] for key, column in source.context.items()},
     )
+
+
+def _said(rows: Rows) -> pd.DataFrame:
+    """The rows as a table; steps are left out, for a second pass goes on counting."""
+    return tidy([{key: value for key, value in row.items() if key != "step"} for row in rows])
+
+
+def _demand_same(alone: pd.DataFrame, again: pd.DataFrame, what: str) -> None:
+    demand(len(alone) == len(again), f"{what} makes {len(again)} rows of {len(alone)}")
+    for column in ("value", "low", "high", "n"):
+        one, two = (frame[column].to_numpy(float, na_value=np.nan) for frame in (alone, again))
+        demand(np.allclose(one, two, rtol=1e-9, equal_nan=True), f"{what} changes {column}")
+
+
+def _with_an_earlier_epoch(source: Source) -> Source:
+    """The same, after a first epoch with other results; of a table, for its last adapter."""
+    if isinstance(source, pd.DataFrame):
+        own = source[source["adapter"] == source["adapter"].max()]
+        return tidy(pd.concat([source.drop(own.index), own.assign(epoch=LAST_EPOCH), _other(own).assign(epoch=1)]))
+    n = len(source)
+    first = replace(source, arrays={key: np.roll(array, 1, 0) for key, array in source.arrays.items()})
+    steps = 0 if source.step is None else int(source.step.max()) + 1
+    epochs = {"epoch": np.repeat([1, LAST_EPOCH], n)}
+    return replace(
+        source,
+        arrays={key: np.concatenate([first.arrays[key], array]) for key, array in source.arrays.items()},
+        ids=np.tile(source.ids, 2),
+        targets=None if source.targets is None else np.concatenate([source.targets] * 2),
+        step=None if source.step is None else np.concatenate([source.step, source.step + steps]),
+        context={key: np.tile(column, 2) for key, column in source.context.items()} | epochs,
+        steps={key: np.concatenate([2 * values, values]) for key, values in source.steps.items()},
+    )
+
+
+def _with_another_seed(table: pd.DataFrame) -> pd.DataFrame:
+    return tidy(pd.concat([table.assign(seed=SEED), _other(table).assign(seed=SEED + 1)]))
+
+
+def _other(table: pd.DataFrame) -> pd.DataFrame:
+    """The same rows with the numbers of others of the same measure."""
+    numbers = ["value", "low", "high"]
+    moved = table.groupby("measure")[numbers].transform(lambda column: np.roll(column.to_numpy(), 7))
+    return table.assign(**{name: moved[name] for name in numbers})
 
 
 def example_outputs(labelled: bool = True, mapped: bool = False) -> Outputs:
@@ -179,7 +243,7 @@ def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
 
 def examples(function: Function) -> list[Source]:
     """What a measure is tried on: outputs with labels, without, of other classes, of deformed images; tables; poses."""
-    if fact(function, "of") == "table":
+    if fact(function, "of") != "outputs":
         return [example_table(), tidy([])]
     if fact(function, "reads") == "keypoints":
         return [example_poses(), example_poses(labelled=False), example_outputs()]
