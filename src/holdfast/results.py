@@ -17,7 +17,8 @@ from holdfast.table import Measure
 
 log = logging.getLogger("holdfast")
 REPORTED = (
-    "clean_accuracy", "mean_accuracy", "adaptation_gain", "mean_gain", "recovered", "model_margin", "adapter_margin",
+    "clean_accuracy", "mean_accuracy", "matched_accuracy", "adaptation_gain", "mean_gain", "recovered", "model_margin",
+    "adapter_margin",
 )  # fmt: skip
 """What a report reads beside the accuracies themselves."""
 
@@ -80,7 +81,7 @@ def _note(manifest: Manifest, finished: Sequence[Listed], damaged: Mapping[str, 
 
 def completed(table: pd.DataFrame) -> pd.DataFrame:
     """A table with the rows that a report reads: those that compare cells and sum up seeds, if there are none yet."""
-    if table["measure"].isin(["clean_accuracy", "mean_accuracy"]).any() or not (table["measure"] == "accuracy").any():
+    if table["measure"].isin(REPORTED).any():
         return table
     table = tables.joined(table, _compared(table, [catalog.find("measures", name) for name in REPORTED]))
     return tables.joined(table, _compared(table, [catalog.find("measures", "mean_over_seeds")]))

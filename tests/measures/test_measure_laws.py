@@ -15,11 +15,13 @@ from holdfast.testing.measures import (
     example_stability,
     example_table,
     examples,
+    with_another_seed,
 )
 
 SETTINGS = {"mce": {"reference": "alexnet"}, "mde": {"reference": "alexnet"}}
 MEASURES = {name: partial(find("measures", name), **SETTINGS.get(name, {})) for name in entries("measures")}
-RECORDED = {"records": {"loss", "kept"}}
+MEASURED = {"accuracy", "error", "seconds_per_image", "peak_bytes"}
+RECORDED = {"records": {"loss", "kept"}, "mean_over_seeds": {f"{name}_over_seeds" for name in MEASURED}}
 
 
 @pytest.mark.parametrize("function", MEASURES.values(), ids=MEASURES)
@@ -40,7 +42,8 @@ def test_public_check_passes(function):
 @pytest.mark.parametrize("name", MEASURES)
 def test_rows_carry_the_name_of_the_measure(name):
     function = MEASURES[name]
-    source = example_table() if function.func.of == "table" else example_outputs(mapped=name == "outside_mapping")
+    source = example_table() if function.func.of != "outputs" else example_outputs(mapped=name == "outside_mapping")
+    source = with_another_seed(source) if function.func.of == "rows" else source
     source = example_stability() if name.endswith("_stability") else source
     source = example_poses() if function.func.reads == "keypoints" else source
     assert {row["measure"] for row in function(source)} == RECORDED.get(name, {name})

@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 
 from holdfast import catalog
+from holdfast.measures import mean_over_seeds
 from holdfast.measures.facts import fact, required
 from holdfast.outputs import Outputs
+from holdfast.results import completed
+from holdfast.table import joined, tidy
 from holdfast.table import measured as rows_of_cell
-from holdfast.table import tidy
 
 SHIFTS = ("contrast", "gaussian_noise", "motion_blur")
 ADAPTERS = ("none", "batchnorm:prior=16")
@@ -61,7 +63,7 @@ def rows_of(model: str, adapter: str, seed: int, n: int) -> Iterator[Row]:
 
 def make_study(models: tuple[str, ...] = MODELS, seeds: tuple[int, ...] = (0,), n: int = 1000) -> pd.DataFrame:
     cells = [(model, adapter, seed) for model in models for adapter in ADAPTERS for seed in seeds]
-    return tidy(row for cell in cells for row in rows_of(*cell, n))
+    return completed(tidy(row for cell in cells for row in rows_of(*cell, n)))
 
 
 @pytest.fixture(scope="session")
@@ -112,8 +114,9 @@ def learning() -> pd.DataFrame:
     """A made-up study of adapters that learn, with every measure of the catalog: 4 adapters, 2 seeds."""
     functions = [catalog.find("measures", name) for name in catalog.entries("measures")]
     functions = [function for function in functions if not required(function)]
-    own = [function for function in functions if fact(function, "of") != "table"]
+    own = [function for function in functions if fact(function, "of", "outputs") == "outputs"]
     cells = [learning_outputs(adapter, seed) for adapter in LEARNERS for seed in (0, 1)]
     rows = [row for cell in cells for row in rows_of_cell(cell, own)]
     table = tidy(rows)
-    return tidy(rows + [row for function in functions if function not in own for row in function(table)])
+    table = joined(table, [row for each in functions if fact(each, "of") == "table" for row in each(table)])
+    return joined(table, mean_over_seeds(table))

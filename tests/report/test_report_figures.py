@@ -59,7 +59,7 @@ def test_severity_starts_with_the_best_and_the_worst(study: pd.DataFrame) -> Non
     assert figure.frame["model"].drop_duplicates().tolist() == ranked
 
 
-def test_seeds_are_averaged_and_their_images_added(make: Make) -> None:
+def test_seeds_are_averaged_and_their_images_counted_once(make: Make) -> None:
     table = make(models=("resnet-18",), seeds=(0, 1))
     section = severity.section(table)
     assert section is not None
@@ -67,8 +67,8 @@ def test_seeds_are_averaged_and_their_images_added(make: Make) -> None:
     both = only(table, measure="accuracy", stream="corruptions", shift="contrast", adapter="none", severity=5)
     assert len(both) == 2
     assert point["accuracy"].item() == pytest.approx(both["value"].mean())
-    assert point["high"].item() == pytest.approx(both["high"].mean())
-    assert point["n"].item() == 2000
+    assert point["high"].item() >= both["high"].mean()
+    assert point["n"].item() == 1000
 
 
 def test_heatmap_differences_are_of_the_same_cells(study: pd.DataFrame) -> None:

@@ -3,9 +3,10 @@
 import pandas as pd
 import pytest
 
-from holdfast.report.cells import cells, paired
+from holdfast.report.cells import cells
 from holdfast.report.findings import breaks, gains, holding
 from holdfast.report.summary import summarise
+from holdfast.results import completed
 from holdfast.table import tidy
 
 HALF = 0.02
@@ -57,7 +58,8 @@ def test_summary_does_not_depend_on_the_order_of_rows(table: pd.DataFrame) -> No
 def test_models_are_ranked_on_the_cells_that_all_have() -> None:
     full = {("fog", 1): 0.9, ("fog", 2): 0.3}
     easy = {("fog", 1): 0.8}  # the cell that would pull it down failed
-    best = holding(cells(tidy(rows("full", "none", full) + rows("easy", "none", easy))))
+    table = completed(tidy(rows("full", "none", full) + rows("easy", "none", easy)))
+    best = holding(table, cells(table))
     assert best is not None
     assert best.common
     assert (best.who, best.rival) == ("full", "easy")
@@ -71,7 +73,8 @@ def test_models_without_a_common_cell_are_ranked_with_a_warning() -> None:
 
 def test_every_shift_counts_the_same_however_many_severities_it_has() -> None:
     values = {("fog", 1): 0.9, ("fog", 2): 0.9, ("fog", 3): 0.9, ("noise", 1): 0.5}
-    best = holding(cells(tidy(rows("a", "none", values))))
+    table = completed(tidy(rows("a", "none", values)))
+    best = holding(table, cells(table))
     assert best is not None
     assert best.value == pytest.approx(0.7)
 
@@ -139,7 +142,7 @@ def test_adapters_that_harm_are_named() -> None:
 def test_adapters_are_compared_seed_by_seed() -> None:
     plain = rows("a", "none", {("fog", 1): 0.5}) + rows("a", "none", {("fog", 1): 0.9}, seed=1)
     table = tidy(plain + rows("a", "bn", {("fog", 1): 0.6}))  # its second seed failed
-    (gain,) = gains(paired(table), cells(table))
+    (gain,) = gains(completed(table))
     assert gain.cells == 1
     assert gain.change == pytest.approx(0.1)
 

@@ -31,7 +31,7 @@ from holdfast.measures.keypoints import (
     pck,
 )
 from holdfast.measures.line import Fitted, Line, compare_fits, fit
-from holdfast.measures.margins import adapter_margin, model_margin
+from holdfast.measures.margins import adapter_margin, matched_accuracy, model_margin
 from holdfast.measures.mean_over_seeds import mean_over_seeds
 from holdfast.measures.object_keypoint_similarity import object_keypoint_similarity
 from holdfast.measures.ownership import outliers, owners, tested_share
@@ -41,7 +41,7 @@ from holdfast.measures.power_law import PowerLaw, log_average, over_seeds, power
 from holdfast.measures.prediction import prediction
 from holdfast.measures.proportion import wilson
 from holdfast.measures.ranks import rank_correlation
-from holdfast.measures.records import records
+from holdfast.measures.records import idle_steps, records
 from holdfast.measures.relative_stability import diffeo_stability, noise_stability, relative_stability
 from holdfast.measures.representation import MinibatchCKA, linear_cka, unbiased_hsic
 from holdfast.measures.resample import Draws, interval, over_examples, over_models
@@ -99,6 +99,7 @@ __all__ = [
     "frontier",
     "frontiers",
     "head_lengths",
+    "idle_steps",
     "interval",
     "keypoint_distances",
     "keypoint_rows",
@@ -106,6 +107,7 @@ __all__ = [
     "largest_class_share",
     "linear_cka",
     "log_average",
+    "matched_accuracy",
     "mce",
     "mde",
     "mean_accuracy",

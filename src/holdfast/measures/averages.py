@@ -26,7 +26,7 @@ def clean_accuracy(table: pd.DataFrame) -> Rows:
     rows = (rows if own.empty else own).drop(columns="stream")
     by = ["model", "adapter", "seed"]
     cells = once(rows, by)
-    groups = cells.groupby(by, dropna=False)
+    groups = cells.groupby(by, dropna=False, observed=True)
     means = groups[NUMBERS].mean().join(groups["n"].sum(min_count=1)).reset_index()
     return records_of(means.assign(measure="clean_accuracy", shift=CLEAN))
 
@@ -58,33 +58,34 @@ def comparable(rows: pd.DataFrame, among: list[str], runs: list[str]) -> pd.Data
     if rows.empty:
         return rows
     everywhere = met_by_all(rows, among, runs)
-    any_common = everywhere.groupby([rows[name] for name in among], dropna=False).transform("any")
+    any_common = everywhere.groupby([rows[name] for name in among], dropna=False, observed=True).transform("any")
     return rows[everywhere | ~any_common]
 
 
 def met_by_all(rows: pd.DataFrame, among: list[str], runs: list[str]) -> pd.Series:
     """Whether every run among them has the combination of shift and severity of a row."""
-    run = rows.groupby(runs, dropna=False).ngroup()
-    met = run.groupby([rows[name] for name in [*among, "shift", "severity"]], dropna=False).transform("nunique")
-    return met == run.groupby([rows[name] for name in among], dropna=False).transform("nunique")
+    run = rows.groupby(runs, dropna=False, observed=True).ngroup().rename("run")
+    both = rows[[*among, "shift", "severity"]].assign(run=run)
+    met = both.groupby([*among, "shift", "severity"], dropna=False, observed=True)["run"].transform("nunique")
+    return met == both.groupby(among, dropna=False, observed=True)["run"].transform("nunique")
 
 
 def once(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """One row for each cell: shift, severity and whatever else divides the samples; means over parts that repeat it."""
-    further = [name for name in rows if name not in (*COLUMNS, "part", "order", *by)]
+    further = [str(name) for name in rows if name not in (*COLUMNS, "part", "order", *by)]
     numbers = [name for name in (*NUMBERS, "n", "before", "after") if name in rows]
     cell = [*by, *(name for name in ("shift", "severity") if name not in by)]
     cell += [name for name in further if name not in numbers]
     floats = rows.astype(dict.fromkeys(numbers, "float64"))
-    return floats.groupby(cell, dropna=False)[numbers].mean().reset_index()
+    return floats.groupby(cell, dropna=False, observed=True)[numbers].mean().reset_index()
 
 
 def over_shifts(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """The mean over shifts of the mean over the cells of a shift, with `n` and the number of `shifts`."""
     cells = once(rows, by)
-    within = cells.groupby([*by, "shift"], dropna=False)[NUMBERS].mean()
-    groups = within.groupby(by, dropna=False)
-    total = cells.groupby(by, dropna=False)["n"].sum(min_count=1).round()
+    within = cells.groupby([*by, "shift"], dropna=False, observed=True)[NUMBERS].mean()
+    groups = within.groupby(by, dropna=False, observed=True)
+    total = cells.groupby(by, dropna=False, observed=True)["n"].sum(min_count=1).round()
     shifts = groups.size().rename("shifts")
     return groups.mean().join(total).join(shifts).reset_index()
 

@@ -148,8 +148,7 @@ def _ratios(name: str, rows: pd.DataFrame) -> Rows:
     numbers = ["value", "low", "high", "reference"]
     sums = rows.groupby([*RUN, "shift"], dropna=False)[numbers].sum(min_count=1)
     ratios = sums[["value", "low", "high"]].div(sums["reference"].replace(0.0, np.nan), axis=0)
-    total = (
-        once(rows.drop(columns="reference"), RUN).groupby(RUN, dropna=False)["n"].sum()
-    )  # orders of a stream are counted once
+    cells = once(rows.drop(columns="reference"), RUN)  # orders of a stream are counted once
+    total = cells.groupby(RUN, dropna=False)["n"].sum()
     means = ratios.groupby(RUN, dropna=False).mean().join(total)
     return records_of(means.dropna(subset="value").reset_index().assign(measure=name))

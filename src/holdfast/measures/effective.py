@@ -33,8 +33,8 @@ def effective_robustness(table: pd.DataFrame) -> Rows:
     unshifted = (rows["shift"] == CLEAN) | (rows["severity"] == 0)
     names = ["model", "adapter", "seed"]
     own = unshifted & (rows["stream"] == CLEAN)
-    clean = rows[own if own.any() else unshifted].groupby(names, dropna=False, as_index=False)
-    clean = clean.agg(x=("value", "mean"), of=("n", "max"))  # in other streams these are the same images
+    base = rows[own if own.any() else unshifted].groupby(names, dropna=False, as_index=False)
+    clean = base.agg(x=("value", "mean"), of=("n", "max"))  # in other streams these are the same images
     cells = once(rows[~unshifted], [*CELL, "model"]).groupby([*CELL, "model"], dropna=False, as_index=False)
     both = cells.agg(y=("value", "mean"), n=("n", "sum")).merge(clean, on=names)
     found: Rows = []

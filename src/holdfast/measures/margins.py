@@ -2,8 +2,8 @@
 
 With several seeds the interval is Student's t of the differences, seed by seed: what another seed would give on the
 same images. With one, or where all seeds differ alike, it is Newcombe's, made of the two intervals, taken as
-independent. The winner is chosen by the same numbers, so a narrow margin flatters it. A margin of 0 is a tie; it goes to
-what does not learn: the unadapted model, or the adapter that the others are without learning.
+independent. The winner is chosen by the same numbers, so a narrow margin flatters it. A margin of 0 is a tie; it goes
+to what does not learn: the unadapted model, or the adapter that the others are without learning.
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ import pandas as pd
 
 from holdfast.measures.averages import RUN, comparable, over_shifts, shifted
 from holdfast.measures.facts import measure
-from holdfast.measures.few_units import mean_of_units
-from holdfast.measures.pairs import NONE, newcombe, rows_of
+from holdfast.measures.few_units import INTERVAL, mean_of_units
+from holdfast.measures.pairs import NONE, newcombe, records_of, rows_of
 from holdfast.table import Rows
 
 SAME = 12
@@ -48,9 +48,9 @@ def adapter_margin(table: pd.DataFrame) -> Rows:
     """Mean accuracy over shifts with the best adapter minus that with the next, for each model and stream.
 
     `against` is the next best, `seeds` how many both have, `tied` how many others are exactly as good as the best. Rows
-    without a model are about the mean over models; see `compared`.
+    without a model are about the mean over models, as those of `matched_accuracy` are.
     """
-    runs, learns = compared(table), learners(table)
+    runs, learns = _matched(table), learners(table)
     found: Rows = []
     for (model, stream), own in runs.groupby(["model", "stream"], sort=False):
         if row := _margin(own, "adapter", learns):
@@ -58,11 +58,17 @@ def adapter_margin(table: pd.DataFrame) -> Rows:
     return found
 
 
-def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean accuracy per model, stream, adapter and seed, on what all adapters of a model met; and over models.
+@measure(bounds=(0, 1), higher_is_better=True, of="table")
+def matched_accuracy(table: pd.DataFrame) -> Rows:
+    """Mean accuracy over shifts, as `mean_accuracy`, on what all adapters of a model met, so that these compare.
 
-    The mean over models, whose rows have no model, takes those that have every adapter of the stream; it needs two.
+    Where a model has at least two adapters in a stream, "none" among them. The mean over models, whose rows have no
+    model, takes those that have every adapter of the stream; it needs two.
     """
+    return records_of(_matched(table).assign(measure="matched_accuracy"))
+
+
+def _matched(table: pd.DataFrame) -> pd.DataFrame:
     rows = shifted(rows_of(table, "accuracy"))
     adapters = rows.groupby(["model", "stream"])["adapter"].transform("nunique")
     met = rows.groupby(["model", "stream", "seed", "shift", "severity"], dropna=False)["adapter"].transform("nunique")
@@ -99,8 +105,9 @@ def _margin(runs: pd.DataFrame, who: str, learns: dict[str, str]) -> dict[str, A
     best, second, *others = in_rank(means, learns)
     change = (wide[best] - wide[second]).to_numpy(float)
     value, n = float(change.mean()), runs.loc[runs[who] == best, "n"].mean()
-    low, high = mean_of_units(change).ends
-    if np.isnan(low):  # one seed, or a difference that is the same for all
+    units = mean_of_units(change)
+    low, high = units.low, units.high
+    if units.kind != INTERVAL:  # one seed, or a difference that is the same for all
         low, high = newcombe(*(runs.loc[runs[who] == name, ENDS].astype(float).mean() for name in (best, second)))
     tied = [name for name in (second, *others) if round(float(means[best] - means[name]), SAME) == 0]
     row = {who: best, "against": second, "value": value, "seeds": len(change), "tied": len(tied)}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from holdfast import catalog
 from holdfast.measures.facts import fact, measure
-from holdfast.measures.few_units import mean_of_units
+from holdfast.measures.few_units import INTERVAL, mean_of_units
 from holdfast.measures.pairs import records_of
 from holdfast.measures.repetitions import last_epochs
 from holdfast.table import COLUMNS, Rows
@@ -47,7 +47,8 @@ def mean_over_seeds(table: pd.DataFrame) -> Rows:
     units = [
         mean_of_units(own["value"].to_numpy(), _scale(str(own["measure"].iloc[0]))) for _, own in rows.groupby(several)
     ]
-    ends = np.array([unit.ends for unit in units]).reshape(-1, 2)
+    known = [(unit.low, unit.high) if unit.kind == INTERVAL else (np.nan, np.nan) for unit in units]
+    ends = np.array(known).reshape(-1, 2)
     means["low"], means["high"] = np.fmin(means["low"], ends[:, 0]), np.fmax(means["high"], ends[:, 1])
     means["sd"], means["seeds"] = [unit.deviation for unit in units], [unit.units for unit in units]
     means["n"] = means["n"].round()
@@ -59,4 +60,4 @@ def _scale(name: str) -> str:
     """On which scale the mean of a measure has an interval that covers: by its bounds."""
     known = name in catalog.entries("measures")
     bounds = fact(catalog.find("measures", name), "bounds", UNBOUNDED) if known else UNBOUNDED
-    return {(0, 1): "share", (0, float("inf")): "log"}.get(bounds, "plain")
+    return "plain" if bounds[0] < 0 else "share" if bounds[1] == 1 else "log"

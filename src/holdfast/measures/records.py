@@ -10,12 +10,27 @@ import numpy as np
 from holdfast import catalog
 from holdfast.measures.facts import measure
 from holdfast.measures.repetitions import last_epoch
-from holdfast.measures.windows import windows
+from holdfast.measures.windows import shared, windows
 from holdfast.outputs import Outputs
 from holdfast.table import Rows
 
-COUNTED, RUNNING = "skipped", "resets"
+COUNTED, RUNNING, KEPT = "skipped", "resets", "kept"
 COSTS = ("seconds", "peak_bytes")
+
+
+@measure(bounds=(0, 1), higher_is_better=False)
+def idle_steps(outputs: Outputs) -> Rows:
+    """Share of steps of which an adapter kept no sample to learn from, where it says how many: 1 if it never learnt.
+
+    `n` is the number of steps. Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
+    kept = np.asarray(outputs.steps.get(KEPT, []), float)
+    kept = kept[np.isfinite(kept)]
+    if not len(kept):
+        return []
+    row = {"measure": "idle_steps", "value": float((kept == 0).mean()), "n": len(kept)}
+    return [shared(outputs.groups[0]) | row]
 
 
 @measure(bounds=(float("-inf"), float("inf")))

@@ -13,6 +13,7 @@ from holdfast.report.listing import Listing
 from holdfast.report.page import made, render, write_page
 from holdfast.report.section import Section
 from holdfast.report.summary import summarise
+from holdfast.results import completed
 from holdfast.table import COLUMNS, tidy
 
 __all__ = ["Figure", "Listing", "Section", "write"]
@@ -40,6 +41,7 @@ def write(
     """
     if any(column not in table for column in COLUMNS):
         table = tidy(table)
+    table = completed(table)
     answers = summarise(table)
     page = render(made(table), answers, title=title, settings=settings, notes=notes)
     write_page(page, path)

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from holdfast import catalog
-from holdfast.report.cells import NONE, adapters, cells, in_order, led_by, named, pool
+from holdfast.report.cells import NONE, adapters, cells, in_order, led_by, named, pool, summed
 from holdfast.report.figure import Figure
 from holdfast.report.findings import model_order
 from holdfast.report.listing import Listing
@@ -36,7 +36,7 @@ def section(table: pd.DataFrame) -> Section | None:
     points, left_out = along(table, records)
     adapted = not points.empty and (points["adapter"] != NONE).any()
     figures = (_figure(points, left_out, table),) if adapted else ()
-    tables = [_collapse(named(table, "collapse")), _forgetting(named(table, "forgetting"))]
+    tables = [_collapse(named(table, "collapse")), _forgetting(summed(table, "forgetting"))]
     listings = tuple(listing for listing in tables if listing is not None)
     if not figures and not listings:
         return None
@@ -46,7 +46,7 @@ def section(table: pd.DataFrame) -> Section | None:
 
 def _figure(points: pd.DataFrame, left_out: str, table: pd.DataFrame) -> Figure:
     counts = points.groupby("model")["adapter"].nunique()
-    best = sorted(filter(counts.__contains__, model_order(cells(table))), key=lambda model: -counts[model])
+    best = sorted(filter(counts.__contains__, model_order(table, cells(table))), key=lambda model: -counts[model])
     return Figure(
         title="Inside the adapters",
         caption="Each point is a window of batches, placed at its last step; seeds are averaged. One class that takes "

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from holdfast.measures.averages import over_shifts
 from holdfast.measures.calibration import BINS
 from holdfast.measures.proportion import wilson
-from holdfast.report.cells import adapters, average, cells, in_order, led_by, named, shifted, streams
+from holdfast.report.cells import adapters, cells, in_order, led_by, named, shifted, streams, summed
 from holdfast.report.figure import Figure
 from holdfast.report.findings import model_order
 from holdfast.report.listing import Listing
@@ -30,11 +31,11 @@ LABELS = {
 def section(table: pd.DataFrame) -> Section | None:
     """The diagram and the numbers, where probabilities were kept."""
     bins = named(table, "reliability")
-    found = {score: rows for score in SCORES if not (rows := named(table, score)).empty}
+    found = {score: rows for score in SCORES if not (rows := summed(table, score)).empty}
     if bins.empty and not found:
         return None
     pooled = cells(table)
-    orders = {"stream": streams(pooled), "model": model_order(pooled)}
+    orders = {"stream": streams(pooled), "model": model_order(table, pooled)}
     figures, tables = [], []
     if not bins.empty and "confidence" in bins:
         figures.append(_diagram(*bounded(diagram(bins, orders), "stream", MOST_ROWS), adapters(table)))
@@ -49,9 +50,9 @@ def _diagram(frame: pd.DataFrame, left_out: str, palette: tuple[str, ...]) -> Fi
     counts = frame.groupby("model", sort=False)["adapter"].nunique()
     return Figure(
         title="Accuracy against confidence",
-        caption="Each point is a bin of confidence, 15 in all, empty ones left out; severities and seeds are pooled. "
-        "On the dashed line a model is right as often as it says; below it, it says too much. Bands are 95 % intervals."
-        + left_out,
+        caption="Each point is a bin of confidence, 15 in all, empty ones left out; severities are pooled, seeds are "
+        "averaged. On the dashed line a model is right as often as it says; below it, it says too much. Bands are 95 % "
+        "intervals." + left_out,
         frame=frame,
         kind="line",
         x="confidence",
@@ -70,7 +71,8 @@ def _diagram(frame: pd.DataFrame, left_out: str, palette: tuple[str, ...]) -> Fi
 
 def diagram(rows: pd.DataFrame, orders: dict[str, list[str]]) -> pd.DataFrame:
     """One row per line and bin that has samples: mean confidence, accuracy with its interval, n."""
-    weight = rows["n"].to_numpy(float)
+    seeds = rows.groupby(["stream", "model", "adapter"], observed=True)["seed"].transform("nunique").clip(lower=1)
+    weight = (rows["n"].astype(float) / seeds).to_numpy(float)  # another seed shows the same images
     sums = rows[LINE].assign(
         bin=np.ceil(rows["confidence"].to_numpy(float) * BINS),  # a mean within a bin tells which bin it is
         n=weight,
@@ -80,13 +82,13 @@ def diagram(rows: pd.DataFrame, orders: dict[str, list[str]]) -> pd.DataFrame:
     several = sums.groupby("stream", observed=True)["shift"].transform("nunique") > 1
     sums = pd.concat([sums[several].assign(shift=ALL), sums]).astype(dict.fromkeys(LINE, "str"))
     bins = sums.groupby([*LINE, "bin"], as_index=False)[["n", "right", "sure"]].sum()
-    ends = [wilson(right, int(n)) for right, n in zip(bins["right"], bins["n"], strict=True)]
+    ends = [wilson(right, n) for right, n in zip(bins["right"], bins["n"], strict=True)]
     frame = bins.assign(
         confidence=bins["sure"] / bins["n"],
         accuracy=bins["right"] / bins["n"],
         low=[low for low, _ in ends],
         high=[high for _, high in ends],
-        n=bins["n"].astype(int),
+        n=bins["n"].round().astype(int),
     )
     orders = orders | {"shift": led_by([ALL], frame["shift"].unique())}
     orders["stream"] = led_by(orders["stream"], frame["stream"].unique())
@@ -101,7 +103,8 @@ def scores(found: dict[str, pd.DataFrame], orders: dict[str, list[str]]) -> pd.D
         rows = rows.astype(dict.fromkeys([*by, "shift"], "str"))
         moved = shifted(rows)
         still = rows[~rows["stream"].isin(moved["stream"].unique())]
-        columns[score] = average(pd.concat([moved, still]), by).set_index(by)["value"]
+        numbers = pd.concat([moved, still])[[*by, "shift", "severity", "value", "low", "high", "n"]]
+        columns[score] = over_shifts(numbers, by).set_index(by)["value"]
     frame = pd.DataFrame(columns).reset_index()
     orders = orders | {"stream": led_by(orders["stream"], frame["stream"].unique())}
     return in_order(frame, by, orders)

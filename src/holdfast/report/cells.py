@@ -1,8 +1,10 @@
-"""Cells: the rows of one measure, with every name filled in, pooled over seeds, averaged or paired with "none".
+"""Cells: the rows of one measure, with every name filled in; nothing is computed here but plain means of them.
 
-Pooling is always the same: `value`, `low` and `high` are plain means, `n` is the sum. The mean of interval ends
-is the interval as wide as if all of it had been measured on the same images, which within one study it mostly is;
-it does not shrink with the number of shifts or seeds, and so claims no more than one cell could.
+What the page says about an average, a gain or an interval is a row of the table (`clean_accuracy`, `mean_accuracy`,
+`adaptation_gain`, `mean_gain`, `recovered`, `model_margin`, `adapter_margin`, and each of them `..._over_seeds`).
+A figure also shows means of what it shows: `value`, `low` and `high` are plain means, `n` is the sum over cells. The
+mean of interval ends is the interval as wide as if all of it had been measured on the same images, which within one
+study it mostly is; it does not shrink with the number of shifts, and so claims no more than one cell could.
 """
 
 import re
@@ -11,21 +13,51 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-NONE = "none"
-CLEAN = "clean"
+from holdfast.measures.averages import CLEAN, once, shifted
+from holdfast.measures.mean_over_seeds import AVERAGED, SUFFIX
+from holdfast.measures.pairs import NONE
+from holdfast.measures.repetitions import last_epochs
+
+__all__ = ["CLEAN", "NONE", "shifted"]
 RESET = "corruptions"
 COLOURS = 7
 KEYS = ["model", "stream", "adapter", "shift", "severity"]
+NUMBERS = {"value", "low", "high", "n", "seed", "step", "sd", "seeds", *AVERAGED}
+
+
+def read(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The rows of one measure that have a value, as they are; those over seeds in the place of single ones.
+
+    Of several epochs the last.
+    """
+    own, many = _rows(table, measure), _rows(table, measure + SUFFIX)
+    if many.empty:
+        return own
+    both = pd.concat([many.assign(summed=True), own.assign(summed=False)], ignore_index=True)
+    keys = [name for name in both if name not in NUMBERS and name != "summed" and both[name].notna().any()]
+    covered = both.groupby(keys, dropna=False, observed=True)["summed"].transform("any")
+    return both[both["summed"] | ~covered].drop(columns="summed")
 
 
 def named(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of one measure that have a value; an empty name gets one that a reader understands.
+    """The rows of one measure, seed by seed, with names that a reader understands; of several epochs the last."""
+    return _named(_rows(table, measure))
 
-    No adapter is "none", no stream is "unnamed", and without a shift the stream says what the data is.
-    """
+
+def summed(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The same with those over seeds in the place of single ones."""
+    return _named(read(table, measure))
+
+
+def _rows(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     # By place, not by a mask: most sections look for a few rows, or none, among a million.
     places = np.flatnonzero((table["measure"] == measure) & table["value"].notna())
-    rows = table.iloc[places].drop(columns="measure")
+    return last_epochs(table.iloc[places].drop(columns="measure"))
+
+
+def _named(rows: pd.DataFrame) -> pd.DataFrame:
+    """No adapter is "none", no stream is "unnamed", and without a shift the stream says what the data is."""
+    rows = rows.copy()
     unnamed = (rows["shift"] == "").to_numpy()
     if unnamed.any():
         rows["shift"] = rows["shift"].where(~unnamed, rows["stream"]).replace("", "all data")
@@ -40,53 +72,32 @@ def pool(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """One row for each combination of `by` that occurs, sorted: means of value, low and high, sum of n."""
     groups = rows.groupby(by, observed=True, dropna=False, sort=True)
     averaged = [column for column in ("value", "low", "high", "change") if column in rows]
-    pooled = groups[averaged].mean().join(groups["n"].sum(min_count=1)).reset_index()
+    total = groups["n"].sum(min_count=1).round().astype("Int64")
+    pooled = groups[averaged].mean().join(total).reset_index()
     for column in by:
         if isinstance(pooled[column].dtype, pd.CategoricalDtype):
             pooled[column] = pooled[column].astype("str")
     return pooled
 
 
-def cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy, one row per model, stream, adapter, shift and severity, pooled over seeds."""
-    return pool(named(table, "accuracy"), KEYS)
+def cells(table: pd.DataFrame, measure: str = "accuracy") -> pd.DataFrame:
+    """One row per model, stream, adapter, shift and severity; a cell that is there in several orders counts once."""
+    rows = summed(table, measure)
+    kept = [name for name in rows if name not in NUMBERS - {"value", "low", "high", "n"} and rows[name].notna().any()]
+    return pool(once(rows[list(dict.fromkeys([*KEYS, "value", "low", "high", "n", *kept]))], KEYS), KEYS)
 
 
-def shifted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows on data that was changed: neither the shift "clean" nor severity 0."""
-    return frame[(frame["shift"] != CLEAN) & (frame["severity"] != 0)]
+def clean(table: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy on clean data, one row per model and adapter."""
+    rows = read(table, "clean_accuracy")
+    return pool(rows.assign(adapter=rows["adapter"].replace("", NONE)), ["model", "adapter"])
 
 
-def clean(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per model and adapter on unshifted data; from the stream "clean", where there is one."""
-    rows = frame[frame["shift"] == CLEAN]
-    own = rows[rows["stream"] == CLEAN]
-    return pool(rows if own.empty else own, ["model", "adapter"])
-
-
-def average(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """The mean over shifts of the mean over the cells of a shift, so that every shift counts the same."""
-    within = pool(frame, [*by, "shift"])
-    shifts = within.groupby(by)["shift"].nunique().rename("shifts")
-    return pool(within, by).join(shifts, on=by)
-
-
-def paired(table: pd.DataFrame) -> pd.DataFrame:
-    """Every adapted cell beside the same cell (model, stream, shift, severity, seed) without an adapter.
-
-    Returns:
-        Rows with `adapter`, `value`, `low`, `high` and `n` of the adapted cell, `none` (accuracy without an
-        adapter), `half` and `none_half` (half-widths of the two intervals) and `change` (value − none). A cell
-        that lacks its partner is left out.
-    """
-    same = ["model", "stream", "shift", "severity", "seed"]
-    rows = pool(named(table, "accuracy"), [*same, "adapter"])
-    rows["half"] = (rows["high"] - rows["low"]) / 2
-    without = rows[rows["adapter"] == NONE][[*same, "value", "half"]]
-    without = without.rename(columns={"value": "none", "half": "none_half"})
-    both = rows[rows["adapter"] != NONE].merge(without, on=same)
-    both["change"] = both["value"] - both["none"]
-    return both
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy over shifts, one row per model, stream and adapter, with `shifts`, `sd` and `seeds`."""
+    rows = summed(table, "mean_accuracy").astype(dict.fromkeys(["model", "stream", "adapter"], "str"))
+    wanted = ["model", "stream", "adapter", "value", "low", "high", "n", "shifts", "sd", "seeds"]
+    return rows.reindex(columns=wanted).reset_index(drop=True)
 
 
 def streams(frame: pd.DataFrame) -> list[str]:

@@ -51,6 +51,7 @@ def attraction(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     groups = rows.groupby([*cell, "class"])
     frame = groups[NUMBERS].sum().join(groups["n"].sum()).reset_index().join(seeds, on=cell)
     frame[NUMBERS] = frame[NUMBERS].div(frame["seeds"], axis=0)
+    frame["n"] = (frame["n"].astype(float) / frame["seeds"]).round().astype("Int64")  # seeds show the same images
     largest = frame["difference"].abs().groupby([frame[name] for name in [*PICTURE, "class"]]).transform("max")
     rank = largest.groupby([frame[name] for name in PICTURE]).rank(method="dense", ascending=False)
     frame = frame[rank <= MOST_CLASSES]
@@ -58,7 +59,7 @@ def attraction(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     orders = {
         "stream": led_by(streams(pooled), frame["stream"].unique()),
         "severity": sorted(frame["severity"].unique(), key=lambda level: float(level) if level != "any" else -1.0),
-        "model": model_order(pooled),
+        "model": model_order(table, pooled),
         "class": sorted(frame["class"].unique()),
     }
     frame = in_order(frame, [*PICTURE, "class", "shift"], orders)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from holdfast.report.cells import NONE, adapters, average, cells, in_order, named, pool, shifted, streams
+from holdfast.report.cells import NONE, adapters, cells, in_order, means, pool, streams, summed
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
 from holdfast.report.section import Section
@@ -49,17 +49,16 @@ def section(table: pd.DataFrame) -> Section | None:
 
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """One row per model and adapter: time per image, and mean accuracy under shift if there is any."""
-    seconds = in_order(pool(named(table, MEASURE), ["model", "adapter"]), ["model", "adapter"], {})
+    seconds = in_order(pool(summed(table, MEASURE), ["model", "adapter"]), ["model", "adapter"], {})
     without = seconds[seconds["adapter"] == NONE].set_index("model")["value"]
     frame = seconds[["model", "adapter"]].assign(
         milliseconds=1000 * seconds["value"],
         per_second=1 / seconds["value"].where(seconds["value"] > 0),
         relative=seconds["value"] / seconds["model"].map(without).astype(float),
     )
-    pooled = cells(table)
-    rows = shifted(pooled)
-    rows = rows[rows["stream"].isin(streams(pooled)[:1])]
+    rows = means(table)
+    rows = rows[rows["stream"].isin(streams(cells(table))[:1])]
     if rows.empty:
         return frame
-    mean = average(rows, ["model", "adapter"]).rename(columns={"value": "accuracy"})
-    return frame.merge(mean.drop(columns=["n", "shifts"]), on=["model", "adapter"], how="left")
+    mean = rows[["model", "adapter", "value", "low", "high"]].rename(columns={"value": "accuracy"})
+    return frame.merge(mean, on=["model", "adapter"], how="left")

@@ -1,27 +1,29 @@
-"""Findings: which model holds, where it breaks and what adapters change, as numbers with exact definitions.
+"""Findings: which model holds, where it breaks and what adapters change; every number is a row of the table.
 
-- *Holds best*: the highest mean accuracy without an adapter, over shifts (first over the severities of a shift),
-  in the first of `cells.streams`, on the combinations of shift and severity that every model was measured on.
-- *Breaks*: accuracy more than `BREAK` below the same model's accuracy on clean data; *borderline* where that
-  threshold lies within the interval of the cell.
-- *Change*: accuracy with an adapter minus accuracy without, over the cells (model, stream, shift, severity, seed)
-  that have both, every cell counting the same.
-- *Recovered*: that change divided by what was lost (clean minus shifted accuracy, both without an adapter), under
-  the shift that costs the most.
-- *Within the interval*: a difference smaller than √(a² + b²), a and b the half-widths of the two 95 % intervals.
-  For means these are mean half-widths, which is cautious: they do not shrink with the number of cells.
+- *Holds best*: the largest `mean_accuracy` without an adapter, in the first of `cells.streams`. *Level* with the next:
+  the interval of `model_margin` holds 0.
+- *Breaks*: `accuracy` more than `BREAK` below the same model's `clean_accuracy`; *borderline* where that threshold lies
+  within the interval of the cell.
+- *Change*: `mean_gain` over shifted cells. *Within the interval*: its interval holds 0. *Harm*: a place (a shift, a
+  stream, clean data) where the interval of `mean_gain` lies below 0.
+- *Recovered*: `recovered` under the shift that costs the most.
+- *Tie*: the best adapter changes exactly as much as another; it goes to the one that does not learn.
+- *Learnt nothing*: `idle_steps`, the share of steps of which an adapter that learns kept no sample.
 """
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
-from holdfast.report.cells import CLEAN, NONE, average, clean, led_by, shifted, streams
+from holdfast.measures.averages import met_by_all
+from holdfast.measures.margins import SAME, in_rank, learners
+from holdfast.report.cells import CLEAN, NONE, clean, led_by, means, read, shifted, streams
 
 BREAK = 0.10
-WORTH_RECOVERING = 0.02
 ROUNDING = 1e-9
+IDLE = 0.5
+"""An adapter that keeps nothing at more than this share of its steps hardly learns."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Holding:
         rival_value: Its mean accuracy.
         level: Whether the difference to the rival is within the interval.
         common: Whether all were measured on the same combinations.
+        sd: Standard deviation over seeds; NaN with one.
+        seeds: How many seeds.
     """
 
     who: str
@@ -55,6 +59,8 @@ class Holding:
     rival_value: float
     level: bool
     common: bool
+    sd: float
+    seeds: int
 
 
 @dataclass(frozen=True)
@@ -85,9 +91,11 @@ class Gain:
         after: Mean accuracy with it.
         change: The difference.
         unclear: Whether the change is within the interval.
-        shift: The shift that costs the most, if one costs at least `WORTH_RECOVERING`.
+        shift: The shift that costs the most, if one costs enough to be worth recovering.
         recovered: Share of that cost which comes back.
         harm: Where accuracy falls by more than the interval -> by how much (negative); worst first.
+        tied: Adapters that change exactly as much on as many cells.
+        idle: Share of steps of which it kept nothing; NaN where it does not say.
     """
 
     adapter: str
@@ -99,26 +107,26 @@ class Gain:
     shift: str | None
     recovered: float
     harm: dict[str, float]
+    tied: tuple[str, ...]
+    idle: float
 
 
-def model_order(cells: pd.DataFrame) -> list[str]:
+def model_order(table: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
     """Every model, the one that holds best first; those that cannot be ranked follow by name."""
-    return led_by(_ranked(_comparable(cells)[0])["model"], cells["model"].unique())
+    return led_by(_ranked(table, cells)["model"], table["model"].unique())
 
 
-def holding(cells: pd.DataFrame) -> Holding | None:
+def holding(table: pd.DataFrame, cells: pd.DataFrame) -> Holding | None:
     """The model that holds best; None without accuracy on shifted data."""
-    rows, common = _comparable(cells)
-    ranked = _ranked(rows)
+    ranked = _ranked(table, cells)
     if ranked.empty:
         return None
     best = ranked.iloc[0]
     rival = ranked.iloc[1] if len(ranked) > 1 else None
-    half = (ranked["high"] - ranked["low"]) / 2
-    level = rival is not None and bool(best["value"] - rival["value"] < np.hypot(half[0], half[1]))
-    unshifted = clean(cells)
+    unshifted = clean(table)
     same = (unshifted["model"] == best["model"]) & (unshifted["adapter"] == best["adapter"])
-    named = streams(cells)
+    rows, common = _comparable(cells)
+    there = streams(cells)
     return Holding(
         who=str(best["who"]),
         value=float(best["value"]),
@@ -127,11 +135,13 @@ def holding(cells: pd.DataFrame) -> Holding | None:
         clean=float(unshifted.loc[same, "value"].iloc[0]) if same.any() else None,
         shifts=tuple(sorted(rows.loc[rows["who"] == best["who"], "shift"].unique())),
         of=len(ranked),
-        stream=named[0] if len(named) > 1 else None,
+        stream=there[0] if len(there) > 1 else None,
         rival=None if rival is None else str(rival["who"]),
         rival_value=float("nan") if rival is None else float(rival["value"]),
-        level=level,
+        level=_level(table, str(best["stream"])),
         common=common,
+        sd=float(best["sd"]),
+        seeds=1 if pd.isna(best["seeds"]) else int(best["seeds"]),
     )
 
 
@@ -145,44 +155,56 @@ def breaks(cells: pd.DataFrame, who: str, clean: float) -> list[Break]:
             continue
         first = int(below.argmax())
         cell = own.iloc[first]
-        borderline = bool(abs(clean - cell["value"] - BREAK) < (cell["high"] - cell["low"]) / 2)
+        borderline = bool(cell["low"] - ROUNDING < clean - BREAK < cell["high"] + ROUNDING)
         onward = first + 1 < len(own) and bool(below[first:].all())
         entry = Break(str(shift), float(cell["severity"]), onward, borderline)
         found.append((cell["severity"], cell["value"], entry))
     return [entry for *_, entry in sorted(found, key=lambda item: item[:2])]
 
 
-def gains(pairs: pd.DataFrame, cells: pd.DataFrame) -> list[Gain]:
-    """What every adapter changes, the largest gain first; `pairs` comes from `cells.paired`."""
-    without = clean(cells[cells["adapter"] == NONE])[["model", "value"]].rename(columns={"value": "clean"})
-    found = []
-    for adapter, own in pairs.groupby("adapter"):
-        rows = shifted(own)
-        if rows.empty:
-            continue
-        shift, recovered = _recovered(rows.merge(without, on="model"))
-        gain = Gain(
+def gains(table: pd.DataFrame) -> list[Gain]:
+    """What every adapter changes, the largest gain first; of equal ones first what does not learn."""
+    rows = read(table, "mean_gain")
+    if not {"cells", "before", "after"} <= set(rows):
+        return []
+    overall = rows[(rows["shift"] == "") & (rows["stream"] == "")].set_index("adapter")
+    back, idle = read(table, "recovered"), idle_shares(table)
+    found = {}
+    for adapter, row in overall.iterrows():
+        shares = back[back["adapter"] == adapter]
+        costliest = shares.sort_values(["lost", "shift"]).iloc[-1] if len(shares) else None
+        equal = (overall["value"] - row["value"]).abs().round(SAME) == 0
+        same = overall.index[equal & (overall["cells"] == row["cells"]) & (overall.index != adapter)]
+        found[str(adapter)] = Gain(
             adapter=str(adapter),
-            cells=len(rows),
-            before=float(rows["none"].mean()),
-            after=float(rows["value"].mean()),
-            change=float(rows["change"].mean()),
-            unclear=_unclear(rows),
-            shift=shift,
-            recovered=recovered,
-            harm=_harm(own),
+            cells=round(float(row["cells"])),
+            before=float(row["before"]),
+            after=float(row["after"]),
+            change=float(row["value"]),
+            unclear=bool(row["low"] <= 0 <= row["high"]),
+            shift=None if costliest is None else str(costliest["shift"]),
+            recovered=math.nan if costliest is None else float(costliest["value"]),
+            harm=_harm(rows[rows["adapter"] == adapter]),
+            tied=tuple(sorted(str(name) for name in same)),
+            idle=idle.get(str(adapter), math.nan),
         )
-        found.append(gain)
-    return sorted(found, key=lambda gain: (-gain.change, gain.adapter))
+    return [found[name] for name in in_rank(overall["value"], learners(table))]
+
+
+def idle_shares(table: pd.DataFrame) -> dict[str, float]:
+    """Adapter -> the share of steps of which it kept nothing, on average over its cells."""
+    rows = read(table, "idle_steps")
+    return {str(name): float(share) for name, share in rows.groupby("adapter")["value"].mean().items()}
 
 
 def _subjects(cells: pd.DataFrame) -> pd.DataFrame:
-    """The shifted cells to rank, in the first stream, with a column `who`.
-
-    These are models without an adapter, or with each of theirs if none met a shift without one.
-    """
+    """The shifted cells to rank, in the first stream, with a column `who`."""
     rows = shifted(cells)
-    rows = rows[rows["stream"].isin(streams(cells)[:1])]
+    return _who(rows[rows["stream"].isin(streams(cells)[:1])])
+
+
+def _who(rows: pd.DataFrame) -> pd.DataFrame:
+    """Models without an adapter, or with each of theirs if none met a shift without one, and what they are called."""
     plain = rows[rows["adapter"] == NONE]
     if plain.empty:
         return rows.assign(who=rows["model"] + " with " + rows["adapter"])
@@ -192,38 +214,31 @@ def _subjects(cells: pd.DataFrame) -> pd.DataFrame:
 def _comparable(cells: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     """The subjects' cells at combinations of shift and severity that all have; all cells, and False, if none are."""
     rows = _subjects(cells)
-    measured = rows.groupby(["shift", "severity"], dropna=False)["who"].transform("nunique")
-    everywhere = measured == rows["who"].nunique()
+    everywhere = met_by_all(rows, ["stream"], ["who"])
     return (rows[everywhere], True) if everywhere.any() else (rows, False)
 
 
-def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per subject, best first."""
-    means = average(rows, ["who", "model", "adapter"])
-    return means.sort_values(["value", "who"], ascending=[False, True], ignore_index=True)
+def _ranked(table: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """One row per subject in the first stream, best first."""
+    rows = means(table)
+    rows = _who(rows[rows["stream"].isin(streams(cells)[:1])])
+    return rows.sort_values(["value", "who"], ascending=[False, True], ignore_index=True)
 
 
-def _unclear(pairs: pd.DataFrame) -> bool:
-    margin = np.hypot(pairs["half"].mean(), pairs["none_half"].mean())
-    return bool(abs(pairs["change"].mean()) < margin)
+def _level(table: pd.DataFrame, stream: str) -> bool:
+    """Whether the best model is within the interval of the next."""
+    rows = read(table, "model_margin")
+    rows = rows[rows["stream"].replace("", "unnamed") == stream]
+    return bool((rows["low"] <= 0).any())
 
 
-def _recovered(rows: pd.DataFrame) -> tuple[str | None, float]:
-    """The costliest shift and the share of its cost that comes back; none if no shift costs much."""
-    lost = (rows["clean"] - rows["none"]).groupby(rows["shift"]).mean()
-    if lost.empty or lost.max() < WORTH_RECOVERING:
-        return None, float("nan")
-    shift = str(lost.idxmax())
-    return shift, float(rows.loc[rows["shift"] == shift, "change"].mean() / lost[shift])
-
-
-def _harm(own: pd.DataFrame) -> dict[str, float]:
+def _harm(rows: pd.DataFrame) -> dict[str, float]:
     """Shifts, streams (if several) and clean data on which an adapter clearly lowers accuracy."""
-    rows = shifted(own)
-    places = {f"under {shift}": part for shift, part in rows.groupby("shift")}
-    if rows["stream"].nunique() > 1:
-        places |= {f"in the stream {stream}": part for stream, part in rows.groupby("stream")}
-    places["on clean data"] = own[own["shift"] == CLEAN]
-    changes = {place: float(part["change"].mean()) for place, part in places.items()}
-    clear = {place: by for place, by in changes.items() if by < 0 and not _unclear(places[place])}
-    return dict(sorted(clear.items(), key=lambda entry: entry[1]))
+    clear = rows[(rows["high"] < 0) & ((rows["shift"] != "") | (rows["stream"] != ""))].sort_values("value")
+    return {_place(str(row["shift"]), str(row["stream"])): float(row["value"]) for _, row in clear.iterrows()}
+
+
+def _place(shift: str, stream: str) -> str:
+    if stream:
+        return f"in the stream {stream}"
+    return "on clean data" if shift == CLEAN else f"under {shift}"

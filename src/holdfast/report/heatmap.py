@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from holdfast.report.cells import CLEAN, KEYS, cells, clean, in_order, led_by, paired, pool, shifted, streams
+from holdfast.report.cells import CLEAN, KEYS, cells, clean, in_order, led_by, pool, shifted, streams
 from holdfast.report.figure import Figure
 from holdfast.report.findings import model_order
 from holdfast.report.section import Section
@@ -17,7 +17,7 @@ COLUMNS = [*PICTURE, "model", "shift", "accuracy", "change", "low", "high", "n"]
 
 def section(table: pd.DataFrame) -> Section | None:
     """Models by shifts, where there is accuracy on shifted data."""
-    frame = by_shift(cells(table), paired(table))
+    frame = by_shift(table)
     if frame.empty:
         return None
     frame, left_out = bounded(frame, "stream", MOST_ROWS)
@@ -46,9 +46,10 @@ def section(table: pd.DataFrame) -> Section | None:
     return Section("Shifts", "Where each model holds, and what an adapter changes there.", (figure,))
 
 
-def by_shift(pooled: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+def by_shift(table: pd.DataFrame) -> pd.DataFrame:
     """Cells at each severity and in the mean over severities, beside clean data and the mean over shifts."""
-    pooled = pooled.merge(pool(pairs, KEYS)[[*KEYS, "change"]], on=KEYS, how="left")
+    changes = cells(table, "adaptation_gain").rename(columns={"value": "change"})
+    pooled = cells(table).merge(changes[[*KEYS, "change"]], on=KEYS, how="left")
     rows = shifted(pooled)
     if rows.empty:
         return rows.reindex(columns=COLUMNS)
@@ -57,12 +58,14 @@ def by_shift(pooled: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     if frame["shift"].nunique() > 1:
         beside.append(pool(frame, [*PICTURE, "model"]).assign(shift=MEAN_SHIFT))
     lines = frame[[*PICTURE, "model"]].drop_duplicates()
-    beside.append(lines.merge(clean(pooled), on=["model", "adapter"]).assign(shift=CLEAN))
+    changed = pool(pooled[pooled["shift"] == CLEAN], ["model", "adapter"])[["model", "adapter", "change"]]
+    unshifted = clean(table).merge(changed, on=["model", "adapter"], how="left")
+    beside.append(lines.merge(unshifted, on=["model", "adapter"]).assign(shift=CLEAN))
     shifts = led_by([CLEAN], frame["shift"].unique())
     orders = {
         "stream": streams(pooled),
         "severity": severities,
-        "model": model_order(pooled),
+        "model": model_order(table, pooled),
         "shift": [CLEAN, *shifts, MEAN_SHIFT],
     }
     frame = in_order(pd.concat(beside), [*PICTURE, "model", "shift"], orders)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from holdfast.report.cells import KEYS, average, cells, clean, named, pool, shifted
+from holdfast.report.cells import KEYS, cells, clean, means, pool, shifted, summed
 from holdfast.report.listing import Listing
 from holdfast.report.section import Section
 from holdfast.table import COLUMNS
@@ -11,8 +11,9 @@ MOST_ROWS = 50_000
 ELSEWHERE = ("reliability", "class_attraction", "collapse")
 LABELS = {"lost": "lost to clean", "worst": "worst shift", "worst_accuracy": "accuracy there", "n": "images"}
 CAPTION = (
-    "Accuracy is the mean over shifts of the mean over severities, seeds pooled; low and high are means of interval "
-    "ends; the worst shift has the lowest mean over severities."
+    "Accuracy is the mean over shifts of the mean over severities, on what all models with the same adapter met; low "
+    "and high are means of interval ends; the worst shift has the lowest mean over severities. With several seeds it "
+    "is their mean, sd the standard deviation among them."
 )
 FAMILIES = (
     "The mean over the shifts of a family of the mean over severities; seeds are averaged. “all” leaves hold-out "
@@ -22,7 +23,7 @@ FAMILIES = (
 
 def section(table: pd.DataFrame) -> Section | None:
     """What every model reached, and the rows behind it."""
-    overview = by_model(cells(table))
+    overview = by_model(table)
     rows, caption = values(table)
     tables = [
         Listing("Models and adapters", CAPTION, overview, LABELS),
@@ -34,20 +35,23 @@ def section(table: pd.DataFrame) -> Section | None:
     return Section("Results", text, tables=tuple(tables)) if tables else None
 
 
-def by_model(pooled: pd.DataFrame) -> pd.DataFrame:
+def by_model(table: pd.DataFrame) -> pd.DataFrame:
     """One row per stream, model and adapter: mean accuracy under shift, clean, lost, and the worst shift."""
     by = ["stream", "model", "adapter"]
-    rows = shifted(pooled)
+    rows = shifted(cells(table))
     if rows.empty:
-        return clean(pooled).rename(columns={"value": "accuracy"})
-    unshifted = clean(pooled)[["model", "adapter", "value"]].rename(columns={"value": "clean"})
+        return clean(table).rename(columns={"value": "accuracy"})
+    unshifted = clean(table)[["model", "adapter", "value"]].rename(columns={"value": "clean"})
     within = pool(rows, [*by, "shift"]).sort_values([*by, "value", "shift"])
     worst = within.drop_duplicates(by).rename(columns={"shift": "worst", "value": "worst_accuracy"})
-    frame = average(rows, by).rename(columns={"value": "accuracy"})
+    frame = means(table).rename(columns={"value": "accuracy"})
     frame = frame.merge(unshifted, on=["model", "adapter"], how="left")
     frame = frame.merge(worst[[*by, "worst", "worst_accuracy"]], on=by)
     frame["lost"] = frame["clean"] - frame["accuracy"]
-    shown = ["model", "adapter", "stream", "accuracy", "low", "high", "clean", "lost", "worst", "worst_accuracy", "n"]
+    shown = ["model", "adapter", "stream", "accuracy", "low", "high", "sd", "seeds", "clean", "lost", "worst"]
+    shown += ["worst_accuracy", "n"]
+    if frame["seeds"].isna().all():
+        shown = [column for column in shown if column not in ("sd", "seeds")]
     if frame["stream"].nunique() == 1:
         shown.remove("stream")
     if frame["clean"].isna().all():
@@ -58,10 +62,10 @@ def by_model(pooled: pd.DataFrame) -> pd.DataFrame:
 def by_family(table: pd.DataFrame) -> pd.DataFrame:
     """One row per model, stream and adapter: the mean error in each family of corruptions, and over all shifts."""
     by = ["model", "stream", "adapter"]
-    rows = named(table, "family_error")
+    rows = summed(table, "family_error")
     if rows["shift"].nunique() < 2:
         return pd.DataFrame()
-    rows = pd.concat([rows.astype({"shift": "str"}), named(table, "mean_error").assign(shift="all")])
+    rows = pd.concat([rows.astype({"shift": "str"}), summed(table, "mean_error").assign(shift="all")])
     frame = rows.groupby([*by, "shift"], observed=True)["value"].mean().unstack()
     shown = [family for family in ("noise", "blur", "weather", "digital", "holdout", "all") if family in frame]
     return frame[shown].reset_index().astype(dict.fromkeys(by, "str"))

@@ -16,7 +16,7 @@ LINE = ["stream", "shift", "model", "adapter"]
 
 def section(table: pd.DataFrame) -> Section | None:
     """Accuracy against severity, where a stream has at least two severities."""
-    frame = against_severity(cells(table))
+    frame = against_severity(table)
     if frame.empty:
         return None
     frame, left_out = bounded(frame, "stream", MOST_ROWS)
@@ -46,21 +46,22 @@ def section(table: pd.DataFrame) -> Section | None:
     return Section("Severity", "How far accuracy falls as each shift grows.", (figure,))
 
 
-def against_severity(pooled: pd.DataFrame) -> pd.DataFrame:
+def against_severity(table: pd.DataFrame) -> pd.DataFrame:
     """Cells with a severity, the mean over shifts, and clean data as severity 0 of each."""
+    pooled = cells(table)
     rows = pooled[pooled["severity"].notna() & pooled["shift"].ne(CLEAN)]
     counts = shifted(rows).groupby("stream")["severity"].nunique()
     rows = rows[rows["stream"].isin(counts.index[counts > 1])]
     if rows["shift"].nunique() > 1:
         mean = pool(rows, ["stream", "model", "adapter", "severity"]).assign(shift=MEAN)
         rows = pd.concat([mean, rows])
-    unshifted = rows[LINE].drop_duplicates().merge(clean(pooled), on=["model", "adapter"]).assign(severity=0.0)
+    unshifted = rows[LINE].drop_duplicates().merge(clean(table), on=["model", "adapter"]).assign(severity=0.0)
     # A shift measured at severity 0 speaks for itself; clean data stands in for the others.
     frame = pd.concat([rows, unshifted]).drop_duplicates([*LINE, "severity"])
     orders = {
         "stream": streams(pooled),
         "shift": led_by([MEAN], frame["shift"].unique()),
-        "model": model_order(pooled),
+        "model": model_order(table, pooled),
     }
     frame = in_order(frame, [*LINE, "severity"], orders).rename(columns={"value": "accuracy"})
     return frame[[*LINE, "severity", "accuracy", "low", "high", "n"]]

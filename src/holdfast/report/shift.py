@@ -4,7 +4,7 @@ import pandas as pd
 
 from holdfast.measures.corruptions import FAMILIES
 from holdfast.measures.shift_line import ShiftLine
-from holdfast.report.cells import CLEAN, named, pool
+from holdfast.report.cells import CLEAN, named, pool, summed
 from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
 from holdfast.report.section import Section
@@ -36,7 +36,7 @@ def section(table: pd.DataFrame) -> Section | None:
 def cells_with_errors(table: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """`model`, `shift`, `severity`, `size` and `error` (missing without labels), and the family of the shift."""
     own = sizes[["model", "stream", "adapter"]].drop_duplicates()
-    errors = named(table, "error").merge(own.astype("str"), on=["model", "stream", "adapter"])
+    errors = summed(table, "error").merge(own.astype("str"), on=["model", "stream", "adapter"])
     frame = pool(sizes, CELL)[[*CELL, "value"]].rename(columns={"value": "size"})
     errors = pool(errors, CELL)[[*CELL, "value"]].rename(columns={"value": "error"})
     frame = frame.merge(errors, on=CELL, how="left")

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from holdfast.measures.power_law import power_laws
-from holdfast.report.cells import KEYS, NONE, clean, named, pool
+from holdfast.report.cells import CLEAN, NONE, cells, pool, summed
 from holdfast.report.section import Section
 from holdfast.report.stability import against_error
 
@@ -18,10 +18,12 @@ def section(table: pd.DataFrame) -> Section | None:
 
 def stability_and_error(table: pd.DataFrame) -> pd.DataFrame:
     """`model`, `error`, `R`, `D` and `G` of the networks without an adapter; seeds, and settings of δ, are averaged."""
-    errors = clean(pool(named(table, "error"), KEYS))
-    errors = errors[errors["adapter"] == NONE][["model", "value"]].rename(columns={"value": "error"})
+    errors = cells(table, "error")
+    errors = errors[(errors["shift"] == CLEAN) & (errors["adapter"] == NONE)]
+    own = errors[errors["stream"] == CLEAN]
+    errors = pool(errors if own.empty else own, ["model"])[["model", "value"]].rename(columns={"value": "error"})
     for measure, index in MEASURES.items():
-        rows = named(table, measure)
+        rows = summed(table, measure)
         rows = pool(rows[rows["adapter"] == NONE], ["model"])[["model", "value"]]
         errors = errors.merge(rows.rename(columns={"value": index}), on="model")
     return errors.sort_values("R", ignore_index=True)

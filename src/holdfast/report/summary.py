@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from holdfast.report.cells import NONE, cells, clean, named, paired, shifted
-from holdfast.report.findings import BREAK, Break, Gain, Holding, breaks, gains, holding
+from holdfast.report.cells import NONE, cells, clean, named, shifted
+from holdfast.report.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
+from holdfast.results import completed
 
 LISTED = 3
 DEFINITIONS = {
@@ -16,14 +17,18 @@ DEFINITIONS = {
     "breaks": f"has an accuracy more than {BREAK:.2f} below the same model’s on clean data; the smallest such severity "
     "is given",
     "borderline": "that threshold lies within the interval of the cell",
-    "raises, lowers": "with the adapter against without, on the same cells (model, stream, shift, severity and seed), "
-    "each counting the same",
+    "raises, lowers": "with the adapter against without, on the same cells (model, stream, shift and severity), seed "
+    "by seed, each counting the same",
     "recovers": "that gain, divided by what the unadapted models lost against clean data, under the shift that costs "
     "the most",
     "collapsed": "from some step on stayed below the unadapted model for good, in windows of batches, by more than the "
     "interval",
-    "within the interval": "a difference smaller than √(a² + b²), a and b the half-widths of the two 95 % intervals; "
-    "intervals of means are means of interval ends, so they do not shrink with the number of cells or seeds",
+    "within the interval": "the interval of the difference holds 0; it is Newcombe’s, made of the 95 % intervals of "
+    "both, and of means the mean of interval ends, so that it does not shrink with the number of cells",
+    "seeds": "values are means over seeds; an interval is then Student’s t over seeds, and at least as wide as that of "
+    "one seed",
+    "ties": "the adapter that does not learn is named first, for learning has changed nothing",
+    "kept nothing": "the share of steps of which an adapter found no sample fit to learn from",
 }
 
 
@@ -37,24 +42,26 @@ class Answer:
 
 def summarise(table: pd.DataFrame) -> tuple[Answer, ...]:
     """At most three answers; one that says what is missing where there is nothing to compare."""
+    table = completed(table)
     if table.empty:
         return (Answer("Results", "The table is empty: nothing was measured."),)
     pooled = cells(table)
     if pooled.empty:
         measures = ", ".join(sorted(table["measure"].unique()))
         return (Answer("Results", f"No accuracy was measured, so no model is ranked; there is: {measures}."),)
-    best = holding(pooled)
+    best = holding(table, pooled)
     if best is None:
-        return (Answer("Results", _on_clean_data(pooled)),)
+        return (Answer("Results", _on_clean_data(clean(table))),)
     question = "Which model holds?" if best.of > 1 else "Does it hold?"
     answers = [Answer(question, _holds(best)), Answer("Where does it break?", _breaks(best, pooled))]
-    if found := gains(paired(table), pooled):
-        answers.append(Answer("Does adaptation help?", _helps(found, _collapses(named(table, "collapse"), found[0]))))
+    if found := gains(table):
+        text = _helps(found, _collapses(named(table, "collapse"), found[0]) + _idle(found))
+        answers.append(Answer("Does adaptation help?", text))
     return tuple(answers)
 
 
-def _on_clean_data(pooled: pd.DataFrame) -> str:
-    rows = clean(pooled).sort_values(["value", "model"], ascending=[False, True])
+def _on_clean_data(rows: pd.DataFrame) -> str:
+    rows = rows.sort_values(["value", "model"], ascending=[False, True])
     if rows.empty:
         return "No accuracy on shifted data was measured."
     best = rows.iloc[0]
@@ -70,7 +77,8 @@ def _holds(best: Holding) -> str:
     many = len(best.shifts) > 1
     shifts = f"on average over {len(best.shifts)} shifts" if many else f"under {best.shifts[0]}"
     verb = f"holds best of {best.of} models: " if best.of > 1 else "keeps an accuracy of "
-    text = f"{best.who} {verb}{best.value:.2f}{_interval(best.low, best.high)} {shifts}{place}{on_clean}"
+    seeds = f", the mean of {best.seeds} seeds with standard deviation {best.sd:.3f}" if best.seeds > 1 else ""
+    text = f"{best.who} {verb}{best.value:.2f}{_interval(best.low, best.high)} {shifts}{place}{seeds}{on_clean}"
     if best.level:
         text += f"; {best.rival} is level with it ({best.rival_value:.2f}, within the interval)"
     elif best.rival:
@@ -112,14 +120,20 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
     fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
     text = ""
     if best.adapter in learners and best.adapter not in fell:
-        text = f"; it never collapsed in {falls.loc[falls['adapter'] == best.adapter, 'n'].sum():,} images"
+        text = f"; it never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
     if fell:
         said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
         text += f"; collapsed: {_listed(said[:LISTED])}"
     return text
 
 
-def _helps(found: list[Gain], collapses: str) -> str:
+def _idle(found: list[Gain]) -> str:
+    """Which adapters found hardly anything to learn from."""
+    said = [f"{gain.adapter} at {100 * gain.idle:.0f} % of its steps" for gain in found if gain.idle > IDLE]
+    return f"; kept nothing to learn from: {_listed(said)}" if said else ""
+
+
+def _helps(found: list[Gain], more: str) -> str:
     best, others = found[0], found[1:]
     text = f"{_verdict(best, len(found))} on average, from {best.before:.2f} to {best.after:.2f}"
     text += f" on the same {best.cells:,} cells" if best.cells > 1 else " on the one cell with both"
@@ -127,17 +141,19 @@ def _helps(found: list[Gain], collapses: str) -> str:
         text += ", which is within the interval"
     elif best.shift and best.recovered > 0:
         text += f", and recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
+    if best.tied:
+        text += f"; {_listed(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
     if best.harm:
         text += f"; it hurts {_listed([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
     if harmful and best.change > 0:
         text += f"; {_listed(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
-    return f"{text}{collapses}."
+    return f"{text}{more}."
 
 
 def _verdict(best: Gain, adapters: int) -> str:
     """How the sentence begins: who, whether it helps, and by how much."""
-    among = f", the best of {adapters} adapters," if adapters > 1 else ""
+    among = f", the best of {adapters} adapters," if adapters > 1 and not best.tied else ""
     if best.unclear:
         return f"Not clearly: {best.adapter}{among} changes accuracy by {_signed(best.change)}"
     if best.change < 0:

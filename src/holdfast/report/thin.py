@@ -28,8 +28,8 @@ def over_steps(rows: pd.DataFrame, lines: list[str], most: int) -> tuple[pd.Data
 
     Every line (one combination of `lines`) may have the same number of points, at least `FEWEST` and at most
     `MOST_PER_LINE`; a point is the mean, weighted by n, of windows that follow each other, so the weighted mean of a
-    line stays what it was. `low` and `high` are averaged alike, `n` is the sum, `step` the last step, `severity` the
-    mean, and `shift` is "several" where windows under different shifts met.
+    line stays what it was. `low` and `high` are averaged alike, `n` is the sum over windows of one seed, `step` the
+    last step, `severity` the mean, and `shift` is "several" where windows under different shifts met.
 
     Returns:
         The points, sorted by line and step, and how many windows went into one point at most.
@@ -79,7 +79,11 @@ def _weighted(rows: pd.DataFrame, lines: list[str], group: np.ndarray) -> pd.Dat
         present = np.where(np.isnan(values), 0.0, weight)
         with np.errstate(invalid="ignore"):  # 0 / 0 where nothing is known is NaN, as it should be
             points[column] = _reduce(np.add, np.nan_to_num(values) * present, starts) / _reduce(np.add, present, starts)
-    points["n"] = pd.array(_reduce(np.add, weight, starts).astype(int), "Int64") if known else pd.NA
+    seed = rows["seed"] if "seed" in rows else pd.Series(0, rows.index)
+    seeds = seed.groupby([rows[name] for name in lines], observed=True).transform("nunique").clip(lower=1)
+    seeds = seeds.to_numpy()[starts]
+    total = (_reduce(np.add, weight, starts) / seeds).round().astype(int)  # another seed shows the same images
+    points["n"] = pd.array(total, "Int64") if known else pd.NA
     return points
 
 

@@ -32,7 +32,7 @@ def section(table: pd.DataFrame) -> Section | None:
             "learn, for good; with several seeds, where it does in most of them."
         )
     counts = points.groupby("model")["adapter"].nunique()
-    best = sorted(filter(counts.__contains__, model_order(cells(table))), key=lambda model: -counts[model])
+    best = sorted(filter(counts.__contains__, model_order(table, cells(table))), key=lambda model: -counts[model])
     figure = Figure(
         title="Accuracy over time",
         caption=caption + left_out,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def repetitions_are_not_averaged(function: Function, source: Source) -> None:
         again = again[again["epoch"].isna() | (again["epoch"] == LAST_EPOCH)]
     _demand_same(alone, again, "an earlier epoch")
     if isinstance(source, pd.DataFrame):
-        both = _said(function(_with_another_seed(source)))
+        both = _said(function(with_another_seed(source)))
         pooled = both["seed"].isna() & (both["seeds"].isna() if "seeds" in both else True)
         demand(not pooled.any(), "a row of two seeds has neither a seed nor the number of `seeds`")
         _demand_same(alone[alone["seed"].notna()], both[both["seed"] == SEED], "another seed")
@@ -134,7 +135,8 @@ def _with_an_earlier_epoch(source: Source) -> Source:
     )
 
 
-def _with_another_seed(table: pd.DataFrame) -> pd.DataFrame:
+def with_another_seed(table: pd.DataFrame) -> pd.DataFrame:
+    """The same, and beside it other results with another seed."""
     return tidy(pd.concat([table.assign(seed=SEED), _other(table).assign(seed=SEED + 1)]))
 
 
@@ -208,10 +210,15 @@ def example_poses(labelled: bool = True) -> Outputs:
 
 def example_table() -> pd.DataFrame:
     """Four models, unadapted and with two adapters, on clean data, corruptions, domains, and a stream that changes."""
-    return tidy([row for model in range(4) for adapter in ADAPTERS for row in _example_rows(model, adapter)])
+    return _example_table().copy()
 
 
 ADAPTERS = ("none", "batchnorm:prior=0", "tent")
+
+
+@cache
+def _example_table() -> pd.DataFrame:
+    return tidy([row for model in range(4) for adapter in ADAPTERS for row in _example_rows(model, adapter)])
 
 
 def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
