@@ -7,17 +7,20 @@ import pandas as pd
 import pytest
 
 from holdfast.report import adaptation, heatmap, methods
+from holdfast.report.cells import cells
+from holdfast.report.findings import gains, holding
 from holdfast.report.summary import summarise
 from holdfast.results import completed
 from holdfast.table import tidy
 
-NUMBERS = ["value", "low", "high", "before", "after", "severity", "lost", "sd"]
-COUNTS = ["cells", "shifts", "seeds"]
+NUMBERS = ["value", "low", "high", "before", "after", "sd"]
+SPOKEN = ("clean_accuracy", "mean_accuracy", "mean_gain", "recovered", "idle_steps")
 
 
 def numbers_that_are_not_in(table: pd.DataFrame, sentence: str) -> list[str]:
     """Those with a decimal point, signed or not, and per cent, to the digits that are printed."""
-    known = np.concatenate([table[name].dropna().to_numpy(float) for name in NUMBERS if name in table])
+    rows = table[table["measure"].str.removesuffix("_over_seeds").isin(SPOKEN)]
+    known = np.concatenate([rows[name].dropna().to_numpy(float) for name in NUMBERS if name in rows])
     found = re.findall(r"(?<![\w.])[+−]?\d+\.\d+|\d+ %", sentence.replace("within 0.10 of", ""))
     lacking = []
     for text in found:
@@ -46,7 +49,20 @@ def test_the_numbers_of_learners_are_in_the_table(learning: pd.DataFrame) -> Non
 
 
 def test_a_number_that_is_made_up_is_noticed(table: pd.DataFrame) -> None:
-    assert numbers_that_are_not_in(table, "it reaches 0.987654 (0.10 to 12 %)") == ["0.987654", "12 %"]
+    assert numbers_that_are_not_in(table, "it reaches 0.987654 (0.05 to 1234 %)") == ["0.987654", "1234 %"]
+
+
+def test_findings_are_rows_of_the_table(table: pd.DataFrame) -> None:
+    several = table["measure"].str.endswith("_over_seeds").any()
+    best = holding(table, cells(table))
+    rows = table[table["measure"] == ("mean_accuracy_over_seeds" if several else "mean_accuracy")]
+    row = rows[(rows["model"] == best.who) & (rows["adapter"] == "none") & (rows["stream"] == "corruptions")].iloc[0]
+    assert (best.value, best.low, best.high) == (row["value"], row["low"], row["high"])
+    (gain,) = gains(table)
+    rows = table[table["measure"] == ("mean_gain_over_seeds" if several else "mean_gain")]
+    row = rows[(rows["shift"] == "") & (rows["stream"] == "")].iloc[0]
+    assert (gain.change, gain.before, gain.after) == (row["value"], row["before"], row["after"])
+    assert gain.unclear == (row["low"] <= 0 <= row["high"])
 
 
 def test_counts_of_the_summary_are_in_the_table(table: pd.DataFrame) -> None:
