@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from holdfast.adapters import EATA, ETA, RPL, SAR, SLR, PseudoLabels, Tent
+from holdfast.adapters import EATA, ETA, RPL, SAR, SLR, Collapsed, PeriodicReset, PseudoLabels, RDumb, Tent
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError
 from holdfast.testing.adapters import example_batches, example_models
@@ -208,3 +208,72 @@ def test_slr_keeps_a_running_mean_of_predictions(model):
 def test_slr_uses_adam_unless_told_otherwise(model):
     assert isinstance(SLR(model).optimiser, torch.optim.Adam)
     assert isinstance(SLR(model, optimiser="sgd").optimiser, torch.optim.SGD)
+
+
+def sure_of(classes):
+    """Logits of as many images of every class, of which a model is sure enough to learn."""
+    return ((math.log(classes) + 3) * torch.eye(classes)).repeat(max(16 // classes, 1), 1)
+
+
+@pytest.mark.parametrize("method", [ETA, EATA, RDumb], ids=lambda method: method.__name__)
+@pytest.mark.parametrize("classes", [2, 3, 10, 100, 126, 200, 1000])
+def test_what_is_kept_by_default_follows_the_number_of_classes(model, classes, method):
+    adapter = method(model)
+    learner = getattr(adapter, "inner", adapter)
+    batch = sure_of(classes)
+    assert all(float(learner.weights(batch).sum()) > 0 for _ in range(5))
+
+
+def test_the_setting_of_imagenet_keeps_nothing_of_ten_classes(model):
+    adapter = ETA(model, redundancy=0.05)
+    adapter.weights(sure_of(10))
+    assert float(adapter.weights(sure_of(10)).sum()) == 0
+
+
+@pytest.mark.parametrize("make", [ETA, PeriodicReset(ETA, every=30)], ids=["eta", "eta that resets"])
+def test_a_learner_that_keeps_nothing_says_so_once(model, make, caplog):
+    adapter, inputs = make(model, margin=1e-9), example_batches()[0]
+    for _ in range(49):
+        adapter(inputs)
+    assert "kept no sample" not in caplog.text
+    for _ in range(70):
+        adapter(inputs)
+    said = [record.message for record in caplog.records if "kept no sample" in record.message]
+    assert len(said) == 1
+    assert said[0].startswith("ETA kept no sample of the last 50 batches: it does not learn, and predicts as batchnorm")
+
+
+def test_a_learner_that_keeps_something_now_and_then_says_nothing(model, caplog):
+    adapter, inputs = PseudoLabels(model, lr=0.01, threshold=1.0), example_batches()[0]
+    for step in range(120):
+        adapter.threshold = 0.0 if step % 40 == 39 else 1.0
+        adapter(inputs)
+    assert "kept no sample" not in caplog.text
+
+
+class Two(torch.nn.Module):
+    """A sure network of two classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(3)
+
+    def forward(self, inputs):
+        score = self.norm(inputs).mean((1, 2, 3))
+        return torch.stack([score + 1.8, -score - 1.8], 1)
+
+
+def test_sar_does_not_reset_at_every_step_where_two_classes_leave_little_entropy():
+    inputs = torch.randn(16, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    usual, published = SAR(Two()), SAR(Two(), floor=0.2)
+    for _ in range(5):
+        usual(inputs)
+        published(inputs)
+    assert (usual.memory["resets"], published.memory["resets"]) == (0, 5)
+
+
+def test_an_even_prediction_of_two_classes_is_no_collapse():
+    seen = {"images": 600, "mean": torch.tensor([0.55, 0.45])}
+    assert not Collapsed()(seen)
+    assert Collapsed()(seen | {"mean": torch.tensor([0.8, 0.2])})
+    assert Collapsed()(seen | {"mean": torch.tensor([0.55, *[0.05] * 9])})

@@ -76,6 +76,33 @@ def test_the_mean_over_models_takes_those_with_every_adapter(study: pd.DataFrame
     assert section.tables[0].frame["model"].iloc[0] == methods.MEAN
 
 
+def as_good(adapter: str, value: float, **names: object) -> list[dict[str, object]]:
+    parent = {"parent": "batchnorm:prior=0"} if adapter == "rdumb" else {}
+    return [accuracy(adapter, value, shift, **parent, **names) for shift in ("fog", "snow")]
+
+
+def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
+    rows = as_good("none", 0.5) + as_good("rdumb", 0.7) + as_good("batchnorm:prior=0", 0.7) + as_good("tent", 0.6)
+    idle = accuracy("rdumb", 0.98, measure="idle_steps")
+    table = completed(tidy([*rows, idle]))
+    sentence = summarise(table)[-1].sentence
+    assert sentence.startswith("Yes: batchnorm:prior=0 raises accuracy by 0.20 on average, from 0.50 to 0.70")
+    assert "; rdumb ties with it" in sentence
+    assert "best of" not in sentence
+    assert "kept nothing to learn from: rdumb at 98 % of its steps" in sentence
+    row = made(methods.section(table)).tables[0].frame.iloc[0]
+    assert (row["winner"], row["next"], row["margin"], row["clear"]) == ("batchnorm:prior=0", "rdumb", 0, "tie")
+
+
+def test_an_adapter_that_changes_nothing_does_not_win() -> None:
+    table = completed(tidy(as_good("none", 0.5) + as_good("rdumb", 0.5) + as_good("tent", 0.4)))
+    row = made(methods.section(table)).tables[0].frame.iloc[0]
+    assert (row["winner"], row["clear"]) == ("none", "tie")
+    assert summarise(table)[-1].sentence.startswith(
+        "Not clearly: rdumb, the best of 2 adapters, changes accuracy by +0.0"
+    )
+
+
 def test_a_collapse_is_marked_where_it_begins(learning: pd.DataFrame) -> None:
     figure = made(time.section(learning)).figures[0]
     marked = figure.frame.dropna(subset="collapse")

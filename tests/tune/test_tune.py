@@ -148,6 +148,15 @@ def test_of_equally_good_settings_the_first_given_is_chosen_and_that_is_said(net
     assert tuned.best == {"momentum": 0.9}
     assert "equally good: momentum=0.5 and momentum=0.0; the one given first is chosen" in tuned.remarks
     assert "momentum=0.9 is the largest value tried: try larger ones" in tuned.remarks
+    assert "# momentum=0.9 is one of 3 settings with the least error of 3: tried.csv." in tuned.study_file.read_text()
+
+
+def test_a_setting_that_never_learns_is_not_praised(net, data, tmp_path):
+    some = {"severities": [5], "shifts": HOLDOUT[:1], "batch_size": 16}
+    tuned = tune({"net": net}, data, partial(ETA, margin=1e-9), {"lr": [1e-3, 1e-2]}, **some, out=tmp_path)
+    assert (
+        "it kept nothing to learn from at 100 % of its steps, so it is hardly more than not learning" in tuned.remarks
+    )
 
 
 def test_a_choice_that_does_not_beat_the_unadapted_model_is_told(net, data, tmp_path):

@@ -3,8 +3,10 @@
 Source: thesis (4.1) and Niu et al. 2022. A sample is kept where its entropy is below `margin` ln C and the cosine
 between its prediction and the running mean of kept ones is below `redundancy`; it weighs exp(margin ln C − H), without
 gradient. The running mean is that of the public code, .9 old and .1 new; (4.1) prints the plain mean of all predictions
-so far: `average="plain"`. EATA adds `strength` Σ F (θ − θ₀)²; its F are squared gradients of the loss on argmax labels
-over the first `fisher_samples` of the stream itself, during which it learns as ETA does: no source data is read.
+so far: `average="plain"`. The largest cosine that is kept follows the number of classes, as the public code's settings
+do (`published_redundancy`): .05, the one of ImageNet, keeps nothing of ten classes after the first batch.
+EATA adds `strength` Σ F (θ − θ₀)²; its F are squared gradients of the loss on argmax labels over the first
+`fisher_samples` of the stream itself, during which it learns as ETA does: no source data is read.
 Cost: as Tent; a batch of which nothing is kept costs its forward pass. EATA: two backward passes while it collects F.
 """
 
@@ -29,7 +31,8 @@ class ETA(Learner):
         model: with normalisation layers, unless `parameters` says otherwise.
         lr: the learning rate.
         margin: the largest entropy that is kept, in units of ln C.
-        redundancy: the largest cosine with the mean prediction that is kept; .05 for 1,000 classes, .4 for ten.
+        redundancy: the largest cosine with the mean prediction that is kept; by default that of the public code for the
+            number of classes, .05 for 1,000 and .4 for ten.
         average: how the mean prediction goes on, `exponential` or `plain`.
         settings: of every learner.
     """
@@ -39,13 +42,13 @@ class ETA(Learner):
         model: nn.Module,
         lr: float = 2.5e-4,
         margin: float = 0.4,
-        redundancy: float = 0.05,
+        redundancy: float | None = None,
         average: str = "exponential",
         **settings: Unpack[Learning],
     ) -> None:
         if average not in AVERAGES:
             raise unknown("average", average, AVERAGES)
-        if not margin > 0 or not redundancy > 0:
+        if not margin > 0 or (redundancy is not None and not redundancy > 0):
             raise HoldfastError(f"margin is {margin} and redundancy {redundancy}; numbers above 0 were expected")
         super().__init__(model, lr=lr, **settings)
         self.margin, self.redundancy, self.average = margin, redundancy, average
@@ -67,7 +70,8 @@ class ETA(Learner):
         kept = h < limit
         mean = self.memory["mean"]
         if mean is not None:
-            kept &= F.cosine_similarity(mean.to(p)[None], p).abs() < self.redundancy
+            largest = published_redundancy(logits.shape[1]) if self.redundancy is None else self.redundancy
+            kept &= F.cosine_similarity(mean.to(p)[None], p).abs() < largest
         self._average(p, kept)
         return torch.where(kept, torch.exp(limit - h), 0.0)
 
@@ -80,6 +84,21 @@ class ETA(Learner):
         elif bool(kept.any()):
             new = p[kept].mean(0)
             self.memory["mean"] = new if mean is None else 0.9 * mean.to(p) + 0.1 * new
+
+
+def published_redundancy(classes: int) -> float:
+    """Return the largest cosine that is kept in the public settings for so many classes.
+
+    They are .4 for CIFAR-10 (and for RDumb on CIFAR-100), .1 for the 126 classes of DomainNet, .05 for ImageNet. Every
+    prediction has a cosine of at least 1/√C with a mean prediction that is even; for fewer than ten classes, where
+    nothing was published, the default is as many times that as for ten.
+
+    >>> [round(published_redundancy(classes), 2) for classes in (2, 10, 100, 126, 1000)]
+    [0.89, 0.4, 0.4, 0.1, 0.05]
+    """
+    if classes >= 1000:
+        return 0.05
+    return 0.1 if classes > 100 else 0.4 * max(10 / classes, 1.0) ** 0.5
 
 
 class EATA(ETA):
@@ -101,7 +120,7 @@ class EATA(ETA):
         fisher_samples: int = 2000,
         *,
         margin: float = 0.4,
-        redundancy: float = 0.05,
+        redundancy: float | None = None,
         average: str = "exponential",
         **settings: Unpack[Learning],
     ) -> None:

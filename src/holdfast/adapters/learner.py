@@ -22,6 +22,8 @@ log = logging.getLogger("holdfast")
 OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 WHEN = ("before", "after")
+IDLE_STEPS = 50
+"""After so many steps in a row of which nothing was kept, a learner says so."""
 _SAID: set[str] = set()
 
 
@@ -87,6 +89,7 @@ class Learner(Adapter):
         super().__init__(model, window=window, frozen=frozen)
         self.norms = blended(self.model, self._prior)
         self.memory["pending"] = 0
+        self._idle, self._said_idle = 0, False
         self.adapted = self._select(self.model)
         for parameter in self.adapted.values():
             parameter.requires_grad_(True)
@@ -121,6 +124,7 @@ class Learner(Adapter):
         outputs = logits.detach()
         if loss is not None:
             self.learn(loss)
+        self._count_idle(loss is None)
         if self._after:
             with torch.no_grad():
                 outputs = self.logits(inputs)
@@ -213,6 +217,19 @@ class Learner(Adapter):
     def _identity(self) -> dict[str, str]:
         """A state of SGD means nothing to Adam."""
         return super()._identity() | {"optimiser": type(self.optimiser).__name__.lower()}
+
+    def _count_idle(self, idle: bool) -> None:
+        """Say once that nothing was kept for many steps in a row; a reset does not begin to count anew."""
+        self._idle = self._idle + 1 if idle else 0
+        if self._idle == IDLE_STEPS and not self._said_idle:
+            self._said_idle = True
+            log.warning(
+                "%s kept no sample of the last %d batches: it does not learn, and predicts as %s does; settings such "
+                "as margin, redundancy or threshold decide what is kept",
+                type(self).__name__,
+                IDLE_STEPS,
+                "the unadapted model" if self.parent_label == "none" else self.parent_label,
+            )
 
     def _note(self, outputs: torch.Tensor, loss: torch.Tensor | None) -> None:
         """What this step reports."""

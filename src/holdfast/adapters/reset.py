@@ -21,6 +21,7 @@ from holdfast.adapters.eta import ETA
 from holdfast.adapters.wrapper import Wrapper
 from holdfast.errors import HoldfastError
 
+FEW_CLASSES = 4
 Rule = Callable[[Mapping[str, Any]], bool]
 Make = Callable[..., Adapter]
 
@@ -57,12 +58,13 @@ class Collapsed:
 
     Args:
         entropy: the least that is fine, in units of ln C.
-        largest: the largest share of one class that is fine.
+        largest: the largest share of one class that is fine; by default a half, and for two or three classes half way
+            from an even share to 1.
         images: how many recent images count, with exponential weights; it waits for as many after each reset.
     """
 
     entropy: float = 0.5
-    largest: float = 0.5
+    largest: float | None = None
     images: int = 500
 
     def __call__(self, seen: Mapping[str, Any]) -> bool:
@@ -71,7 +73,8 @@ class Collapsed:
         if mean is None or seen["images"] < self.images:
             return False
         low = float(torch.special.entr(mean).sum()) < self.entropy * log(len(mean))
-        return low or float(mean.max()) > self.largest
+        largest = (1 + 1 / len(mean)) / 2 if len(mean) < FEW_CLASSES else 0.5
+        return low or float(mean.max()) > (largest if self.largest is None else self.largest)
 
 
 class Reset(Wrapper):

@@ -20,6 +20,8 @@ from holdfast.tune.studyfile import toml, write_study
 from holdfast.tune.tuned import Tuned
 
 LISTED = 3
+HARDLY = 0.5
+"""A setting that keeps nothing at more than this share of its steps hardly learns."""
 
 
 def tune(
@@ -104,7 +106,7 @@ def tune(
     order = scores.ranked(units)
     if not order:
         raise Unfinished(f"no setting ran on every corruption, so none is chosen; why: holdfast report {folder}")
-    return _written(plan, found, units, order, ran, folder, seeds, more)
+    return _written(plan, found, units, order, ran, folder, seeds, more, _idle(plan, table, order[0]))
 
 
 def _check_applicable(plan: Plan, models: Mapping[str, Model]) -> None:
@@ -144,6 +146,7 @@ def _written(
     folder: Path,
     seeds: Sequence[int],
     more: Mapping[str, Any],
+    idle: list[str],
 ) -> Tuned:
     """The result, and its files."""
     names, best, title = [words(point) for point in plan.tried], plan.tried[order[0]], plan.title(seeds)
@@ -151,10 +154,17 @@ def _written(
     # In a stream that mixes corruptions, one that is left out would still have been learnt from.
     control = scores.left_out(units.iloc[:0] if plan.recipe == "reset" else units, names)
     margin = scores.margin(units, order[1], order[0]) if len(order) > 1 else None
-    remarks = [*_remarks(plan, units, order, names), *_by_batch(plan, found, names), *_about_cells(plan, units, ran)]
+    remarks = [
+        *_remarks(plan, units, order, names),
+        *idle,
+        *_by_batch(plan, found, names),
+        *_about_cells(plan, units, ran),
+    ]
     write_text(folder / "tried.csv", table.to_csv(index=False))
     write_text(folder / "leave_one_out.csv", control.to_csv(index=False))
-    head = [f"{title}.", f"{names[order[0]]} has the least error of {len(names)} settings: tried.csv."]
+    tied = len(scores.tied(units, order))
+    least = f"is one of {tied + 1} settings with the least error" if tied else "has the least error"
+    head = [f"{title}.", f"{names[order[0]]} {least} of {len(names)}: tried.csv."]
     if plan.recipe == "lr":
         head.append(f"For batches of n, lr is {best['lr']} n / {recipes.REFERENCE_BATCH}.")
     write_study(folder / "chosen.toml", plan.study_file(order[0], seeds, more), head)
@@ -172,6 +182,19 @@ def _remarks(plan: Plan, units: pd.DataFrame, order: Sequence[int], names: Seque
     if scores.UNADAPTED in units and units[scores.UNADAPTED].mean() <= units[order[0]].mean():
         remarks.append(f"no setting beats the unadapted model, {units[scores.UNADAPTED].mean():.4f}")
     return remarks
+
+
+def _idle(plan: Plan, table: pd.DataFrame, best: int) -> list[str]:
+    """Whether the chosen setting found anything to learn from."""
+    chosen = {(stream.name, list(plan.adapters(batch))[best]) for batch, stream in plan.streams.items()}
+    rows = table[table["measure"] == "idle_steps"]
+    own = [pair in chosen for pair in zip(rows["stream"], rows["adapter"], strict=True)]
+    share = rows.loc[own, "value"].mean()
+    if not share > HARDLY:
+        return []
+    return [
+        f"it kept nothing to learn from at {100 * share:.0f} % of its steps, so it is hardly more than not learning"
+    ]
 
 
 def _by_batch(plan: Plan, found: pd.DataFrame, names: Sequence[str]) -> list[str]:
