@@ -98,8 +98,9 @@ def test_an_adapter_that_changes_nothing_does_not_win() -> None:
     table = completed(tidy(as_good("none", 0.5) + as_good("rdumb", 0.5) + as_good("tent", 0.4)))
     row = made(methods.section(table)).tables[0].frame.iloc[0]
     assert (row["winner"], row["clear"]) == ("none", "tie")
-    assert summarise(table)[-1].sentence.startswith(
-        "Not clearly: rdumb, the best of 2 adapters, changes accuracy by +0.0"
+    assert summarise(table)[-1].sentence == (
+        "No: rdumb, the best of 2 adapters, ties with the unadapted model, at 0.50 on the same 2 cells; tent (−0.10) does "
+        "harm."
     )
 
 

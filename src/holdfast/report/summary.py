@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from holdfast.measures.margins import SAME
 from holdfast.report.cells import NONE, cells, clean, named, shifted
 from holdfast.report.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
 from holdfast.results import completed
@@ -135,9 +136,11 @@ def _idle(found: list[Gain]) -> str:
 
 def _helps(found: list[Gain], more: str) -> str:
     best, others = found[0], found[1:]
-    text = f"{_verdict(best, len(found))} on average, from {best.before:.2f} to {best.after:.2f}"
+    level = round(best.change, SAME) == 0
+    text = _verdict(best, len(found))
+    text += f", at {best.after:.2f}" if level else f" on average, from {best.before:.2f} to {best.after:.2f}"
     text += f" on the same {best.cells:,} cells" if best.cells > 1 else " on the one cell with both"
-    if best.unclear:
+    if best.unclear and not level:
         text += ", which is within the interval"
     elif best.shift and best.recovered > 0:
         text += f", and recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
@@ -146,7 +149,7 @@ def _helps(found: list[Gain], more: str) -> str:
     if best.harm:
         text += f"; it hurts {_listed([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
-    if harmful and best.change > 0:
+    if harmful and (level or best.change > 0):
         text += f"; {_listed(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
     return f"{text}{more}."
 
@@ -154,6 +157,8 @@ def _helps(found: list[Gain], more: str) -> str:
 def _verdict(best: Gain, adapters: int) -> str:
     """How the sentence begins: who, whether it helps, and by how much."""
     among = f", the best of {adapters} adapters," if adapters > 1 and not best.tied else ""
+    if round(best.change, SAME) == 0:
+        return f"No: {best.adapter}{among} ties with the unadapted model"
     if best.unclear:
         return f"Not clearly: {best.adapter}{among} changes accuracy by {_signed(best.change)}"
     if best.change < 0:

@@ -81,10 +81,8 @@ def _weighted(rows: pd.DataFrame, lines: list[str], group: np.ndarray) -> pd.Dat
             points[column] = _reduce(np.add, np.nan_to_num(values) * present, starts) / _reduce(np.add, present, starts)
     seed = rows["seed"] if "seed" in rows else pd.Series(0, rows.index)
     seeds = seed.groupby([rows[name] for name in lines], observed=True).transform("nunique").clip(lower=1)
-    total = (
-        (_reduce(np.add, weight, starts) / seeds.to_numpy()[starts]).round().astype(int)
-    )  # another seed shows the same images
-    points["n"] = pd.array(total, "Int64") if known else pd.NA
+    total = _reduce(np.add, weight, starts) / seeds.to_numpy()[starts]  # another seed shows the same images
+    points["n"] = pd.array(total.round().astype(int), "Int64") if known else pd.NA
     return points
 
 

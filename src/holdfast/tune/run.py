@@ -154,12 +154,8 @@ def _written(
     # In a stream that mixes corruptions, one that is left out would still have been learnt from.
     control = scores.left_out(units.iloc[:0] if plan.recipe == "reset" else units, names)
     margin = scores.margin(units, order[1], order[0]) if len(order) > 1 else None
-    remarks = [
-        *_remarks(plan, units, order, names),
-        *idle,
-        *_by_batch(plan, found, names),
-        *_about_cells(plan, units, ran),
-    ]
+    remarks = [*_remarks(plan, units, order, names), *idle]
+    remarks += [*_by_batch(plan, found, names), *_about_cells(plan, units, ran)]
     write_text(folder / "tried.csv", table.to_csv(index=False))
     write_text(folder / "leave_one_out.csv", control.to_csv(index=False))
     tied = len(scores.tied(units, order))
@@ -192,9 +188,7 @@ def _idle(plan: Plan, table: pd.DataFrame, best: int) -> list[str]:
     share = rows.loc[own, "value"].mean()
     if not share > HARDLY:
         return []
-    return [
-        f"it kept nothing to learn from at {100 * share:.0f} % of its steps, so it is hardly more than not learning"
-    ]
+    return [f"it kept nothing to learn from at {100 * share:.0f} % of its steps, so it hardly learns"]
 
 
 def _by_batch(plan: Plan, found: pd.DataFrame, names: Sequence[str]) -> list[str]:
