@@ -99,8 +99,8 @@ def test_an_adapter_that_changes_nothing_does_not_win() -> None:
     row = made(methods.section(table)).tables[0].frame.iloc[0]
     assert (row["winner"], row["clear"]) == ("none", "tie")
     assert summarise(table)[-1].sentence == (
-        "No: rdumb, the best of 2 adapters, ties with the unadapted model, at 0.50 on the same 2 cells; tent (−0.10) does "
-        "harm."
+        "No: rdumb, the best of 2 adapters, ties with the unadapted model, at 0.50 on the same 2 cells; tent (−0.10) "
+        "does harm."
     )
 
 
