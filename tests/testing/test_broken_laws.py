@@ -9,7 +9,7 @@ from torch import nn
 
 from holdfast.adapters import Adapter
 from holdfast.errors import HoldfastError
-from holdfast.measures import accuracy, measure
+from holdfast.measures import accuracy, measure, rows_of
 from holdfast.shifts import Shift
 from holdfast.streams import Clean
 from holdfast.testing import check_adapter, check_measure, check_named, check_object, check_shift, check_stream
@@ -194,6 +194,26 @@ def first_sample(outputs):
 def nameless(outputs):
     outputs.logits[:] = 0
     return [{"value": 1.0}]
+
+
+@measure(bounds=(0, 1))
+def whole_accuracy(outputs):
+    if outputs.targets is None:
+        return []
+    return [{"measure": "whole_accuracy", "value": float(outputs.correct().mean()), "n": len(outputs)}]
+
+
+@measure(bounds=(0, 1), of="table")
+def error_of_all_seeds(table):
+    errors = rows_of(table, "error").groupby("model")["value"].mean()
+    return [
+        {"model": model, "measure": "error_of_all_seeds", "value": value, "n": 1} for model, value in errors.items()
+    ]
+
+
+def test_measures_that_average_over_repetitions_are_caught():
+    assert broken(check_measure(whole_accuracy)) == {"repetitions_are_not_averaged"}
+    assert broken(check_measure(error_of_all_seeds)) == {"repetitions_are_not_averaged"}
 
 
 def test_broken_measures_are_caught():

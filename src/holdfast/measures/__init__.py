@@ -35,7 +35,7 @@ from holdfast.measures.margins import adapter_margin, matched_accuracy, model_ma
 from holdfast.measures.mean_over_seeds import mean_over_seeds
 from holdfast.measures.object_keypoint_similarity import object_keypoint_similarity
 from holdfast.measures.ownership import outliers, owners, tested_share
-from holdfast.measures.pairs import difference
+from holdfast.measures.pairs import difference, rows_of
 from holdfast.measures.placing import place
 from holdfast.measures.power_law import PowerLaw, log_average, over_seeds, power_law, power_laws
 from holdfast.measures.prediction import prediction
@@ -149,6 +149,7 @@ __all__ = [
     "residual_bound",
     "residual_bounds",
     "robustness",
+    "rows_of",
     "seconds_per_image",
     "share_below",
     "stability_indices",

@@ -250,7 +250,7 @@ def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
 
 def examples(function: Function) -> list[Source]:
     """What a measure is tried on: outputs with labels, without, of other classes, of deformed images; tables; poses."""
-    if fact(function, "of") != "outputs":
+    if fact(function, "of", "outputs") != "outputs":
         return [example_table(), tidy([])]
     if fact(function, "reads") == "keypoints":
         return [example_poses(), example_poses(labelled=False), example_outputs()]
