@@ -69,15 +69,6 @@ def test_units_go_by_their_ids_also_if_only_some_were_embedded(tmp_path, capsys)
     assert pd.read_csv(tmp_path / "hd" / "attribution.csv")["channel"].tolist() == [41, 43, 51, 53, 8, 10]
 
 
-def test_units_whose_ids_are_not_unique_go_by_their_places(tmp_path, capsys):
-    write_units(tmp_path / "mouse.nwb", [1] * 12, ["adn"] * 12)
-    assert call("embed", tmp_path / "mouse.nwb", *EMBED, "--bin", "100ms", "--out", tmp_path / "hd") == 0
-    capsys.readouterr()
-    assert call("attribute", tmp_path / "hd", "--json", "--fits", 1, "--copies", 2, "--quiet") == 0
-    channels = json.loads(capsys.readouterr().out)["channels"]
-    assert [row["channel"] for row in channels] == [str(place) for place in range(12)]
-
-
 def test_json_is_one_object(embedded, capsys):
     assert call("attribute", embedded / "hd", "--json", "--method", "gradient", *QUICK) == 0
     content = json.loads(capsys.readouterr().out)

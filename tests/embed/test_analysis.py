@@ -231,6 +231,7 @@ def test_time_alone_and_hybrid_and_several_labels():
     held = by_time.goodness_of_fit.query("part == 'held out'").set_index("shuffled")["bits"]
     assert held[False] > held[True] + 0.3  # not 0: windows 3 samples apart overlap, whatever is in them
     assert "whose windows overlap" in dict(sentences(by_time))["fit"]
+    few |= {"shuffles": 0}
     both = analyse(compass(), Plan(labels=("heading", "side"), mode="hybrid", **few), progress=False)
     assert both.mode.startswith("hybrid")
     assert set(both.decoding["label"]) == {"heading", "side"}
@@ -240,9 +241,10 @@ def test_time_alone_and_hybrid_and_several_labels():
     assert classes.mode.startswith("discrete")
     assert as_json(classes)["decoding"]["accuracy"] > 0.8
     assert as_json(classes)["shuffled"]["accuracy"] < 0.7
-    around = few | {"settings": QUICK | {"conditional": "delta", "delta": 0.2}}
-    assert "Gaussian" in analyse(compass(), Plan(labels=("heading",), **around), progress=False).mode
-    alone = analyse(compass(), Plan(seeds=1, shuffles=0, baselines=(), topology=False, settings=QUICK), progress=False)
+    short = QUICK | {"max_iterations": 2}
+    around = few | {"settings": short | {"conditional": "delta", "delta": 0.2}}
+    assert "Gaussian" in analyse(compass(300), Plan(labels=("heading",), **around), progress=False).mode
+    alone = analyse(compass(300), Plan(**few | {"settings": short}), progress=False)
     assert alone.decoding.empty
     assert as_json(alone)["decoding"] is None
     assert [word for word, _ in sentences(alone)] == ["mode", "fit"]

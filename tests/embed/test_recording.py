@@ -61,6 +61,14 @@ def test_only_the_channels_of_an_area():
         whole.only_channels("spikes", locations="adn")
 
 
+def test_channels_go_by_their_ids_or_if_those_are_not_unique_by_their_places():
+    for ids, names in (([4, 5, 6], ["4", "5", "6"]), ([1, 1, 1], ["0", "1", "2"])):
+        assert recording(channels={"spikes": pd.DataFrame({"id": ids})}).channel_names() == names
+    assert recording().channel_names() == ["0", "1", "2"]
+    some = recording(channels={"spikes": pd.DataFrame({"id": [4, 5, 6]})}).with_channels("spikes", np.arange(3) != 1)
+    assert (some.channel_names(), some.signal().shape) == (["4", "6"], (20, 2))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

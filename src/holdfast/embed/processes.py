@@ -3,11 +3,11 @@
 Source: thesis chapter 6, "Validation of theoretical claim", and appendix E: 10 latents on the sphere, in the unit box
 or in all of space; a network of three square layers with leaky ReLU of slope .2, each layer the best conditioned of
 25,000 matrices of uniform entries with columns of length 1.
-Cost: the condition numbers of 25,000 small matrices for each layer, once.
+Cost: the condition numbers of 25,000 small matrices for each layer, once for a seed.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -109,10 +109,10 @@ class Process:
             )
         return cls(parts[0], read_law(parts[1]), read_law(parts[2]), dimensions, seed)
 
-    @cached_property
+    @property
     def mixing(self) -> Mixing:
-        """The network, drawn when first used."""
-        return Mixing.draw([self.dimensions] * 4, np.random.default_rng([self.seed, 6]), self.tried)
+        """The network, drawn when first used; processes that differ in their laws alone share it."""
+        return _square_mixing(self.dimensions, self.seed, self.tried)
 
     def latents(self, count: int, random: np.random.Generator) -> np.ndarray:
         """From the marginal, `(count, dimensions)`."""
@@ -143,6 +143,11 @@ class Process:
         if self.space == "sphere":
             return np.eye(1, self.dimensions)[0]
         return np.full(self.dimensions, 0.5 if self.space == "box" else 0.0)
+
+
+@lru_cache(maxsize=64)
+def _square_mixing(dimensions: int, seed: int, tried: int) -> Mixing:
+    return Mixing.draw([dimensions] * 4, np.random.default_rng([seed, 6]), tried)
 
 
 def _well_conditioned(inputs: int, outputs: int, random: np.random.Generator, tried: int) -> np.ndarray:
