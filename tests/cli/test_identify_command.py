@@ -31,8 +31,9 @@ def test_text_has_scores_with_intervals_and_the_null(capsys):
     assert call("identify", "--supervised", *QUICK) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [
-        "process", "model", "contrastive", "identity", "supervised", "rotations",
+        "process", "model", "contrastive", "identity", "supervised", "loss", "rotations",
     ]  # fmt: skip
+    assert lines[5].endswith(": not trained to the end")
     assert "R² 0." in lines[2]
     assert ".." in lines[2]
 

@@ -66,6 +66,8 @@ def test_a_seed_repeats_a_run_and_leaves_the_global_generator_alone():
     before = torch.random.get_rng_state()
     losses = [identify(process, LatentModel.read("box/laplace"), steps=5, batch_size=32).loss for _ in range(2)]
     np.testing.assert_array_equal(*losses)
+    held = identify(process, LatentModel.read("box/laplace"), steps=5, batch_size=32, start=7.0, fixed=True)
+    assert held.encoder.output.size == pytest.approx(7)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 

@@ -72,6 +72,7 @@ def counted(monkeypatch):
         score |= {f"{name}_interval": [0.0, 1.0] for name in ("r2", "mcc", "mcc_spearman")}
         settings = {name: getattr(row, name) for name in ("process", "model", *SMALL, "learning_rate", "start")}
         measured = {"promised": "nothing", "mass_from_uniform": np.nan, "goodness_of_fit": -1.0, "seconds": 1.0}
+        measured |= {"latents_fit": -2.0}
         loss = {"step": [1], "loss": [-1.0]}
         return settings | measured | {"seed": seed, "contrastive": score, "identity": score, "loss": loss}
 
@@ -263,4 +264,4 @@ def test_the_full_example_is_as_the_text_has_it():
         (10, 300_000, 6144, 1e-4, "cuda")
     }
     assert {(row.dimensions, row.device) for row in small} == {(4, "cpu")}
-    assert {row.steps for row in small} == {1000, 2000}
+    assert {row.steps for row in small} == {1000, 2000, 5000}

@@ -14,6 +14,7 @@ RUN = {"n": 4096, "dimensions": 4, "steps": 1000, "batch_size": 512, "learning_r
 def lines(process, model, seed, r2, mcc, mass=0.0, what="contrastive", promised="nothing", **more):
     names = {"title": f"{process} → {model}", "process": process, "model": model, "what": what, "seed": seed}
     run = {"mass_from_uniform": mass, "promised": promised, "goodness_of_fit": -2.0, "seconds": 10.0}
+    run |= {"latents_fit": -2.02}
     scores = {"r2": r2, "mcc": mcc, "mcc_spearman": mcc}
     ends = {measure: {"value": value, "low": value - 0.01, "high": value + 0.01} for measure, value in scores.items()}
     return [names | {"measure": measure} | end | NULL | RUN | run | more for measure, end in ends.items()]
@@ -46,17 +47,29 @@ MARGINALS = pd.DataFrame(
 
 
 def test_words_say_which_rows_are_found_by_means_over_seeds():
-    affine, axes = answers(TABLE)
+    affine, axes, training = answers(TABLE)
     assert affine.sentence == (
         "1 of 2 rows have a mean R² above 0.95; not box/uniform/laplace=0.05 → box/laplace (0.94)."
     )
     assert axes.sentence.startswith("1 of 2 rows have a mean MCC above that of 95 % of random rotations: box/uniform")
     assert axes.sentence.endswith("(0.97).")
+    assert training.sentence == "2 of 2 rows reach the loss of the latents themselves, or go below it."
+
+
+def test_rows_that_need_more_steps_are_told_from_rows_that_want_another_embedding():
+    changed = TABLE.assign(latents_fit=np.where(TABLE["process"] == BOX[0], -2.6, -1.5))
+    *_, training, wanted = answers(changed)
+    assert training.sentence == (
+        "1 of 2 rows reach the loss of the latents themselves, or go below it. These do not, and need more steps: "
+        "box/uniform/laplace=0.05 → box/laplace (-2.000, latents -2.600)."
+    )
+    assert "lead away from them: sphere/uniform/vmf=10 → sphere/vmf (-2.000, latents -1.500)" in wanted.sentence
+    assert as_printed(changed)["latents"].tolist() == ["-1.500 ± 0.000", "-2.600 ± 0.000"]
 
 
 def test_many_names_are_cut_short():
     rows = [row for kappa in range(1, 6) for row in lines(f"sphere/uniform/vmf={kappa}", "sphere/vmf", 0, 0.5, 0.5)]
-    affine, axes = answers(pd.DataFrame(rows))
+    affine, axes, _ = answers(pd.DataFrame(rows))
     assert affine.sentence.endswith("vmf=3 → sphere/vmf (0.50) and 2 more.")
     assert axes.sentence == "0 of 5 rows have a mean MCC above that of 95 % of random rotations."
 
@@ -149,7 +162,7 @@ def test_the_summary_says_if_latents_are_lost_already_where_the_marginal_is_unif
 def test_without_such_rows_there_is_no_such_section():
     assert families(TABLE).empty
     assert marginal_section(TABLE) is None
-    assert len(answers(TABLE)) == 2
+    assert len(answers(TABLE)) == 3
 
 
 def test_losses_are_those_of_the_first_seed():

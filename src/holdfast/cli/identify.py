@@ -34,6 +34,7 @@ def identify(
     start: Annotated[
         float | None, typer.Option(help="Where radius or side begins; by default near the process's.")
     ] = None,
+    fixed: Annotated[bool, typer.Option("--fixed", help="Radius or side stay where they begin.")] = False,
     supervised: Annotated[bool, typer.Option("--supervised", help="Teach an encoder the latents as well.")] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Of mixing, pairs and weights.")] = 0,
@@ -59,6 +60,7 @@ def identify(
             batch_size=batch_size,
             learning_rate=learning_rate,
             start=start,
+            fixed=fixed,
             supervised=supervised,
             device=device,
             seeds=(seed,),
@@ -76,6 +78,7 @@ def identify(
     say(f"{'model':<{WIDTH}}{model}, {steps:,} steps of {batch_size}")
     for name in (name for name in ("contrastive", "identity", "supervised") if name in record):
         say(f"{name:<{WIDTH}}R² {_text(record[name], 'r2')}   MCC {_text(record[name], 'mcc')}")
+    say(f"{'loss':<{WIDTH}}{_loss(record)}")
     null = record["contrastive"]["rotation_mcc"]
     say(f"{'rotations':<{WIDTH}}MCC {null:.3f} of a random rotation of the latents")
     if files:
@@ -142,6 +145,17 @@ def _say_rows(found: "Tables") -> None:
     say(f"{'row':<{width}}   R²    MCC  rotations")
     for row in rows.itertuples():
         say(f"{row.title:<{width}}{row.r2:5.3f}  {row.mcc:5.3f}      {row.rotation_mcc:5.3f}")
+
+
+def _loss(record: dict[str, Any]) -> str:
+    """Of the encoder beside that of the latents themselves, and what that says."""
+    from holdfast.embed.identifiability import fit_verdict
+
+    fit, latents = record["goodness_of_fit"], record.get("latents_fit")
+    if latents is None or latents != latents:
+        return f"{fit:.3f} nats"
+    said = {"not reached": ": not trained to the end", "another embedding": ": it prefers another embedding to them"}
+    return f"{fit:.3f} nats, of the latents themselves {latents:.3f}{said.get(fit_verdict(fit, latents), '')}"
 
 
 def _text(part: dict[str, Any], score: str) -> str:

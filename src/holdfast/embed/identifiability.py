@@ -19,6 +19,8 @@ from holdfast.errors import HoldfastError
 
 RESAMPLES = 1000
 ROTATIONS = 200
+ENOUGH = 0.05
+"""Share of the loss of the latents by which another one may differ and count as the same."""
 COLLINEAR = 1e-6
 """Singular values below this share of the largest are not used by the regression."""
 
@@ -99,6 +101,23 @@ def identifiability(
         float(np.quantile(null, 0.95)),
         count,
     )
+
+
+def fit_verdict(fit: float, latents: float) -> str:
+    """What the loss of an encoder says beside that of the latents: `reached`, `not reached`, `another embedding`.
+
+    Args:
+        fit: minus that of a constant embedding, as all losses here.
+        latents: of the latents themselves, as `holdfast.embed.latents_fit` finds it; with NaN nothing is said.
+
+    >>> fit_verdict(-0.08, -0.12), fit_verdict(-4.97, -4.94), fit_verdict(-1.0, -0.49)
+    ('not reached', 'reached', 'another embedding')
+    """
+    if not (np.isfinite(fit) and np.isfinite(latents)):
+        return ""
+    if abs(fit - latents) <= ENOUGH * abs(latents):
+        return "reached"
+    return "not reached" if fit > latents else "another embedding"
 
 
 def correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:

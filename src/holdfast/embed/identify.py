@@ -121,6 +121,7 @@ def identify(
     learning_rate: float = 3e-3,
     supervised: bool = False,
     start: float | None = None,
+    fixed: bool = False,
     device: str = "cpu",
     seed: int = 0,
     progress: bool | None = False,
@@ -135,6 +136,7 @@ def identify(
         learning_rate: of Adam, at first.
         supervised: teach another encoder the latents, for comparison.
         start: where the radius or side begins; None is near the process's.
+        fixed: it stays where it begins, instead of being learnt.
         device: of torch.
         seed: of pairs and weights.
         progress: show a bar; None does on a terminal.
@@ -158,6 +160,7 @@ def identify(
         return (encoder(see(latents)) - target).square().mean()
 
     encoder = _new(process, model.space, size, seed).to(device)
+    encoder.output.log_size.requires_grad_(not fixed)
     taught = _new(process, "unbounded", 1.0, seed).to(device) if supervised else None
     with Progress("identify", steps * (1 + supervised), progress, unit="steps") as bar:
         history = _train(encoder, contrast, steps, learning_rate, seed, bar)

@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.embed.building import chosen_device
 from holdfast.embed.identifiability import Identifiability
 from holdfast.embed.identify import LatentModel, identify
+from holdfast.embed.latents_fit import latents_fit
 from holdfast.embed.laws import GeneralisedNormal, Uniform, VonMisesFisher
 from holdfast.embed.processes import Process
 from holdfast.errors import HoldfastError
@@ -42,6 +43,7 @@ class Row:
         learning_rate: of Adam, at first.
         supervised: teach another encoder the latents, for comparison.
         start: where the radius or side begins; None is near the process's.
+        fixed: it stays there.
         device: of torch.
         seeds: each makes another mixing, other pairs and other weights.
     """
@@ -55,6 +57,7 @@ class Row:
     learning_rate: float = 3e-3
     supervised: bool = False
     start: float | None = None
+    fixed: bool = False
     device: str = "cpu"
     seeds: tuple[int, ...] = (0,)
 
@@ -77,14 +80,15 @@ class Row:
         made, assumed = Process.read(self.process, self.dimensions, seed), LatentModel.read(self.model)
         training = [self.steps, self.batch_size, float(self.learning_rate), self.supervised]
         start = assumed.start(made) if self.start is None else float(self.start)
-        return fingerprint(SCHEMA, "identify", made, assumed, training, start)
+        return fingerprint(SCHEMA, "identify", made, assumed, training, start, self.fixed)
 
 
 def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, Any]:
     """Run a row with one seed.
 
     Returns:
-        Its settings; `size` (radius or side in the end), `goodness_of_fit`, `condition` of the mixing,
+        Its settings; `size` (radius or side in the end), `goodness_of_fit`, `latents_fit` (the same of the latents
+        themselves; NaN where they do not live in the model's space), `condition` of the mixing,
         `mass_from_uniform` (NaN where there is no uniform law, or no density), `promised`, `seconds`; the scores of
         `contrastive`, `identity` and, if asked for, `supervised`; and the `loss` over steps.
     """
@@ -98,14 +102,16 @@ def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, 
         learning_rate=row.learning_rate,
         supervised=row.supervised,
         start=row.start,
+        fixed=row.fixed,
         device=str(chosen_device(row.device)),
         seed=seed,
         progress=progress,
     )
-    settings = ("process", "model", "dimensions", "steps", "batch_size", "learning_rate", "start")
+    settings = ("process", "model", "dimensions", "steps", "batch_size", "learning_rate", "start", "fixed")
     measured = {
         "size": found.encoder.output.size,
         "goodness_of_fit": float(found.loss[-LAST:].mean()),
+        "latents_fit": _latents_fit(made, assumed, row.batch_size, seed),
         "condition": made.mixing.condition,
         "mass_from_uniform": _mass(made),
         "promised": promised(made, assumed),
@@ -140,6 +146,12 @@ def promised(process: Process, model: LatentModel) -> str:
     if not isinstance(law, GeneralisedNormal) or law.beta != model.exponent or law.beta < 1:
         return "nothing"
     return "affine map" if law.beta == 2 else "order and sign"
+
+
+def _latents_fit(process: Process, model: LatentModel, batch_size: int, seed: int) -> float:
+    if model.space == "sphere" and process.space != "sphere":
+        return float("nan")
+    return latents_fit(process, model.loss(), batch_size, model.start(process), seed)
 
 
 def _mass(process: Process) -> float:

@@ -40,9 +40,11 @@ SETTINGS = {
     "learning_rate": float,
     "supervised": bool,
     "start": float,
+    "fixed": bool,
     "device": str,
     "seeds": list,
 }
+FITS = ("goodness_of_fit", "latents_fit")
 TEXTS = {"process": str, "model": str, "title": str}
 EXPECTED = {
     int: "a whole number",
@@ -77,7 +79,7 @@ class Tables:
         for record in self.records:
             names = {key: record[key] for key in ("title", "process", "model")}
             run = {key: record[key] for key in once}
-            run |= {key: _number(record[key]) for key in ("start", "mass_from_uniform", "goodness_of_fit", "seconds")}
+            run |= {key: _number(record[key]) for key in ("start", "mass_from_uniform", *FITS, "seconds")}
             for what in (what for what in WHAT if what in record):
                 part = record[what]
                 null = {key: part[key] for key in ("rotation_mcc", "rotation_high")}

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
+from holdfast.embed.identifiability import fit_verdict
 from holdfast.report.figure import Figure
 from holdfast.report.identify_marginal import marginal_answer, marginal_section
 from holdfast.report.listing import Listing
@@ -38,6 +39,8 @@ DEFINITIONS = {
     "process, and its law that of the pairs: the latents up to an affine map (theorems 4 and 7), or up to order and "
     "sign (theorem 8)",
     "±": "standard deviation over seeds; each has a mixing, pairs and weights of its own",
+    "loss of the latents": "what an encoder would have that inverts the process, at its best size. A loss above it was "
+    "not trained to the end; one below it prefers another embedding to the latents",
     "loss": "minus that of a constant embedding, in nats; below 0 pairs are told from other samples",
 }
 
@@ -68,8 +71,28 @@ def answers(table: pd.DataFrame) -> list[Answer]:
     second += f": {_named(rows[axes], 'mcc')}" if axes.any() else ""
     said = [Answer("Which find the latents up to an affine map?", f"{first}.")]
     said.append(Answer("Which find their axes as well?", f"{second}."))
+    said += training_answers(table)
     marginal = marginal_answer(table, AFFINE)
     return [*said, *([marginal] if marginal else [])]
+
+
+def training_answers(table: pd.DataFrame) -> list[Answer]:
+    """Which rows were not trained to the end, and which would not find the latents if they were."""
+    fits = table.groupby("title", sort=False)[["goodness_of_fit", "latents_fit"]].mean().reset_index()
+    verdicts = [fit_verdict(*one) for one in fits[["goodness_of_fit", "latents_fit"]].to_numpy()]
+
+    def named(which: str) -> list[str]:
+        rows = fits[[one == which for one in verdicts]].itertuples()
+        return [f"{row.title} ({row.goodness_of_fit:.3f}, latents {row.latents_fit:.3f})" for row in rows]
+
+    short, others = named("not reached"), named("another embedding")
+    text = f"{len(fits) - len(short)} of {len(fits)} rows reach the loss of the latents themselves, or go below it"
+    text += f". These do not, and need more steps: {', '.join(short)}" if short else ""
+    said = [Answer("Were encoders trained to the end?", f"{text}.")]
+    if others:
+        text = f"In these rows it prefers another embedding, and more steps lead away from them: {', '.join(others)}."
+        said.append(Answer("Does the loss want the latents?", text))
+    return said
 
 
 def per_row(table: pd.DataFrame) -> pd.DataFrame:
@@ -104,7 +127,7 @@ def scores_section(table: pd.DataFrame) -> Section:
         "As tables 6.1 and 6.2 have it",
         "Means ± standard deviations over seeds; rotations with the end below which 95 % of them stay.",
         as_printed(table),
-        {"fit": "loss in the end"},
+        {"fit": "loss in the end", "latents": "loss of the latents"},
     )
     text = "How far the encoder found the latents, up to an affine map (R²) and up to order and sign (MCC)."
     return Section("Scores", text, (figure,), (listing,))
@@ -138,7 +161,8 @@ def as_printed(table: pd.DataFrame) -> pd.DataFrame:
         null = rows[rows["what"] == "contrastive"]
         line["rotations"] = f"{null['rotation_mcc'].mean():.3f} (below {null['rotation_high'].mean():.3f})"
         runs = rows.drop_duplicates("seed")
-        line |= {"fit": _spread(runs["goodness_of_fit"]), "seeds": len(runs), "seconds": runs["seconds"].sum()}
+        line |= {"fit": _spread(runs["goodness_of_fit"]), "latents": _spread(runs["latents_fit"])}
+        line |= {"seeds": len(runs), "seconds": runs["seconds"].sum()}
         lines.append(line)
     frame = pd.DataFrame(lines)
     plain = (frame["row"] == frame["process"] + " → " + frame["model"]).all()
