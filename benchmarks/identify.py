@@ -130,7 +130,7 @@ def wanted(tiny: bool) -> Rows:
         "turned by Hadamard": hadamard(4) / 2,
     }
     found: Rows = []
-    print("loss of latents at their best size, n = 4, 512 negatives; below it the side of the box that they need")
+    print("loss of latents at their best size, n = 4, 512 negatives; in brackets the side of the box that they need")
     print(f"{'':<46}" + "".join(f"{name:>22}" for name in turns))
     for process, model in (*((row[0], row[1]) for row in MISSED[1:3]), ("box/uniform/laplace=0.05", "box/laplace")):
         made, loss = Process.read(process), LatentModel.read(model).loss()

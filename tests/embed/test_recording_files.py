@@ -288,6 +288,19 @@ def test_epochs_and_trials_of_an_nwb_file_choose_the_bins(tmp_path):
     assert trials.times[trials.trials == 1].max() < 9
 
 
+def test_trials_without_a_label_and_labels_of_many_numbers_are_said_of_an_nwb_file_too(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    with h5py.File(tmp_path / "a.nwb", "a") as file:
+        file.create_dataset("intervals/trials/side", data=["left", "", "right"], dtype=h5py.string_dtype())
+        del file["acquisition/speed/data"].attrs["conversion"]
+    found = read_recording(tmp_path / "a.nwb", "spikes", ["side", "speed"], trials="trials", bin=0.1)
+    assert found.label("side").classes == ("left", "right")
+    assert set(found.trials) == {0, 2}
+    assert any("bins left out" in note for note in found.notes)
+    assert found.label("speed").kind == "continuous"
+    assert found.label("speed").note.startswith("speed has 200 different whole numbers and is taken as continuous")
+
+
 def test_a_series_can_be_the_signal(tmp_path):
     write_nwb(tmp_path / "a.nwb")
     found = read_recording(tmp_path / "a.nwb", "speed")

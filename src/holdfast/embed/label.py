@@ -132,6 +132,8 @@ def missing_values(values: np.ndarray) -> np.ndarray:
         absent |= np.isinf(values)
     elif values.dtype.kind in "US":
         absent |= np.char.str_len(values) == 0
+    elif values.dtype.kind == "O":
+        absent |= values == ""
     return np.asarray(absent.reshape(len(values), -1).any(1))
 
 

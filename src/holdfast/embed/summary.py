@@ -58,7 +58,7 @@ def _described(label: Label) -> str:
 def _fit(found: "Analysis") -> str:
     held = found.goodness_of_fit[found.goodness_of_fit["part"] == "held out"]
     bits = held[~held["shuffled"]]["bits"].mean()
-    text = f"{bits:.2f} bits above chance on held-out samples"
+    text = f"{abs(bits):.2f} bits {'above' if bits >= 0 else 'below'} chance on held-out samples"
     if not np.isfinite(bits):
         text = "not known on held-out samples, where a label is always the same"
     elif found.shuffled:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.embed.label import Label
+from holdfast.embed.label import Label, missing_values
 from holdfast.embed.preparation import bin_edges, bin_spikes, resample
 from holdfast.embed.reading.arrays import split_kind
 from holdfast.embed.reading.series import Series, find_series
@@ -83,18 +83,26 @@ def _read(
         before = Label.of(found.values, kind, name)
         columns = np.concatenate([resample(found.times, before.values, edges, before.kind) for edges in parts])
         kept &= np.isfinite(columns.reshape(len(columns), -1)).all(1)
-        found_labels[name] = Label(columns, before.kind, before.classes)
+        found_labels[name] = Label(columns, before.kind, before.classes, before.note)
     trial = None
     if table is not None:
         trial = _places(table, middle)
         kept &= trial >= 0
         for name, column in conditions.items():
-            found_labels[name] = Label.of(column.to_numpy()[np.maximum(trial, 0)], wanted[name], name)
+            known, place = ~missing_values(column.to_numpy()), np.maximum(trial, 0)
+            if not known.any():
+                raise HoldfastError(f"no trial has a value of {name!r}")
+            kept &= known[place]
+            # A bin that is left out anyway stands for the first trial that has the label.
+            there = np.where(known[place], place, known.argmax())
+            found_labels[name] = Label.of(column.to_numpy()[there], wanted[name], name)
     if not kept.any():
         raise HoldfastError("no bin has the signal and all labels")
     if left := int((~kept).sum()):
         notes.append(f"{left:,} of {len(kept):,} bins left out: no label there, or no trial")
-    cast = {name: Label(_codes(label)[kept], label.kind, label.classes) for name, label in found_labels.items()}
+    cast = {
+        name: Label(_codes(label)[kept], label.kind, label.classes, label.note) for name, label in found_labels.items()
+    }
     return Recording(
         {signal: values[kept]},
         cast,
