@@ -22,8 +22,9 @@ from torch.nn.modules.module import _IncompatibleKeys
 
 from holdfast.adapters.calls import Lock, Record, Records
 from holdfast.adapters.layout import arranged, takes_channels_last
-from holdfast.adapters.sharing import Borrowed, model_fingerprint, place, share, unwrapped
-from holdfast.adapters.state import EXTRA, IDENTITY, check_identity, check_values, read_state, write_state
+from holdfast.adapters.passes import check_inputs, explained, run
+from holdfast.adapters.sharing import Borrowed, check_model, model_fingerprint, place, share, unwrapped
+from holdfast.adapters.state import EXTRA, IDENTITY, check_identity, check_values, read_state, snapshot, write_state
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError
 
@@ -78,8 +79,7 @@ class Adapter(nn.Module, metaclass=_Ready):
 
     def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
         super().__init__()
-        if not isinstance(model, nn.Module):
-            raise HoldfastError(f"an adapter takes an nn.Module, found {type(model).__name__}")
+        check_model(model)
         if isinstance(window, bool) or not isinstance(window, int) or window < 0:
             raise HoldfastError(f"window is {window!r}; a number of images of at least 0 was expected")
         self._lock, self._records = Lock(), Records()
@@ -101,18 +101,24 @@ class Adapter(nn.Module, metaclass=_Ready):
     def predict(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict a batch without learning from it."""
         with torch.no_grad():
-            return self.model(inputs)
+            return run(self.model, inputs)
 
     def begin_epoch(self) -> None:
         """Called by `adapt` before each pass over its stream."""
 
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """`(batch, ...)` to `(batch, classes)`: learn, unless frozen or the batch is not finite, and predict.
+    def forward(self, inputs: torch.Tensor, *others: Any, **keywords: Any) -> torch.Tensor:
+        """`(batch, ...)` to `(batch, classes)`: learn, unless frozen or the batch is empty or not finite, and predict.
 
-        Methods do not override this.
+        Methods do not override this. Nothing but the inputs is taken; the rest is there to be refused with a sentence.
         """
+        check_inputs(inputs, others, keywords)
         with self._call(), torch.inference_mode(False):
-            outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
+            try:
+                outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
+            except (RuntimeError, TypeError, IndexError) as error:
+                if (reason := explained(error, self.model, inputs)) is None:
+                    raise
+                raise reason from error
             if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
                 if self._classes and outputs.shape[1] != self._classes:
                     raise HoldfastError(f"the model returned {outputs.shape[1]} classes after {self._classes}")
@@ -196,7 +202,7 @@ class Adapter(nn.Module, metaclass=_Ready):
             everything = super().state_dict(prefix=prefix, keep_vars=keep_vars)
             own = {key: value for key, value in everything.items() if key.removeprefix(prefix) in self._own}
             if not keep_vars:
-                own = copy.deepcopy(own)
+                own = snapshot(own)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = everything._metadata  # type: ignore[attr-defined]
@@ -220,11 +226,11 @@ class Adapter(nn.Module, metaclass=_Ready):
 
     def get_extra_state(self) -> dict[str, Any]:
         """What is neither parameter nor buffer, for `state_dict`."""
-        return {"memory": copy.deepcopy(self.memory)}
+        return {"memory": snapshot(self.memory)}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """From a `state_dict`."""
-        self.memory = copy.deepcopy(state["memory"])
+        self.memory = snapshot(state["memory"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_borrowed": Borrowed({})}  # a copy shares nothing with the caller's model
@@ -256,7 +262,7 @@ class Adapter(nn.Module, metaclass=_Ready):
         for name in self._own:
             if name.rpartition(".")[2] == EXTRA:
                 holder = self.get_submodule(name.removesuffix(EXTRA).rstrip("."))
-                holder.set_extra_state(copy.deepcopy(state[name]))
+                holder.set_extra_state(snapshot(state[name]))
         self.record = {}
 
     def _load_from_state_dict(
@@ -284,7 +290,7 @@ class Adapter(nn.Module, metaclass=_Ready):
             self.record["skipped"] = 1.0
             log.warning("a batch of %d has values that are not finite; it was predicted, not learnt from", len(inputs))
             return self.predict(inputs)
-        if self.frozen and not learn:
+        if not len(inputs) or (self.frozen and not learn):
             return self.predict(inputs)
         if not self.window:
             return self.step(inputs)
@@ -297,31 +303,34 @@ class Adapter(nn.Module, metaclass=_Ready):
     def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
         """On the model's device, in the memory layout that suits it."""
         inputs = inputs.to(self.device)
-        if self._channels_last is None:
+        if self._channels_last is None and len(inputs):
+            before = [(buffer, buffer.clone()) for buffer in self.buffers()]
             self._channels_last = takes_channels_last(self.model, self.predict, inputs)
-        return arranged(inputs, self._channels_last)
+            for buffer, value in before:  # a trial that a later step does not see
+                buffer.copy_(value)
+        return arranged(inputs, bool(self._channels_last))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """What torch calls for `.to(device)`, `.half()` and the like."""
         with self._lock:
             super()._apply(fn, recurse)
-            self._observe()
+            self._keep_borrowed()
         return self
 
     def _remember(self) -> None:
         """Find out what is the adapter's own, keep its first values, and watch the rest."""
         callers = self._borrowed.places()
         own = {
-            name: value.detach() if isinstance(value, torch.Tensor) else value
+            name: value
             for name, value in super().state_dict(keep_vars=True).items()
             if not isinstance(value, torch.Tensor) or place(value) not in callers
         }
-        self._own, self._first = frozenset(own), copy.deepcopy(own)
+        self._own, self._first = frozenset(own), snapshot(own)
         self._nested = None
         self.register_load_state_dict_post_hook(_loaded_whole)
-        self._observe()
+        self._keep_borrowed()
 
-    def _observe(self) -> None:
+    def _keep_borrowed(self) -> None:
         """Watch only the tensors that are still shared with the caller's model."""
         held = chain(self.parameters(), self._first.values())
         self._borrowed = self._borrowed.narrowed({place(value) for value in held if isinstance(value, torch.Tensor)})

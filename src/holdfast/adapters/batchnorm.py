@@ -19,6 +19,7 @@ from torch import nn
 from holdfast.adapters.auto_prior import FIRST_PRIOR, AutoPrior
 from holdfast.adapters.base import Adapter, all_finite
 from holdfast.adapters.norm import Blend, Watch, blended, blending, check_prior, unblended
+from holdfast.adapters.passes import run
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError, NotApplicable, unknown
 
@@ -98,7 +99,7 @@ class BatchNorm(Adapter):
     @torch.no_grad()
     def _run(self, inputs: torch.Tensor, use: str, watch: Watch | None = None) -> torch.Tensor:
         with blending(self.model, use, watch):
-            return self.model(inputs)
+            return run(self.model, inputs)
 
     def release(self, source_statistics: bool = False) -> nn.Module:
         """A plain model with the statistics found last, or with those of the source."""

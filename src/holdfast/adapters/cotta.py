@@ -17,12 +17,12 @@ from typing import Unpack
 
 import torch
 from torch import nn
-from torch.func import functional_call
 
 from holdfast.adapters.augment import STRONG, Augment
 from holdfast.adapters.base import Adapter
 from holdfast.adapters.learner import Learning
-from holdfast.adapters.norm import blending
+from holdfast.adapters.norm import blended
+from holdfast.adapters.sharing import share
 from holdfast.adapters.teacher import MeanTeacher
 from holdfast.errors import HoldfastError
 from holdfast.losses.self_learning import soft_pseudo_labels
@@ -65,6 +65,10 @@ class CoTTA(MeanTeacher):
         super().__init__(model, lr=lr, decay=decay, seed=seed, **settings)
         self.augmentations, self.threshold, self.restore, self.augment = augmentations, threshold, restore, augment
         self._settings = settings
+        self.source: nn.Module | None = None
+        if augmentations:
+            self.source = share(model).eval()  # all of it is the caller's memory but statistics
+            blended(self.source, self._prior)
 
     def lesson(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Cross-entropy of the student with the teacher's probabilities."""
@@ -112,25 +116,22 @@ class CoTTA(MeanTeacher):
         """Whether the source's mean confidence is below the threshold."""
         if not self.augmentations or self.threshold == 0:
             return False
-        source = dict(zip(self.adapted, self._source, strict=True))
-        autocast = torch.autocast(inputs.device.type, self._dtype, enabled=self._dtype is not None)
-        with blending(self.model, "batch"), autocast:  # the student's modules; its own pass comes later
-            logits = functional_call(self.model, source, (inputs,))
-        confidence = float(logits.float().softmax(1).amax(1).mean())
+        logits = self.logits(inputs, model=self.source)
+        confidence = float(logits.softmax(1).amax(1).mean())
         threshold = published_threshold(logits.shape[1]) if self.threshold is None else self.threshold
         self.record["augmented"] = float(confidence < threshold)
         return confidence < threshold
 
     @torch.no_grad()
     def _give_back(self) -> None:
-        parameters = list(self.adapted.values())
-        ends = torch.tensor([parameter.numel() for parameter in parameters]).cumsum(0)
+        ends = torch.tensor([value.numel() for value in self.masters.values]).cumsum(0)
         chosen = scattered(int(ends[-1]), self.restore, self.random(1))
         parts = torch.tensor_split(chosen, torch.searchsorted(chosen, ends)[:-1].tolist())
-        for end, part, parameter, source in zip(ends.tolist(), parts, parameters, self._source, strict=True):
+        for end, part, value, source in zip(ends.tolist(), parts, self.masters.values, self._source, strict=True):
             if len(part):
-                index = (part - (end - parameter.numel())).to(parameter.device)
-                parameter.put_(index, source.take(index))
+                index = (part - (end - value.numel())).to(value.device)
+                value.put_(index, source.take(index).to(value))
+        self.masters.give()
 
 
 def published_threshold(classes: int) -> float:

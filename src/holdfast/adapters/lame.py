@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from holdfast.adapters.base import Adapter
 from holdfast.adapters.features import features, last_layer
+from holdfast.adapters.passes import check_logits, run
 from holdfast.errors import HoldfastError, unknown
 
 AFFINITIES = ("knn", "rbf", "linear")
@@ -56,7 +57,7 @@ class LAME(Adapter):
     def predict(self, inputs: torch.Tensor) -> torch.Tensor:
         """`(batch, classes)`, log z; the model's own log-probabilities where they or the features are not finite."""
         with features(self.model) as seen:
-            logits = self.model(inputs)
+            logits = check_logits(run(self.model, inputs), type(self).__name__)
         log_q, found = logits.log_softmax(1), F.normalize(seen[-1].to(logits), dim=1)
         fine = torch.isfinite(log_q).all(1) & torch.isfinite(found).all(1)
         weights = affinities(found[fine], self.affinity, self.neighbours)

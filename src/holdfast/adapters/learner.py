@@ -13,9 +13,11 @@ from torch import nn
 
 from holdfast.adapters.base import Adapter, NoAdaptation
 from holdfast.adapters.batchnorm import BatchNorm
+from holdfast.adapters.masters import Masters
 from holdfast.adapters.norm import blended, blending, check_prior, unblended
+from holdfast.adapters.passes import check_logits, run
 from holdfast.adapters.select import Select, selected
-from holdfast.errors import HoldfastError, unknown
+from holdfast.errors import HoldfastError, NotApplicable, unknown
 
 log = logging.getLogger("holdfast")
 
@@ -24,6 +26,10 @@ PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 WHEN = ("before", "after")
 IDLE_STEPS = 50
 """After so many steps in a row of which nothing was kept, a learner says so."""
+NO_GRADIENT = (
+    "no gradient reaches the parameters that adapt: the model runs without gradients, as quantised layers do; adapt "
+    "the model before it is quantised, or choose an adapter that does not learn"
+)
 _SAID: set[str] = set()
 
 
@@ -87,6 +93,8 @@ class Learner(Adapter):
         self._select, self._prior = selected(parameters), check_prior(prior)
         self._after, self._accumulate, self._dtype = predictions == "after", accumulate, PRECISIONS[precision]
         super().__init__(model, window=window, frozen=frozen)
+        if any("quantized" in type(layer).__module__ for layer in self.model.modules()):
+            raise NotApplicable(NO_GRADIENT)
         self.norms = blended(self.model, self._prior)
         self.memory["pending"] = 0
         self._idle, self._said_idle = 0, False
@@ -94,8 +102,9 @@ class Learner(Adapter):
         for parameter in self.adapted.values():
             parameter.requires_grad_(True)
         self._source = [parameter.detach().clone() for parameter in self.adapted.values()]
+        self.masters = Masters(self.adapted.values())
         settings = {"momentum": momentum} if optimiser == "sgd" else {}
-        self.optimiser = OPTIMISERS[optimiser](list(self.adapted.values()), lr=lr, **settings)
+        self.optimiser = OPTIMISERS[optimiser](self.masters.values, lr=lr, **settings)
         if (choice := self.choice()) not in _SAID:
             _SAID.add(choice)
             log.info("%s", choice)
@@ -137,13 +146,13 @@ class Learner(Adapter):
             return self.logits(inputs, "last")
 
     def logits(self, inputs: torch.Tensor, use: str = "batch", model: nn.Module | None = None) -> torch.Tensor:
-        """A pass through the model, or another in its place, with these statistics; float32 whatever the precision."""
+        """A pass through the model, or another in its place, with these statistics; never less than float32."""
         model = self.model if model is None else model
-        with blending(model, use):
-            if self._dtype is None:
-                return model(inputs)
-            with torch.autocast(inputs.device.type, self._dtype):
-                return model(inputs).float()
+        with blending(model, use), torch.autocast(inputs.device.type, self._dtype, enabled=self._dtype is not None):
+            logits = check_logits(run(model, inputs), type(self).__name__)
+        if torch.is_grad_enabled() and model is self.model and not logits.requires_grad:
+            raise NotApplicable(NO_GRADIENT)
+        return logits
 
     def learn(self, loss: torch.Tensor) -> None:
         """One gradient step, or a part of one; none where loss or gradient are not finite."""
@@ -152,9 +161,11 @@ class Learner(Adapter):
         if self.memory["pending"] < self._accumulate:
             return
         self.memory["pending"] = 0
-        gradients = [parameter.grad for parameter in self.adapted.values() if parameter.grad is not None]
+        self.masters.take_gradients()
+        gradients = [value.grad for value in self.masters.values if value.grad is not None]
         if bool(torch.isfinite(nn.utils.get_total_norm(gradients))):
             self.optimiser.step()
+            self.masters.give()
         else:
             self.record["skipped"] = 1.0
             log.warning("a gradient is not finite; this batch was not learnt from")
@@ -163,6 +174,8 @@ class Learner(Adapter):
     def backward(self, loss: torch.Tensor) -> None:
         """Add the gradient of this batch to that which waits for an update."""
         (loss / self._accumulate).backward()
+        if all(parameter.grad is None for parameter in self.adapted.values()):
+            raise NotApplicable(NO_GRADIENT)
 
     def parent(self, model: nn.Module) -> Adapter:
         """BatchNorm with the same prior, or the unadapted model where there is no such layer."""
@@ -188,19 +201,23 @@ class Learner(Adapter):
     @torch.no_grad()
     def change(self) -> float:
         """How far the parameters are from where they began, in norm."""
-        moved = torch._foreach_sub(list(self.adapted.values()), self._source)
+        moved = torch._foreach_sub(self.masters.values, self._source)
         return float(nn.utils.get_total_norm(moved))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """What torch calls for `.to(device)` and the like: the source goes with the parameters."""
         super()._apply(fn, recurse)
         self._source = [fn(tensor) for tensor in self._source]
-        self.optimiser.load_state_dict(self.optimiser.state_dict())  # its moments take the type of the parameters
+        self.masters, before = self.masters.moved(), self.optimiser.state_dict()
+        self.optimiser = type(self.optimiser)(self.masters.values)
+        self.optimiser.load_state_dict(before)  # moments take the type of what they belong to
         return self
 
     def get_extra_state(self) -> dict[str, Any]:
         """With the optimiser's, and the gradient that waits for an update."""
         state = super().get_extra_state() | {"optimiser": self.optimiser.state_dict()["state"]}
+        if self.masters.separate():
+            state["masters"] = self.masters.state()
         if self.memory["pending"]:
             state["gradients"] = [parameter.grad for parameter in self.adapted.values()]
         return state
@@ -210,6 +227,7 @@ class Learner(Adapter):
         super().set_extra_state(state)
         groups = self.optimiser.state_dict()["param_groups"]  # settings stay those of this adapter
         self.optimiser.load_state_dict({"state": state["optimiser"], "param_groups": groups})
+        self.masters.load(state.get("masters", []))
         self.optimiser.zero_grad()
         for parameter, gradient in zip(self.adapted.values(), state.get("gradients", ()), strict=False):
             parameter.grad = None if gradient is None else gradient.clone()

@@ -123,6 +123,7 @@ class MEMO(Learner):
     @torch.no_grad()
     def _forget(self) -> None:
         torch._foreach_copy_(list(self.adapted.values()), self._source)
+        self.masters.read()
         self.optimiser.state.clear()
         for layer in self.norms:
             layer.forget()

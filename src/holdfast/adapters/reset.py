@@ -103,7 +103,7 @@ class Reset(Wrapper):
         outputs = super()._through(inputs, learn)
         seen["steps"] += 1
         seen["since"] += 1
-        if not self.record.get("skipped") and outputs.ndim == 2:
+        if not self.record.get("skipped") and isinstance(outputs, torch.Tensor) and outputs.ndim == 2 and len(outputs):
             self._watch(outputs.detach())
         self.record["resets"] = float(seen["resets"])
         return outputs

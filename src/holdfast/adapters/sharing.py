@@ -6,6 +6,7 @@ Copied, too, is what was made in inference mode, since torch keeps no gradient t
 """
 
 import copy
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,18 +17,20 @@ from holdfast.errors import HoldfastError, NotApplicable
 from holdfast.fingerprint import fingerprint
 
 
-def unwrapped(model: nn.Module) -> nn.Module:
+def unwrapped(model: Any) -> Any:
     """The network inside `DataParallel`, `DistributedDataParallel` and what `torch.compile` returns.
 
     These run copies of a module, or code made from it before the adapter changed it; each process adapts on its own.
+    What is not a model is handed back.
     """
-    while True:
+    while isinstance(model, nn.Module):
         if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
             model = model.module
         elif isinstance(inside := getattr(model, "_orig_mod", None), nn.Module):
             model = inside
         else:
-            return model
+            break
+    return model
 
 
 def share(model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
@@ -38,19 +41,30 @@ def share(model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
     changed = list(changed)
     own = {id(tensor) for tensor in changed}
     memo: dict[int, Any] = {}
-    for name, parameter in model.named_parameters():
-        if nn.parameter.is_lazy(parameter):
-            raise NotApplicable(f"parameter {name!r} has no shape yet; call the model once, then adapt it")
+    for parameter in model.parameters():
         data = parameter.detach()
         if id(parameter) in own or parameter.is_inference():
             data = data.clone()
         memo[id(parameter)] = nn.Parameter(data, requires_grad=False)
     memo |= {id(buffer): buffer.detach().clone() for buffer in model.buffers()}
     try:
-        shared = copy.deepcopy(model, memo)
+        with torch.no_grad(), warnings.catch_warnings():  # TorchScript copies by itself, with a gradient if it can
+            warnings.filterwarnings("ignore", "TypedStorage is deprecated", UserWarning)  # torch's own, of int8 layers
+            shared = copy.deepcopy(model, memo)
     except (RuntimeError, TypeError) as error:
         raise HoldfastError(f"the modules of {type(model).__name__} cannot be copied: {error}") from error
-    return shared.requires_grad_(False)  # TorchScript copies its parameters by itself, with their flags
+    for parameter in shared.parameters():
+        parameter.requires_grad_(False)
+    return shared
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is not a model, or not one yet."""
+    if not isinstance(model, nn.Module):
+        raise HoldfastError(f"an adapter takes an nn.Module, found {type(model).__name__}")
+    for name, parameter in model.named_parameters():
+        if nn.parameter.is_lazy(parameter):
+            raise NotApplicable(f"parameter {name!r} has no shape yet; call the model on a batch, then adapt it")
 
 
 def place(tensor: torch.Tensor) -> int:

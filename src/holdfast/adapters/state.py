@@ -3,6 +3,7 @@
 A state says which adapter and which model it belongs to, and is loaded whole or not at all.
 """
 
+import copy
 import json
 from collections.abc import Mapping
 from math import isfinite
@@ -22,6 +23,17 @@ EXTRA = "_extra_state"
 """The key, also torch's, of what is neither parameter nor buffer."""
 _KEY = "holdfast.adapter"
 _TENSOR, _DICT, _FLOAT, _INTEGERS = "tensor", "dict", "float", "integers"
+
+
+def snapshot(value: Any) -> Any:
+    """A copy that shares nothing with what it was made of."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: snapshot(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(snapshot, value))
+    return copy.deepcopy(value)
 
 
 def write_state(state: Mapping[str, Any], path: Path) -> None:

@@ -6,13 +6,14 @@ Cost: one more copy of what adapts; the source's weights are the caller's, and t
 """
 
 import copy
-from typing import Unpack
+from typing import Any, Self, Unpack
 
 import torch
 from torch import nn
 
 from holdfast.adapters.augment import check_seed, fresh
 from holdfast.adapters.learner import Learner, Learning
+from holdfast.adapters.masters import Masters
 from holdfast.adapters.norm import blended, unblended
 from holdfast.adapters.sharing import share
 from holdfast.errors import HoldfastError
@@ -41,7 +42,7 @@ class MeanTeacher(Learner):
         self.decay, self.seed = decay, check_seed(seed)
         self.teacher = share(model, self._select(model).values()).eval()
         blended(self.teacher, self._prior)
-        self._taught: list[torch.Tensor] = list(self._select(self.teacher).values())
+        self.taught = Masters(self._select(self.teacher).values())
         self._source = [parameter.detach() for parameter in self._select(model).values()]
         self.memory["steps"] = 0
 
@@ -79,7 +80,8 @@ class MeanTeacher(Learner):
     @torch.no_grad()
     def follow(self) -> None:
         """The teacher moves towards the student."""
-        torch._foreach_lerp_(self._taught, list(self.adapted.values()), 1 - self.decay)
+        torch._foreach_lerp_(self.taught.values, self.masters.values, 1 - self.decay)
+        self.taught.give()
 
     def random(self, purpose: int = 0) -> torch.Generator:
         """A new generator for this step, another one for each purpose."""
@@ -92,6 +94,20 @@ class MeanTeacher(Learner):
             parameter.requires_grad_(True)
         unblended(released, source_statistics)
         return released
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self.taught = self.taught.moved()
+        return self
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """With the teacher's weights in single precision, where it has others."""
+        return super().get_extra_state() | ({"taught": self.taught.state()} if self.taught.separate() else {})
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """From a `state_dict`."""
+        super().set_extra_state(state)
+        self.taught.load(state.get("taught", []))
 
     def _remember(self) -> None:
         super()._remember()

@@ -74,7 +74,7 @@ class Wrapper(Adapter):
         super()._remember()
         self._first |= {f"inner.{name}": value for name, value in self.inner._first.items()}  # not a second copy
 
-    def _observe(self) -> None:
+    def _keep_borrowed(self) -> None:
         self._borrowed = self.inner._borrowed
 
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
