@@ -7,8 +7,9 @@ repeated must end with the same numbers. `benchmarks/adapters.py` prints what th
 Channels are last only where every layer with weights is of a kind that `benchmarks/layouts.py` found safe, and no
 function that the trial pass calls is one of those that crash torch 2.13 in the backward pass, on some CPUs or on all:
 
-- a 1x1 convolution with a stride and 2 to 7 input channels writes past its memory where the CPU has AVX2 and not
-  AVX-512: aborts, bus errors, segmentation faults some passes later;
+- a 1x1 convolution with a stride and fewer input channels than a vector of the CPU holds (2 to 7 with AVX2, 2 to 15
+  with AVX-512, there on maps of 48 x 64 cells and more) writes past its memory: aborts, bus errors, segmentation faults
+  some passes later;
 - GroupNorm whose scale needs a gradient and whose input does not: a segmentation fault.
 
 Not with a single convolution, such as the patches of a transformer: there is nothing to gain.
@@ -25,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 SAFE = (nn.Conv2d, nn.ConvTranspose2d, _BatchNorm, nn.Linear, nn.LayerNorm, nn.PReLU, nn.Embedding)
 """The kinds of layers with weights that were tried; a convolution of an unsafe shape is found by its call."""
-FEWEST_CHANNELS = 8
+FEWEST_CHANNELS = 16
 """Of a strided 1x1 convolution; with fewer it is unsafe."""
 GROUP_NORMS = (F.group_norm, torch.group_norm, torch.native_group_norm)
 

@@ -22,7 +22,7 @@ def convolutional_networks() -> dict[str, nn.Module]:
         networks: dict[str, nn.Module] = {
             "few channels": _network(4, nn.Conv2d(4, 3, 3, padding=1), 3),
             "1x1 with a stride, few channels": _network(4, nn.Conv2d(4, 8, 1, stride=2, bias=False), 8),
-            "1x1 with a stride": _network(8, nn.Conv2d(8, 12, 1, stride=2, bias=False), 12),
+            "1x1 with a stride": _network(16, nn.Conv2d(16, 12, 1, stride=2, bias=False), 12),
             "1x1": _network(4, nn.Conv2d(4, 8, 1), 8),
             "strides": _network(4, nn.Conv2d(4, 8, 3, stride=(2, 3)), 8),
             "dilation": _network(4, nn.Conv2d(4, 8, 3, dilation=2), 8),
