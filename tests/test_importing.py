@@ -6,6 +6,7 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.importing import import_predictions
 from holdfast.manifest import Manifest
+from holdfast.outputs import Outputs
 from holdfast.results import measure
 
 GENERATOR = np.random.default_rng(0)
@@ -35,6 +36,14 @@ def test_logits_and_labels_give_the_same_accuracy(tmp_path, what):
         "clean",
         20,
     )
+
+
+def test_class_names_are_kept(tmp_path):
+    names = [f"kind {k}" for k in range(8)]
+    listed = bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names)
+    assert Outputs.load(Manifest(tmp_path / "study").path(listed)).classes.tolist() == names
+    with pytest.raises(HoldfastError, match="8 names were expected"):
+        bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names[:3])
 
 
 def test_a_new_import_under_the_same_names_replaces_the_old(tmp_path):

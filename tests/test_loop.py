@@ -8,10 +8,13 @@ import torch
 from torch import nn
 
 from holdfast.adapters import Adapter, BatchNorm, NoAdaptation, Offline, Tent
-from holdfast.data import ArrayData, Classes
+from holdfast.data import ArrayData, Classes, open_data
+from holdfast.dependencies.files import LogitsFile
 from holdfast.errors import HoldfastError
 from holdfast.loop import ahead, evaluate
+from holdfast.measures import class_attraction
 from holdfast.models import ResNet
+from holdfast.outputs import Outputs
 from holdfast.shifts import Contrast, GaussianNoise
 from holdfast.streams import Clean, Continual, Shifted
 
@@ -37,6 +40,19 @@ def test_logits_are_those_of_the_bare_model(data, model):
     assert outputs.step.tolist() == [i // 8 for i in range(30)]
     assert len(outputs.steps["seconds"]) == 4
     assert (outputs.steps["seconds"] > 0).all()
+
+
+@pytest.mark.parametrize("key", ["classes", "class_names", "label_names"])
+def test_the_class_names_of_a_file_reach_the_cell_and_what_reads_it(data, model, tmp_path, key):
+    names = [f"kind {k}" for k in range(10)]
+    pixels = (data.images(np.arange(30)).numpy()[:, 0] * 255).astype(np.uint8)
+    np.savez(tmp_path / "data.npz", images=pixels, labels=data.targets, **{key: names})
+    outputs = evaluate(NoAdaptation(model), Clean(open_data(tmp_path / "data.npz")))
+    outputs.provenance |= {"model": "net", "stream": "clean", "adapter": "none", "part": "clean"}
+    outputs.save(tmp_path / "cell.npz")
+    assert Outputs.load(tmp_path / "cell.npz").classes.tolist() == names
+    assert LogitsFile(tmp_path / "cell.npz").names == names
+    assert all(row["class_name"] == names[row["class"]] for row in class_attraction(outputs))
 
 
 def test_a_shifted_stream_is_a_loop_over_shifted_batches(data, model):

@@ -1,9 +1,11 @@
 """Study files and flags: what they mean, and what every typo says."""
 
+import numpy as np
 import pytest
 
 from holdfast.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent
 from holdfast.errors import HoldfastError
+from holdfast.report.summary import summarise
 from holdfast.settings import Spec, from_flags, make_study, read_study
 from holdfast.shifts import Contrast
 
@@ -54,6 +56,29 @@ def test_a_study_file_becomes_a_study(folder):
     assert study.streams[0].data is study.streams[1].data
 
 
+def test_models_are_called_after_their_weights_or_their_file(folder):
+    def names(*models, weights=()):
+        return list(make_study(from_flags(models, weights) | {"data": "digits"}, folder / "out").models)
+
+    assert names(f"{folder}/net.py:build") == ["net"]
+    assert names(f"{folder}/net.py:build", weights=[folder / "best.safetensors"]) == ["best"]
+    assert names(f"{folder}/net.py:build", f"{folder}/net.py:pair", "lenet") == ["net-build", "net-pair", "lenet"]
+    assert names("holdfast.models:LeNet") == ["LeNet"]
+    with pytest.raises(HoldfastError, match="two models are called 'net-build'"):
+        names(f"{folder}/net.py:build", f"{folder}/net.py:build")
+
+
+def test_other_data_beside_the_studys_own_is_a_shift(folder):
+    np.savez(folder / "new.npz", **np.load(folder / "data.npz"))
+    flags = from_flags([f"{folder}/net.py:build"], [], ["clean", "clean:name=new,data=new.npz", "clean:name=again"], [])
+    study = make_study(flags | {"data": "data.npz"}, folder / "out", folder)
+    assert [stream[0].context["shift"] for stream in study.streams] == ["clean", "new", "clean"]
+    sentences = [answer.sentence for answer in summarise(study.run(progress=False))]
+    assert not any("no shift was measured" in text for text in sentences)
+    assert " under new" in sentences[0]
+    assert "clean" in sentences[0]
+
+
 def test_flags_say_the_same(folder):
     flags = from_flags(
         [f"{folder}/net.py:build:classes=4"],
@@ -62,7 +87,7 @@ def test_flags_say_the_same(folder):
         ["none", "batchnorm:prior=2"],
     )
     study = make_study(flags | {"data": str(folder / "data.npz"), "seeds": [0, 3], "keep": "top2"}, folder / "out")
-    assert study.models["build"]().head.out_features == 4
+    assert study.models["net"]().head.out_features == 4
     assert study.streams[1].shifts == (Contrast,)
     assert study.streams[1].severities == [4, 5]
     assert list(study.adapters) == ["none", "batchnorm:prior=2"]

@@ -14,7 +14,7 @@ from holdfast.npz import read_npz
 from holdfast.outputs import Outputs
 from holdfast.outputs_schema import CLASSES
 
-KEYS = ("logits", "labels", "predictions", "ids", "targets")
+KEYS = ("logits", "labels", "predictions", "ids", "targets", "classes")
 
 
 def import_predictions(
@@ -31,7 +31,8 @@ def import_predictions(
     """Add a file of predictions to the folder of a study.
 
     Args:
-        path: an `.npz` with `logits` (samples, classes) or `labels` (samples,), and `targets` and `ids` if known.
+        path: an `.npz` with `logits` (samples, classes) or `labels` (samples,), and, if known, `targets`, `ids` and
+            the names of the `classes`.
         out: the folder; made if it is not there.
         model: its name in the table, and so on for the others.
     """
@@ -82,8 +83,14 @@ def read_predictions(path: Path) -> Outputs:
     ids = _whole(path, "ids", content["ids"], 2**63) if "ids" in content else np.arange(size)
     if len(np.unique(ids)) < len(ids):
         raise HoldfastError(f"{path}: ids repeat; one for each sample was expected")
+    names = None
+    if "classes" in content and logits is not None:
+        names = content["classes"]
+        names = np.char.decode(names, "utf-8", "replace") if names.dtype.kind == "S" else names
+        if names.dtype.kind != "U" or names.shape != (valid,):
+            raise HoldfastError(f"{path}: classes are {names.dtype} {names.shape}; {valid} names were expected")
     try:
-        return Outputs(arrays, ids, targets)
+        return Outputs(arrays, ids, targets, classes=names)
     except HoldfastError as error:
         raise HoldfastError(f"{path}: {error}") from error
 

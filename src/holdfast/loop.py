@@ -169,6 +169,11 @@ class _Collector:
                 "top_indices": np.empty((size, best), np.int32),
             }
 
+    def _class_names(self) -> np.ndarray | None:
+        """The name of each output, where the data names its classes and needs no mapping."""
+        names = self.stream.class_names if self.stream.classes is None else None
+        return np.array(names) if names is not None and len(names) == self.width else None
+
     def finish(self, device: str) -> Outputs:
         """Everything that was kept."""
         if self.at != len(self.ids):
@@ -187,6 +192,7 @@ class _Collector:
             steps={key: np.array([record.get(key, np.nan) for record in self.records]) for key in names},
             accepted=None if classes is None else classes.matrix(self.width),
             columns=self.columns if len(self.columns) < self.width else None,
+            classes=self._class_names(),
             provenance={
                 "versions": versions(),
                 "threads": torch.get_num_threads(),

@@ -1,8 +1,8 @@
 """Outputs: what one model said about one stream, in NumPy and in one file.
 
 A file is a plain `.npz` that anybody can read: `logits` (or `top_values` and `top_indices`, or `labels`, or, of poses,
-`keypoints`), `ids`, `targets`, `step`, `context/KEY/values` and `context/KEY/codes`, `steps/KEY`, and `provenance` as
-JSON.
+`keypoints`), `ids`, `targets`, `step`, `classes`, `context/KEY/values` and `context/KEY/codes`, `steps/KEY`, and
+`provenance` as JSON.
 Cost: the logits take 4 bytes (float32) or 2 (float16) per sample and class, top-k 8 k bytes per sample.
 """
 
@@ -42,6 +42,7 @@ class Outputs:
         steps: name -> `(steps,)`; `seconds` and whatever the adapter reports.
         accepted: `(classes of the data, columns)`, true where a prediction counts as right; None: target i is column i.
         columns: `(columns,)`, the model's class behind each column of the logits, where they were restricted.
+        classes: `(columns,)`, the name of each column's class, where the data has names and needs no mapping.
         provenance: names, versions, seed, threads, fingerprints.
     """
 
@@ -53,6 +54,7 @@ class Outputs:
     steps: dict[str, np.ndarray] = field(default_factory=dict)
     accepted: np.ndarray | None = None
     columns: np.ndarray | None = None
+    classes: np.ndarray | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -131,7 +133,7 @@ class Outputs:
     def save(self, path: Path) -> None:
         """Write one `.npz`, whole or not at all."""
         content: dict[str, np.ndarray] = {"ids": self.ids, **self.arrays}
-        for name in ("targets", "step", "accepted", "columns"):
+        for name in ("targets", "step", "accepted", "columns", "classes"):
             if (array := getattr(self, name)) is not None:
                 content[name] = array
         for key, column in self.context.items():
@@ -171,6 +173,7 @@ class Outputs:
             steps={key[6:]: values for key, values in content.items() if key.startswith("steps/")},
             accepted=content.get("accepted"),
             columns=content.get("columns"),
+            classes=content.get("classes"),
             provenance=provenance,
         )
 

@@ -24,9 +24,10 @@ SHAPES = {
     "step": ("iu", ("samples",)),
     "accepted": ("b", ("classes of the data", "classes")),
     "columns": ("iu", ("classes",)),
+    "classes": ("U", ("classes",)),
 }
 """Array -> the kinds of numbers and the axes it must have; axes of one name have one length."""
-KINDS = {"iu": "whole numbers", "f": "floats", "b": "true or false"}
+KINDS = {"iu": "whole numbers", "f": "floats", "b": "true or false", "U": "text"}
 PROVENANCE = {
     "model": TEXT,
     "stream": TEXT,

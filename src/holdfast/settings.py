@@ -16,6 +16,7 @@ Paths are relative to the study file, or to the present folder for flags.
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -265,6 +266,7 @@ def _models(tables: Sequence[dict[str, Any]], folder: Path, allow_pickle: bool) 
     models: dict[str, Any] = {}
     if not tables:
         raise HoldfastError("no models: give [[models]] in the study file, or --model")
+    stems = Counter(_stem(table) for table in tables)
     for table in tables:
         if "use" in table:
             table["build"] = table.pop("use")
@@ -275,12 +277,21 @@ def _models(tables: Sequence[dict[str, Any]], folder: Path, allow_pickle: bool) 
                 f"a model has build {build!r}; a name, module:function or file.py:function was expected"
             )
         weights = folder / table["weights"] if "weights" in table else None
-        name = str(table.get("name") or (weights.stem if weights else build.rpartition(":")[2]))
+        name = str(table.get("name") or (weights.stem if weights else _stem(table)))
+        place, _, function = build.rpartition(":")
+        if "name" not in table and weights is None and place.endswith(".py") and stems[name] > 1:
+            name = f"{name}-{function}"  # several functions of one file
         if name in models:
             raise HoldfastError(f"two models are called {name!r}; give each a name")
         pickles = bool(table.get("allow_pickle", allow_pickle))
         models[name] = ModelSource(_located(build, folder), weights, dict(table.get("arguments", {})), pickles)
     return models
+
+
+def _stem(table: Mapping[str, Any]) -> str:
+    """What a model without a name and weights is called: after the file of `file.py:function`, or else the function."""
+    place, _, function = str(table.get("build", table.get("use"))).rpartition(":")
+    return Path(place).stem if place.endswith(".py") else function
 
 
 def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
@@ -299,8 +310,11 @@ def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
         settings["calibration"] = Calibration.load(data.folder / str(settings.get("calibration", CALIBRATION)))
     if "severities" in settings and not isinstance(settings["severities"], list):
         settings["severities"] = [settings["severities"]]
+    source = data.open(table.get("data"))
+    if kind == "clean" and data.main is not None and source is not data.open():
+        settings = {"called": str(settings.get("name", source.name))} | settings  # other data is a shift
     try:
-        stream = make(data.open(table.get("data")), **{"batch_size": batch_size} | settings)
+        stream = make(source, **{"batch_size": batch_size} | settings)
     except TypeError as error:
         raise HoldfastError(f"stream {kind}: {error}") from error
     return _wrapped(stream, wrappers, str(settings.get("name", ""))) if wrappers else stream

@@ -76,7 +76,7 @@ def test_import_stands_beside_a_run(folder, holdfast):
     table = pd.read_parquet(folder / "out" / "table.parquet")
     accuracy = table[table["measure"] == "accuracy"].set_index("model")["value"]
     assert accuracy["oracle"] == 1.0
-    assert set(accuracy.index) == {"build", "oracle"}
+    assert set(accuracy.index) == {"net", "oracle"}
 
 
 def test_two_processes_and_two_seeds(folder, holdfast):

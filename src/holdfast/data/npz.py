@@ -1,4 +1,4 @@
-"""Images in an `.npz` file: `images`, and if there are any `labels`, `ids` and `classes` (names).
+"""Images in an `.npz` file: `images`, and if there are any `labels`, `ids` and `classes` (or `class_names`).
 
 `test_images` and `test_labels`, beside a training part that is left alone, will do as well. Only plain arrays
 are read, never a pickle. Pickled itself, the object leaves its pixels behind and reads them again at need.
@@ -17,6 +17,9 @@ from holdfast.nearest import hint, nearest
 from holdfast.npz import member, open_npz
 
 log = logging.getLogger("holdfast")
+
+NAMES = ("classes", "class_names", "label_names")
+"""What people call the names of classes."""
 
 
 class NpzData(ArrayData):
@@ -59,7 +62,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
             "images": f"{prefix}images",
             "labels": f"{prefix}labels",
             "ids": f"{prefix}ids",
-            "classes": "classes",
+            "classes": next((key for key in NAMES if key in file.files), NAMES[0]),
         }
         content = {name: member(file, key, path) for name, key in keys.items() if key in file.files}
         left = set(file.files) - set(keys.values())

@@ -27,8 +27,9 @@ SAMPLES = 250
 def class_attraction(outputs: Outputs) -> Rows:
     """Share of samples predicted as a class minus the share for which it would be right, over the whole cell.
 
-    The ten classes with the largest difference either way, `class` being the model's; `predicted` and `actual` are the
-    two shares. The interval is that of the mean difference of the same samples. Of several epochs, the last.
+    The ten classes with the largest difference either way, `class` being the model's, and `class_name`, where classes
+    have names; `predicted` and `actual` are the two shares. The interval is that of the mean difference of the same
+    samples. Of several epochs, the last.
     """
     outputs = last_epoch(outputs)
     if outputs.targets is None or not len(outputs):
@@ -46,6 +47,8 @@ def class_attraction(outputs: Outputs) -> Rows:
         row = {"measure": "class_attraction", "value": value, "n": n}
         row |= {"low": max(value - half, -1.0), "high": min(value + half, 1.0)}
         row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
+        if outputs.classes is not None and label < len(outputs.classes):
+            row["class_name"] = str(outputs.classes[label])
         rows.append(shared(outputs.groups[0]) | row)
     return rows
 

@@ -63,5 +63,6 @@ def attraction(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
         "class": sorted(frame["class"].unique()),
     }
     frame = in_order(frame, [*PICTURE, "class", "shift"], orders)
-    frame["class"] = frame["class"].astype(int).astype("str")
+    names = rows.dropna(subset="class_name").set_index("class")["class_name"].to_dict() if "class_name" in rows else {}
+    frame["class"] = [str(names.get(number, int(number))) for number in frame["class"]]
     return frame[[*PICTURE, "shift", "class", "difference", "low", "high", "predicted", "actual", "n"]]

@@ -26,9 +26,21 @@ def all_shifts() -> tuple[type[Shift], ...]:
 
 @dataclass(frozen=True)
 class Clean(DataStream):
-    """The data as it is."""
+    """The data as it is.
 
+    Args:
+        data: what is read.
+        called: what the column `shift` says of it; another word than clean for data that is not what the model was made
+            for, such as the images of a new camera beside those of the old one: then it is a shift, without a severity.
+    """
+
+    called: str = field(default="clean", kw_only=True)
     name: str = field(default="clean", kw_only=True)
+
+    @property
+    def context(self) -> dict[str, object]:
+        """What is known about every sample."""
+        return super().context if self.called == "clean" else {"shift": self.called, "severity": float("nan")}
 
 
 @dataclass(frozen=True)
