@@ -135,6 +135,9 @@ def test_cost_compares_with_the_same_model_unadapted(study: pd.DataFrame) -> Non
     assert section is not None
     frame = section.tables[0].frame
     assert only(frame, adapter="batchnorm:prior=16")["relative"].tolist() == pytest.approx([1.3] * 12)
+    assert only(frame, adapter="none")["relative"].tolist() == [1.0] * 12
+    rows = only(study, measure="relative_seconds")
+    assert sorted(rows["value"]) == pytest.approx(sorted(only(frame, adapter="batchnorm:prior=16")["relative"]))
     seconds = only(study, measure="seconds_per_image", model="vgg-16-bn", adapter="none")["value"].item()
     assert only(frame, model="vgg-16-bn", adapter="none")["milliseconds"].item() == pytest.approx(1000 * seconds)
 

@@ -7,7 +7,7 @@ from holdfast.report.figure import Figure
 from holdfast.report.listing import Listing
 from holdfast.report.section import Section
 
-MEASURE = "seconds_per_image"
+MEASURE, RELATIVE = "seconds_per_image", "relative_seconds"
 LABELS = {
     "milliseconds": "ms per image",
     "per_second": "images per second",
@@ -22,7 +22,7 @@ def section(table: pd.DataFrame) -> Section | None:
     if frame.empty:
         return None
     caption = "Time is the mean over all cells and seeds, on the machine named in the settings."
-    compared = " “Times none” compares with the same model unadapted."
+    compared = " “Times none” compares with the same model unadapted, on the same images: the mean over streams."
     read = frame.drop(columns=["low", "high"], errors="ignore")
     listing = Listing("Time per image", caption + compared, read, LABELS)
     drawn = frame.dropna(subset="accuracy") if "accuracy" in frame else frame[:0]
@@ -50,12 +50,13 @@ def section(table: pd.DataFrame) -> Section | None:
 def costs(table: pd.DataFrame) -> pd.DataFrame:
     """One row per model and adapter: time per image, and mean accuracy under shift if there is any."""
     seconds = in_order(pool(summed(table, MEASURE), ["model", "adapter"]), ["model", "adapter"], {})
-    without = seconds[seconds["adapter"] == NONE].set_index("model")["value"]
     frame = seconds[["model", "adapter"]].assign(
-        milliseconds=1000 * seconds["value"],
-        per_second=1 / seconds["value"].where(seconds["value"] > 0),
-        relative=seconds["value"] / seconds["model"].map(without).astype(float),
+        milliseconds=1000 * seconds["value"], per_second=1 / seconds["value"].where(seconds["value"] > 0)
     )
+    ratios = pool(summed(table, RELATIVE), ["model", "adapter"]).rename(columns={"value": "relative"})
+    frame = frame.merge(ratios[["model", "adapter", "relative"]], on=["model", "adapter"], how="left")
+    compared = frame["model"].isin(ratios["model"]) & (frame["adapter"] == NONE)
+    frame["relative"] = frame["relative"].mask(compared, 1.0)
     rows = means(table)
     rows = rows[rows["stream"].isin(streams(cells(table))[:1])]
     if rows.empty:
