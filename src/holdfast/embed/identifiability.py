@@ -3,8 +3,9 @@
 Source: thesis chapter 6: R² of a linear regression from the embedding to the latents (affine identifiability, table
 6.1), and the mean correlation coefficient, MCC, of each latent with the dimension that an optimal assignment gives it
 (identifiability up to permutation, table 6.2). Here the regression and the assignment are found on one half of the
-samples and scored on the other, each score has an interval by resampling samples, and beside the MCC stands that of
-random rotations of the true latents: an embedding that finds the latents but not their axes has about that much.
+samples and scored on the other, each score has an interval by resampling held-out samples, and beside the MCC stands
+that of random rotations of the true latents: an embedding that finds the latents but not their axes has about so
+much.
 Cost: a regression, an assignment, and `RESAMPLES` weighted means.
 """
 
@@ -16,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from holdfast.errors import HoldfastError
+from holdfast.measures.resample import interval
 
 RESAMPLES = 1000
 ROTATIONS = 200
@@ -184,8 +186,8 @@ def _mcc(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> Score:
 def _interval(score, weights: np.ndarray) -> Score:  # type: ignore[no-untyped-def]
     count = weights.shape[1]
     value = float(score(np.full(count, 1 / count)))
-    low, high = np.quantile(score(weights), [0.025, 0.975])
-    return Score(value, float(low), float(high))
+    low, high = interval(np.asarray(value), score(weights), count)
+    return Score(value, min(float(low), value), max(float(high), value))
 
 
 def _checked(latents: np.ndarray, embedding: np.ndarray, held: float) -> tuple[np.ndarray, np.ndarray]:

@@ -11,12 +11,11 @@ are accepted together, and there is no Brier score where a class accepts several
 probabilities are conditional on those that were kept.
 """
 
-from math import sqrt
-
 import numpy as np
 
 from holdfast.measures.facts import measure
-from holdfast.measures.proportion import Z95, wilson
+from holdfast.measures.few_units import mean_of_units
+from holdfast.measures.proportion import wilson
 from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.softmax import log_probabilities
 from holdfast.measures.windows import shared
@@ -24,6 +23,8 @@ from holdfast.outputs import Outputs
 from holdfast.table import Rows
 
 BINS = 15
+FEWEST = 30
+"""Samples; a likelihood is so uneven that an interval of fewer covers less than it says."""
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))
 """The log-probability of a class that is given none, so that one sample cannot make a mean infinite."""
 
@@ -128,20 +129,20 @@ def _accepted_together(logs: np.ndarray, accepted: np.ndarray) -> np.ndarray:
 
 
 def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> Rows:
-    """The mean of each context with its interval, mean ± 1.96 standard errors, cut at the bounds."""
+    """The mean of each context; from `FEWEST` samples on with its interval, Student's t on the logarithm."""
     contexts, codes = outputs.groups
     known = np.flatnonzero(~np.isnan(scores))
     codes, scores = codes[known], scores[known]
     n = np.bincount(codes, minlength=len(contexts))
-    mean = np.bincount(codes, scores, len(contexts)) / np.maximum(n, 1)
-    squares = np.bincount(codes, (scores - mean[codes]) ** 2, len(contexts))
+    order = np.argsort(codes, kind="stable")
+    groups = np.split(scores[order], np.cumsum(n)[:-1])
     rows: Rows = []
     for i, context in enumerate(contexts):
         if not n[i]:
             continue
-        row = context | {"measure": name, "value": float(mean[i]), "n": int(n[i])}
-        if n[i] > 1:
-            half = Z95 * sqrt(squares[i] / (n[i] - 1) / n[i])
-            row |= {"low": max(float(mean[i]) - half, 0.0), "high": min(float(mean[i]) + half, highest)}
+        found = mean_of_units(groups[i], "log")
+        row = context | {"measure": name, "value": found.value, "n": int(n[i])}
+        if n[i] >= FEWEST and not np.isnan(found.ends[0]):
+            row |= {"low": found.low, "high": min(found.high, highest)}
         rows.append(row)
     return rows

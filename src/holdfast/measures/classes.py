@@ -5,12 +5,11 @@ the mapped classes), appendix C (entropy of the mean prediction, share of the la
 Differs: figure B.7 shows how often a class is predicted; here that is compared with how often it would be right.
 """
 
-from math import sqrt
-
 import numpy as np
 
 from holdfast.measures.facts import measure
-from holdfast.measures.proportion import Z95, wilson
+from holdfast.measures.pairs import paired_interval
+from holdfast.measures.proportion import wilson
 from holdfast.measures.repetitions import last_epoch
 from holdfast.measures.softmax import log_probabilities
 from holdfast.measures.windows import shared, windows
@@ -28,8 +27,8 @@ def class_attraction(outputs: Outputs) -> Rows:
     """Share of samples predicted as a class minus the share for which it would be right, over the whole cell.
 
     The ten classes with the largest difference either way, `class` being the model's, and `class_name`, where classes
-    have names; `predicted` and `actual` are the two shares. The interval is that of the mean difference of the same
-    samples. Of several epochs, the last.
+    have names; `predicted` and `actual` are the two shares. The interval is that of a difference of shares of the
+    same samples. Of several epochs, the last.
     """
     outputs = last_epoch(outputs)
     if outputs.targets is None or not len(outputs):
@@ -43,9 +42,9 @@ def class_attraction(outputs: Outputs) -> Rows:
     rows: Rows = []
     for label in np.argsort(-np.abs(excess), kind="stable")[:CLASSES].tolist():
         value = float(excess[label])
-        half = Z95 * sqrt(max(share[label] + truth[label] - 2 * both[label] - value**2, 0) / n)
-        row = {"measure": "class_attraction", "value": value, "n": n}
-        row |= {"low": max(value - half, -1.0), "high": min(value + half, 1.0)}
+        attracted, missed = ((each[label] - both[label]) * n for each in (share, truth))
+        low, high = paired_interval(attracted, missed, n)
+        row = {"measure": "class_attraction", "value": value, "low": low, "high": high, "n": n}
         row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
         if outputs.classes is not None and label < len(outputs.classes):
             row["class_name"] = str(outputs.classes[label])

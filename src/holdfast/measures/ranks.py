@@ -1,7 +1,7 @@
 """Whether the same models are good everywhere: the rank correlation of their errors between data sets.
 
 Source: thesis appendix B, errors on ImageNet-D against those on ImageNet-C and ImageNet-R.
-The coefficient is Spearman's; its interval is that of Bonett and Wright (2000), for four models or more.
+The coefficient is Spearman's; its interval is that of Bonett and Wright (2000), for six models or more.
 """
 
 from math import atanh, sqrt, tanh
@@ -18,6 +18,8 @@ from holdfast.table import Rows
 
 FEWEST = 3
 """Models; the order of two agrees or does not, and tells nothing."""
+FEWEST_FOR_INTERVAL = 6
+"""Models; the orders of fewer are so few that an interval holds nearly everything."""
 
 
 @measure(bounds=(-1, 1), of="table")
@@ -57,12 +59,13 @@ def rank_correlation(table: pd.DataFrame, against: str = CLEAN) -> Rows:
             continue
         value = float(np.clip(np.corrcoef(models["value"].rank(), models["value_against"].rank())[0, 1], -1, 1))
         row = {"measure": "rank_correlation", "value": value, "n": len(models), "shift": "", "against": against}
-        found.append(row | named_after(keys, key) | _interval(value, len(models)))
+        found.append(row | named_after(keys, key) | spearman_interval(value, len(models)))
     return found
 
 
-def _interval(value: float, n: int) -> dict[str, float]:
-    if n < FEWEST + 1 or abs(value) > 1 - 1e-12:
+def spearman_interval(value: float, n: int) -> dict[str, float]:
+    """`low` and `high`; empty for fewer than six models, and for the same order."""
+    if n < FEWEST_FOR_INTERVAL or abs(value) > 1 - 1e-12:
         return {}
     half = Z95 * sqrt((1 + value**2 / 2) / (n - 3))
     return {"low": tanh(atanh(value) - half), "high": tanh(atanh(value) + half)}

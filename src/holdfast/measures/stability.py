@@ -23,6 +23,8 @@ from holdfast.measures.resample import interval
 AGGREGATES = ("mean", "median")
 GROUP = 1000
 DRAWS = 200
+FEWEST = 20
+"""Images; of fewer an interval of a ratio of means covers less than it says."""
 KNOTS = np.linspace(0.3, 0.7, 5)
 """Quantiles of all pairs between which the medians of draws are found."""
 
@@ -75,7 +77,7 @@ def stability_indices(distances: Distances, *, draws: int = DRAWS, seed: int = 0
 
     Args:
         distances: of a network or a layer.
-        draws: of images, for the intervals; 0 leaves these out.
+        draws: of images, for the intervals; 0 leaves these out, and so do fewer than 20 images.
         seed: of the draws.
 
     Returns:
@@ -97,7 +99,7 @@ def stability_indices(distances: Distances, *, draws: int = DRAWS, seed: int = 0
         for index, (above, below) in {"R": (0, 1), "D": (0, 2), "G": (1, 2)}.items():
             value = _ratio(parts[above], parts[below])
             low = high = np.full((), np.nan)
-            if draws and np.isfinite(value):
+            if draws and n >= FEWEST and np.isfinite(value):
                 low, high = interval(value, _ratio(others[above], others[below]), units=n)
                 low, high = np.fmin(low, value), np.fmax(high, value)
             row = {

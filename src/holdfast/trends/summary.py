@@ -54,11 +54,12 @@ def _line(trends: Trends) -> str:
     ends = [
         f"{row[f'slope_low_{over}']:.3f} .. {row[f'slope_high_{over}']:.3f} over {over}"
         for over in ("examples", "models")
-        if over in trends.over
+        if over in trends.over and np.isfinite(row[f"slope_low_{over}"])
     ]
+    between = f" ({', '.join(ends)})" if ends else ""
     return (
         f"{trends.kind} {how} ({row['left_out']:.4f} off): R² {row['r2']:.4f}, no model further than "
-        f"{row['max_residual']:.4f}, slope {row['slope']:.3f} ({', '.join(ends)})"
+        f"{row['max_residual']:.4f}, slope {row['slope']:.3f}{between}"
     )
 
 
