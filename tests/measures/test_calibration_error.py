@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import t
 from sklearn.metrics import log_loss
 
 from holdfast.measures import brier_score, expected_calibration_error, negative_log_likelihood, reliability
@@ -96,8 +97,17 @@ def test_brier_score_sums_squares_over_classes():
     ]
     [row] = brier_score(given)
     assert row["value"] == pytest.approx(np.mean(slow), abs=1e-6)
-    half = 1.959964 * np.std(slow, ddof=1) / math.sqrt(len(slow))
-    assert (row["low"], row["high"]) == pytest.approx((np.mean(slow) - half, np.mean(slow) + half), abs=1e-6)
+    error = np.std(slow, ddof=1) / math.sqrt(len(slow))
+    factor = math.exp(t.ppf(0.975, len(slow) - 1) * error / np.mean(slow))  # Student's t on the logarithm
+    assert (row["low"], row["high"]) == pytest.approx((np.mean(slow) / factor, np.mean(slow) * factor), abs=1e-6)
+
+
+def test_fewer_than_thirty_samples_have_a_mean_score_without_an_interval():
+    given = outputs(shifts=("a",))
+    few = Outputs({"logits": given.logits[:29]}, given.ids[:29], given.targets[:29])
+    for score in (brier_score, negative_log_likelihood):
+        [row] = score(few)
+        assert not {"low", "high"} & set(row)
 
 
 def test_log_likelihood_agrees_with_scikit_learn():

@@ -2,7 +2,7 @@
 
 The interval of a difference is Newcombe's (1998, method 10), made of the two intervals that the table has. It takes the
 two as independent; they are about the same samples, mostly right and wrong together, so it is wider than it need be.
-`difference` of two outputs has the samples themselves, and its interval is that of paired samples.
+`difference` of two outputs has the samples themselves, and its interval is that of paired samples, Bonett and Price's.
 """
 
 from collections.abc import Iterable, Mapping
@@ -102,9 +102,9 @@ def paired_interval(more: float, less: float, n: int) -> tuple[float, float]:
     covers far too little. Where hardly any sample is in one alone, it covers more than 95 %.
 
     >>> [round(end, 3) for end in paired_interval(12, 4, 100)]
-    [-0.003, 0.16]
+    [-0.002, 0.159]
     """
     a, b = (more + 1) / (n + 2), (less + 1) / (n + 2)
     half = Z95 * sqrt((a + b - (a - b) ** 2) / (n + 2))
     value = (more - less) / n
-    return max(min(a - b - half, value), -1.0), min(max(a - b + half, value), 1.0)
+    return float(max(min(a - b - half, value), -1.0)), float(min(max(a - b + half, value), 1.0))

@@ -230,7 +230,7 @@ def sentences(found: "Stability") -> list[tuple[str, str]]:
     for model in [*found.models, *found.initial]:
         rows = found.rows(model)
         medians = rows[rows["aggregate"] == "median"].to_dict("records")
-        parts = [f"{row['index']} {row['value']:.3g} ({row['low']:.3g} to {row['high']:.3g})" for row in medians]
+        parts = [f"{row['index']} {row['value']:.3g}{_ends(row['low'], row['high'])}" for row in medians]
         error = found.errors[found.errors["model"] == model] if len(found.errors) else found.errors
         parts += [f"error {error['error'].iloc[0]:.1%}"] if len(error) else []
         lines.append((model, "   ".join(parts)))
@@ -264,3 +264,7 @@ def _logarithmic(rows: pd.DataFrame) -> pd.DataFrame:
     with np.errstate(divide="ignore"):
         logs = {f"log {name}": np.log10(rows[name]).replace(-np.inf, np.nan) for name in ("value", "low", "high")}
     return rows.assign(setting=words, **logs)
+
+
+def _ends(low: float, high: float) -> str:
+    return "" if np.isnan(low) else f" ({low:.3g} to {high:.3g})"
