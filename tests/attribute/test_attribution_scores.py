@@ -117,16 +117,17 @@ def test_fits_to_recordings_without_carriers_have_even_p_values_and_known_carrie
     quick = {"period": 2 * np.pi, "time_offsets": 5, "jacobian_weight": 0.1}
     for run in range(25):
         generator = np.random.default_rng(run)
-        angle = np.cumsum(generator.normal(0, 0.3, 600)) % (2 * np.pi)
-        slow = np.exp(0.5 * np.cumsum(generator.normal(0, 0.2, (600, 8)), 0).clip(-2, 2))  # wander, as neurons do
+        angle = np.cumsum(generator.normal(0, 0.3, 800)) % (2 * np.pi)
+        slow = np.exp(0.5 * np.cumsum(generator.normal(0, 0.2, (800, 8)), 0).clip(-2, 2))  # wander, as neurons do
         signal = generator.poisson(slow).astype(float)
-        model = settings(**quick).set_params(max_iterations=60, batch_size=128)
-        found = carriers(model, signal, angle, fits=2, copies=6, seed=run)
+        model = settings(**quick).set_params(max_iterations=80, batch_size=128)
+        found = carriers(model, signal, angle, fits=2, copies=10, seed=run)
         p += found.table["p"].tolist()
         false.append(bool(found.channels))
-        signal[:, :3] = generator.poisson(0.2 + 3 * np.exp(2 * np.cos(angle[:, None] - np.arange(3) * 2) - 2))
-        named = carriers(model, signal, angle, fits=2, copies=6, seed=run).channels
-        right += [place in named for place in range(3)]
+        preferred = np.arange(4) * np.pi / 2
+        signal[:, :4] = generator.poisson(0.2 + 3 * np.exp(2 * np.cos(angle[:, None] - preferred) - 2))
+        named = carriers(model, signal, angle, fits=2, copies=10, seed=run).channels
+        right += [place in named for place in range(4)]
     assert np.mean(np.array(p) <= 0.1) < 0.17
     assert abs(np.mean(np.array(p) <= 0.5) - 0.5) < 0.12
     assert np.mean(false) <= 0.2  # .05 are expected, of 25

@@ -157,7 +157,9 @@ def _facts(header: str, tensors: dict[str, torch.Tensor], path: Path) -> dict[st
     check_keys(f"setting in {where}", settings, _SETTINGS)
     check_keys(f"key of mode in {where}", check(facts["mode"], _MODE, f"mode in {where}"), _MODE)
     sides = [side for tensor in tensors.values() for side in tensor.shape]
-    sizes = [settings["output_dimension"], settings["num_hidden_units"], *facts["channels"]]
+    sizes = [settings["output_dimension"], *facts["channels"]]
+    if isinstance(settings["model_architecture"], str):  # an encoder of somebody's own has layers of its own
+        sizes.append(settings["num_hidden_units"])
     if max(sizes) > max(sides, default=0) or len(facts["channels"]) > len(tensors):
         raise HoldfastError(f"{path}: the header speaks of layers of {max(sizes):,}, the weights are smaller")
     for name, keys in (("anchors", facts["anchors"]), ("validation_history", facts["validation_history"])):
