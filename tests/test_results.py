@@ -9,9 +9,10 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.importing import import_predictions
 from holdfast.measures import adaptation_gain, mce, measure
+from holdfast.results import completed, report, table_of
 from holdfast.results import measure as measure_folder
-from holdfast.results import report, table_of
 from holdfast.settings import make_measure
+from holdfast.table import tidy
 
 RIGHT = {("one", "none"): 12, ("one", "tent"): 18, ("two", "none"): 6, ("two", "tent"): 9}
 
@@ -26,6 +27,21 @@ def study(tmp_path):
         names = {"model": model, "stream": "fog", "adapter": adapter, "shift": "fog", "severity": 3.0}
         import_predictions(tmp_path / "file.npz", tmp_path / "study", **names)
     return tmp_path / "study"
+
+
+def test_a_table_is_completed_by_what_it_lacks_and_not_twice():
+    names = {"model": "net", "stream": "s", "measure": "accuracy", "severity": 3.0, "n": 100}
+    rows = [
+        names | {"adapter": adapter, "shift": shift, "seed": seed, "value": value}
+        for adapter, value in (("none", 0.5), ("tent", 0.7))
+        for shift in ("fog", "snow")
+        for seed in (0, 1)
+    ]
+    whole = completed(tidy(rows))
+    assert {"mean_accuracy", "mean_gain_over_seeds", "adapter_margin"} <= set(whole["measure"])
+    assert len(completed(whole)) == len(whole)
+    lacking = whole[~whole["measure"].isin(["mean_gain", "mean_gain_over_seeds"])]
+    assert sorted(completed(lacking)["measure"]) == sorted(whole["measure"])
 
 
 def test_cells_are_compared_after_they_have_been_measured(study):

@@ -12,6 +12,7 @@ from holdfast import table as tables
 from holdfast.errors import HoldfastError
 from holdfast.manifest import Listed, Manifest, locked
 from holdfast.measures.facts import fact, required
+from holdfast.measures.mean_over_seeds import SUFFIX, mean_over_seeds
 from holdfast.outputs import Outputs
 from holdfast.table import Measure
 
@@ -80,11 +81,12 @@ def _note(manifest: Manifest, finished: Sequence[Listed], damaged: Mapping[str, 
 
 
 def completed(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the rows that a report reads: those that compare cells and sum up seeds, if there are none yet."""
-    if table["measure"].isin(REPORTED).any():
-        return table
-    table = tables.joined(table, _compared(table, [catalog.find("measures", name) for name in REPORTED]))
-    return tables.joined(table, _compared(table, [catalog.find("measures", "mean_over_seeds")]))
+    """A table with the rows that a report reads, those that compare cells and sum up seeds, where it lacks them."""
+    present = set(table["measure"])
+    more = _compared(table, [catalog.find("measures", name) for name in REPORTED if name not in present])
+    whole = tables.joined(table, more)
+    known = any(str(name).endswith(SUFFIX) for name in present)
+    return tables.joined(whole, mean_over_seeds(tables.tidy(more) if known else whole))
 
 
 def _compared(table: pd.DataFrame, functions: Sequence[Measure]) -> tables.Rows:
@@ -105,7 +107,10 @@ def table_of(folder: Path) -> pd.DataFrame:
     sources = [folder / "study.json", *filter(Path.is_file, map(manifest.path, manifest.cells))]
     if path.is_file() and path.stat().st_mtime_ns >= max(source.stat().st_mtime_ns for source in sources):
         try:
-            return tables.read(path)
+            table = tables.read(path)
+            there = set(table["measure"])
+            if "accuracy" not in there or there & {"clean_accuracy", "mean_accuracy"}:
+                return table  # one of an earlier version has neither of the two
         except HoldfastError as error:
             log.warning("%s; it is made anew", error)
     return measure(folder)
