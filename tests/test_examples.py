@@ -1,8 +1,8 @@
-"""Every example runs as a user runs it, and finds what its docstring promises."""
+"""Every example runs, and finds what its docstring promises."""
 
 import json
 import os
-import subprocess
+import runpy
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -34,42 +34,43 @@ SAYS = {
 }
 
 
-def python(*arguments: object, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    # One thread: on a busy machine, several that wait for each other are many times slower.
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+@pytest.fixture
+def run_example(tmp_path, monkeypatch, capsys):
+    """Runs a script as `python script.py FOLDER` does, in this process; what it printed, and its exit code."""
+
+    def run(script):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(EXAMPLES)
+        monkeypatch.setattr(sys, "argv", [script, str(tmp_path)])
+        try:
+            runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+        except SystemExit as end:
+            return capsys.readouterr().out, end.code
+        return capsys.readouterr().out, 0
+
+    return run
 
 
 @pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in NEEDS])
-def test_script_runs_and_says_what_it_found(script, tmp_path):
-    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert SAYS.get(script, "\n") in done.stdout
+def test_script_runs_and_says_what_it_found(script, run_example):
+    said, code = run_example(script)
+    assert not code
+    assert SAYS.get(script, "\n") in said
 
 
 @pytest.mark.parametrize("script", NEEDS)
-def test_script_without_its_data_says_what_is_missing(script, tmp_path, monkeypatch):
+def test_script_without_its_data_says_what_is_missing(script, tmp_path, monkeypatch, run_example):
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
-    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"there is no {tmp_path / NEEDS[script]}; ")
+    _, code = run_example(script)
+    assert str(code).startswith(f"there is no {tmp_path / NEEDS[script]}; ")
 
 
 @pytest.mark.real
-def test_accuracy_falls_with_severity_but_where_the_published_constants_do_not_grow(tmp_path):
+def test_accuracy_falls_with_severity_but_where_the_published_constants_do_not_grow(tmp_path, run_example):
     script = "accuracy_by_severity.py"
     if not (DATA / NEEDS[script]).is_file():
         pytest.skip(f"there is no {DATA / NEEDS[script]}")
-    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path, timeout=3000)  # it may have to train first
-    assert done.returncode == 0, done.stderr
+    assert not run_example(script)[1]  # it may have to train first
     frame = pd.read_csv(tmp_path / "accuracy_by_severity.csv")
     clean = frame[frame["stream"] == "clean"].iloc[0]
     assert clean["value"] > 0.75
@@ -84,12 +85,11 @@ def test_accuracy_falls_with_severity_but_where_the_published_constants_do_not_g
 
 
 @pytest.mark.real
-def test_a_walk_is_as_hard_as_it_was_meant_to_be_wherever_the_calibration_allows_it(tmp_path):
+def test_a_walk_is_as_hard_as_it_was_meant_to_be_wherever_the_calibration_allows_it(tmp_path, run_example):
     script = "ccc_on_a_trained_model.py"
     if not (DATA / NEEDS[script]).is_file():
         pytest.skip(f"there is no {DATA / NEEDS[script]}")
-    done = python(EXAMPLES / script, tmp_path, cwd=tmp_path, timeout=6000)  # it calibrates, and may have to train first
-    assert done.returncode == 0, done.stderr
+    assert not run_example(script)[1]  # it calibrates, and may have to train first
     walk = pd.read_csv(tmp_path / "ccc_walk.csv")
     assert (len(walk), walk["start"].iloc[-1]) == (50, 49_000)
     target = walk["target"].iloc[0]
@@ -109,9 +109,9 @@ def test_scripts_are_short_enough_to_read_at_once():
     assert max(lengths.values()) < 60, lengths
 
 
-def test_study_file_runs_and_a_second_run_finds_everything_finished(tmp_path):
-    command = ["-m", "holdfast", "run", EXAMPLES / "study.toml", "--out", "audit", "--json"]
-    first, second = python(*command, cwd=tmp_path), python(*command, cwd=tmp_path)
+def test_study_file_runs_and_a_second_run_finds_everything_finished(holdfast):
+    command = ["run", EXAMPLES / "study.toml", "--out", "audit", "--json"]
+    first, second = holdfast(*command), holdfast(*command)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     ran, found = json.loads(first.stdout), json.loads(second.stdout)
     assert ran["ran"] == ran["cells"] > 0
