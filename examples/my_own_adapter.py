@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from holdfast import Study
-from holdfast.adapters import Adapter, NoAdaptation
+from holdfast.adapters import Adapter, NoAdaptation, check_logits
 from holdfast.data import digits
 from holdfast.models import ResNet
 from holdfast.models.training import fit
@@ -23,22 +23,23 @@ from holdfast.testing import check_adapter
 class CentredLogits(Adapter):
     """A shifted model often favours a few classes; centred logits favour none. Assumes that classes are balanced."""
 
-    def __init__(self, model: nn.Module, momentum: float = 0.2, classes: int = 10, *, frozen: bool = False) -> None:
+    def __init__(self, model: nn.Module, momentum: float = 0.2, *, frozen: bool = False) -> None:
         super().__init__(model, frozen=frozen)
         self.momentum = momentum
-        self.register_buffer("centre", torch.zeros(classes))  # a buffer: reset and state_dict know it
+        self.memory["centre"] = None  # reset and state_dict know what is in memory
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """Move the centre towards the mean of this batch, then predict."""
-        with torch.no_grad():
-            logits = self.model(inputs)
-            self.centre.lerp_(logits.mean(0), self.momentum)
-        self.record["offset"] = float(self.centre.std())
-        return logits - self.centre
+        logits = check_logits(super().predict(inputs), "CentredLogits")  # or one sentence for a model without classes
+        centre = torch.zeros_like(logits[0]) if self.memory["centre"] is None else self.memory["centre"]
+        self.memory["centre"] = centre = centre.lerp(logits.mean(0), self.momentum)
+        self.record["offset"] = float(centre.std())
+        return logits - centre
 
     def predict(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict with the centre as it is."""
-        return super().predict(inputs) - self.centre
+        centre, logits = self.memory["centre"], super().predict(inputs)
+        return logits if centre is None else logits - centre
 
 
 def main(folder: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_walk_is_as_hard_as_it_was_meant_to_be_wherever_the_calibration_allows
 
 def test_scripts_are_short_enough_to_read_at_once():
     lengths = {script: len((EXAMPLES / script).read_text().splitlines()) for script in SCRIPTS}
-    assert max(lengths.values()) < 60, lengths
+    assert max(lengths.values()) <= 60, lengths
 
 
 def test_study_file_runs_and_a_second_run_finds_everything_finished(holdfast):

@@ -10,6 +10,7 @@ from holdfast.adapters.eta import EATA, ETA
 from holdfast.adapters.lame import LAME
 from holdfast.adapters.learner import Learner, Learning
 from holdfast.adapters.memo import MEMO
+from holdfast.adapters.passes import check_logits
 from holdfast.adapters.pseudo import RPL, PseudoLabels, Taught
 from holdfast.adapters.reset import At, Collapsed, Every, PeriodicReset, RDumb, Reset, ResetWhen
 from holdfast.adapters.rotta import RoTTA
@@ -55,5 +56,6 @@ __all__ = [
     "Tent",
     "Watch",
     "adapt",
+    "check_logits",
     "share",
 ]
