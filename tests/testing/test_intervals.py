@@ -29,7 +29,7 @@ def test_what_is_called_95_percent_covers_as_much(name):
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_called_95_percent_covers_as_much_in_many_cases(name):
     case = CASES[name]
-    repetitions = max(MANY * case.quick // 300, 500)
+    repetitions = {300: MANY, 40: MANY // 2}.get(case.quick, MANY // 8)
     limits = {"least": case.least, "most": case.most}
     found = check_interval(case.interval, case.draw, case.truth, repetitions=repetitions, **limits)
     assert found.within(**limits, errors=2.0)

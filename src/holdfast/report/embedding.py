@@ -188,7 +188,7 @@ def decoding_section(found: "Analysis") -> Section | None:
             Figure(
                 f"Decoding of {label}",
                 f"On the last {found.plan.held:.0%} of the recording. Settings of decoders were chosen on a block "
-                f"before it that no encoder saw. Means over {len(found.fits)} seeds.",
+                f"before it that no encoder saw. Means over {len(found.fits)} seeds; low and high are their range.",
                 rows[["decoded from", "value", "low", "high", "seeds"]].assign(score=unit),
                 kind="heatmap",
                 x="score",
@@ -200,7 +200,7 @@ def decoding_section(found: "Analysis") -> Section | None:
                 limits=(0.0, float(rows["value"].max())) if kind == "angle" else None,
             )
         )
-    listings = [Listing("All scores", "Least and largest over seeds.", table)]
+    listings = [Listing("All scores", "Low and high are the range over seeds.", table)]
     if len(found.folds):
         text = "Each fold holds out whole trials and has an encoder of its own."
         listings.append(Listing("Folds of whole trials", text, found.folds))

@@ -8,6 +8,7 @@ value (over seeds or fits) are called that, and are no intervals.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from holdfast.measures.error_prediction import predict_error
 from holdfast.measures.pairs import newcombe, paired_interval
 from holdfast.measures.ranks import spearman_interval
 from holdfast.outputs import Outputs
+from holdfast.table import tidy
 from holdfast.testing.intervals import LEAST, MOST
 from holdfast.theory.probit_models import ProbitModels
 from holdfast.tune.scores import ranking
@@ -112,6 +114,8 @@ def cases() -> dict[str, Case]:
         found[f"identifiability of {n}"] = Case(
             _correlation, partial(_latents, n=n), _expected_correlation, quick=SEVERAL
         )
+    for name, truth in (("mean_error", 0.4), ("mean_gain", 0.1), ("mean_error_over_seeds", 0.4)):
+        found[f"study, {name}"] = Case(partial(_of_study, name=name), _study, truth, most=1.0, quick=0)
     found["groups, all pairs at once"] = Case(_tukey, _groups, 0.0, quick=0)
     return found
 
@@ -347,6 +351,29 @@ def _correlation(latents: np.ndarray, embedding: np.ndarray) -> tuple[float, flo
 
 def _expected_correlation(latents: np.ndarray, embedding: np.ndarray) -> float:
     return float(np.sqrt((1 / 12) / (1 / 12 + 0.04)))
+
+
+def _study(random: Random) -> tuple[pd.DataFrame]:
+    """The table of two adapters on the same 100 images under three shifts, with two seeds of noise."""
+    hard, rows = random.random(100), []
+    for seed, shift, (adapter, accuracy) in product(
+        (0, 1), ("fog", "snow", "contrast"), (("none", 0.5), ("tent", 0.6))
+    ):
+        right = int((np.where(random.random(100) < 0.3, random.random(100), hard) < accuracy).sum())
+        low, high = measures.wilson(right, 100)
+        row = {"adapter": adapter, "shift": shift, "seed": seed, "n": 100}
+        rows.append(row | {"measure": "accuracy", "value": right / 100, "low": low, "high": high})
+        rows.append(row | {"measure": "error", "value": 1 - right / 100, "low": 1 - high, "high": 1 - low})
+    return (tidy([row | {"model": "m", "stream": "s", "severity": 3.0} for row in rows]),)
+
+
+def _of_study(table: pd.DataFrame, name: str) -> tuple[float, float]:
+    plain = name.removesuffix("_over_seeds")
+    rows = getattr(measures, plain)(table)
+    if plain != name:
+        rows = measures.mean_over_seeds(tidy(rows))
+    own = next(row for row in rows if row["adapter"] == "tent" and not row.get("shift"))
+    return own["low"], own["high"]
 
 
 def _groups(random: Random) -> tuple[pd.DataFrame]:
