@@ -66,6 +66,8 @@ def test_awkward_recordings_are_embedded_with_notes_and_folds(here, capsys):
     content = json.loads((here / "hd" / "result.json").read_text())
     assert content["settings"]["distance"] == "euclidean"
     assert len(content["labels"]["speed"]["folds"]["values"]) == 3
+    assert call("attribute", "hd", "--fits", 1, "--copies", 2, "--quiet", "--json") == 0  # leaves out the same
+    assert [row["channel"] for row in json.loads(capsys.readouterr().out)["channels"]] == ["0", "2", "3"]
 
 
 def test_the_saved_model_gives_the_saved_embedding(here, capsys):

@@ -66,7 +66,9 @@ def test_channels_go_by_their_ids_or_if_those_are_not_unique_by_their_places():
         assert recording(channels={"spikes": pd.DataFrame({"id": ids})}).channel_names() == names
     assert recording().channel_names() == ["0", "1", "2"]
     some = recording(channels={"spikes": pd.DataFrame({"id": [4, 5, 6]})}).with_channels("spikes", np.arange(3) != 1)
-    assert (some.channel_names(), some.signal().shape) == (["4", "6"], (20, 2))
+    assert (some.channel_names(), some.signal().shape, some.channel_noun()) == (["4", "6"], (20, 2), "units")
+    again = recording().with_channels("spikes", np.arange(3) != 0).with_channels("spikes", np.arange(2) != 0)
+    assert (again.channel_names(), again.channel_noun()) == (["2"], "channels")  # as the file has them
 
 
 @pytest.mark.parametrize(

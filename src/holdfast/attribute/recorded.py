@@ -140,7 +140,7 @@ def attribute_recording(
     return Recorded(
         folder,
         " and ".join(by) or "structure in time",
-        "units" if whole.channels else "channels",
+        whole.channel_noun(),
         whole.channel_names(),
         method,
         jacobian_weight,

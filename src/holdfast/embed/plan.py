@@ -184,7 +184,7 @@ def _moving(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
     kept = varies(train.signal(name))
     if kept.all():
         return kept, []
-    what = "units" if name in train.channels else "channels"
+    what = train.channel_noun(name)
     if not kept.any():
         raise HoldfastError(f"{train.source}: none of the {len(kept)} {what} changes in the training part")
     silent = [one for one, stays in zip(train.channel_names(name), kept, strict=True) if not stays]

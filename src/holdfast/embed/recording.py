@@ -17,6 +17,8 @@ import pandas as pd
 from holdfast.embed.label import Label, missing_values, stacked
 from holdfast.errors import HoldfastError, unknown
 
+PLACE = "place"
+"""Column of the facts about channels: where each was before others were left out."""
 JUMP = 1.5
 """Samples further apart than so many usual steps belong to different blocks."""
 
@@ -242,18 +244,27 @@ class Recording:
             signal: its name.
             kept: `(channels,)`, True for those that stay.
         """
-        facts = self.channels.get(signal)
-        channels = (
-            dict(self.channels) if facts is None else {**self.channels, signal: facts[kept].reset_index(drop=True)}
-        )
-        return replace(self, signals={**self.signals, signal: self.signal(signal)[:, kept]}, channels=channels)
+        values, facts = self.signal(signal), self.channels.get(signal)
+        if facts is None:
+            facts = pd.DataFrame(index=range(values.shape[1]))
+        if PLACE not in facts:
+            facts = facts.assign(**{PLACE: np.arange(len(facts))})
+        channels = {**self.channels, signal: facts[kept].reset_index(drop=True)}
+        return replace(self, signals={**self.signals, signal: values[:, kept]}, channels=channels)
+
+    def channel_noun(self, signal: str | None = None) -> str:
+        """`units` where something is known about them beside their places, else `channels`."""
+        facts = self.channels.get(next(iter(self.signals)) if signal is None else signal)
+        return "units" if facts is not None and set(facts) - {PLACE} else "channels"
 
     def channel_names(self, signal: str | None = None) -> list[str]:
-        """Ids of the channels where the recording has them and they differ, else places from 0."""
+        """Ids of the channels where the recording has them and they differ, else their places in it, from 0."""
         name = next(iter(self.signals)) if signal is None else signal
         facts = self.channels.get(name)
         if facts is not None and "id" in facts and facts["id"].is_unique:
             return facts["id"].astype(str).tolist()
+        if facts is not None and PLACE in facts:
+            return facts[PLACE].astype(str).tolist()
         return [str(place) for place in range(self.signal(name).shape[1])]
 
 

@@ -28,7 +28,7 @@ SHAPES: dict[tuple[int, ...], str] = {
 def size(found: "Analysis") -> str:
     """What there is."""
     whole = found.parts.whole
-    channels = "units" if whole.channels else "channels"
+    channels = whole.channel_noun()
     step = f" of {1000 * whole.step:g} ms" if whole.step else ""
     labels = [f"{name} is {_described(whole.label(name))}" for name in found.plan.labels]
     return "; ".join([f"{whole.signal().shape[1]} {channels}, {len(whole):,} samples{step}", *labels])
