@@ -111,6 +111,14 @@ def test_data_with_other_classes_than_the_model_needs_a_mapping():
                 meet()
 
 
+@pytest.mark.parametrize("names", [None, [f"kind {i}" for i in range(1000)]])
+def test_few_labels_without_names_are_remarked_on(caplog, names):
+    images = np.random.default_rng(0).integers(0, 256, (60, 8, 8), dtype=np.uint8)
+    model = nn.Sequential(nn.BatchNorm2d(1), nn.Flatten(), nn.Linear(64, 1000)).eval()
+    diagnose(model, ArrayData(images, np.arange(60) % 6, "six", names))
+    assert ("labels go from 0 to 5 and the model has 1,000 outputs" in caplog.text) == (names is None)
+
+
 def test_no_other_module_compares_decisions_with_targets():
     """`x.argmax(...) == targets`, in whatever order and however it is spelt, outside the one place that may."""
     found = []

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from holdfast.data import Classes
 
 
+LABELS = 50
+"""Fewer labels than these may well leave most of a model's classes out."""
+
+
 def correct(logits: np.ndarray, targets: np.ndarray, classes: "Classes | None" = None, k: int = 1) -> np.ndarray:
     """`(samples,)`, whether each answer is right.
 
@@ -80,6 +84,20 @@ def check_classes(classes: "Classes | None", outputs: int, names: tuple[str, ...
         raise HoldfastError(
             f"the mapping names the model's class {largest}; the model has {outputs} (0 to {outputs - 1})"
         )
+
+
+def few_labels(targets: np.ndarray, outputs: int, classes: "Classes | None", names: tuple[str, ...] | None) -> str:
+    """What to say of labels without names that use less than half of a model's outputs; empty where there is nothing.
+
+    >>> few_labels(np.arange(60) % 6, 1000, None, None)
+    'labels go from 0 to 5 and the model has 1,000 outputs; if label i is not output i, give a mapping'
+    """
+    most = int(targets.max(initial=0))
+    if classes is not None or names is not None or len(targets) < LABELS or 2 * (most + 1) > outputs:
+        return ""
+    return (
+        f"labels go from 0 to {most} and the model has {outputs:,} outputs; if label i is not output i, give a mapping"
+    )
 
 
 def check_targets(targets: np.ndarray, outputs: int, classes: "Classes | None") -> None:

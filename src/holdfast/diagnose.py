@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from torch import nn
 
+from holdfast.correctness import few_labels
 from holdfast.data import Data
 from holdfast.errors import HoldfastError
 from holdfast.known_shifts import KnownShifts, change_of_statistics, known_shifts
@@ -118,6 +119,11 @@ def diagnose(
     else:
         seen = observe_moments(model, first(reference, samples), layers, covariance=covariance)
         there, reference_error = seen.moments, seen.error
+    for source in (data, reference):
+        if source is not None and source.targets is not None:
+            remark = few_labels(source.targets, seen_here.outputs.shape[1], source.classes, source.names)
+            if remark:
+                log.warning("%s: %s", source.name, remark)
     known, place = KnownShifts(), (0.0, 0.0)
     if reference is not None and known_samples:
         known = known_shifts(

@@ -22,7 +22,7 @@ from torch import nn
 from holdfast import catalog, results
 from holdfast.adapters import Adapter, NoAdaptation
 from holdfast.batch import Stream
-from holdfast.correctness import check_classes, check_targets
+from holdfast.correctness import check_classes, check_targets, few_labels
 from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
 from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
 from holdfast.files import writable_folder
@@ -261,6 +261,8 @@ def _try_out(model: nn.Module, cells: Sequence[Cell], inputs: dict[str, torch.Te
             check_classes(cell.stream.classes, logits.shape[1], names)
             if targets is not None:
                 check_targets(targets, logits.shape[1], cell.stream.classes)
+                if remark := few_labels(targets, logits.shape[1], cell.stream.classes, names):
+                    log.warning("model %s on stream %s: %s", name, stream, remark)
         except HoldfastError as error:
             raise HoldfastError(f"model {name} on stream {stream}: {error}") from error
         except Exception as error:

@@ -89,3 +89,19 @@ def test_one_value_per_channel_has_no_variance():
 def test_black_frames_are_survived(model):
     adapter = BatchNorm(model, prior=0)
     assert torch.isfinite(adapter(torch.zeros(4, 1, 16, 16))).all()
+
+
+def test_a_nearly_dead_channel_does_not_choose_the_prior():
+    chosen = []
+    for dead in (0, 1):
+        model = nn.Sequential(nn.BatchNorm2d(3 + dead), nn.Flatten(), nn.Linear((3 + dead) * 16, 2)).eval()
+        model[0].running_var[3:] = 1e-30
+        images = torch.randn(8, 3 + dead, 4, 4, generator=torch.Generator().manual_seed(0))
+        images[:, :3] = torch.randn(8, 3, 4, 4, generator=torch.Generator().manual_seed(1))
+        images[:, 3:] = 1e-4
+        adapter = BatchNorm(model, prior="auto")
+        adapter(images)
+        adapter(images)
+        chosen.append(adapter.record["prior"])
+    assert chosen[0] > 1
+    assert chosen[0] == chosen[1]

@@ -90,3 +90,15 @@ def test_without_shift_more_prior_is_always_better():
 
 def test_a_strong_shift_and_many_images_need_no_prior():
     assert best_prior([(one(0, 1), one(30, 1))], 512) < 0.1
+
+
+def test_a_nearly_dead_channel_of_the_source_does_not_choose_the_prior():
+    mean, var = np.zeros(4), np.ones(4)
+    target = Statistics(np.full(4, 0.2), np.full(4, 1.1))
+    dead = (
+        Statistics(np.append(mean, 0.0), np.append(var, 1e-30)),
+        Statistics(np.append(target.mean, 1e-4), np.append(target.var, 1e-12)),
+    )
+    expected = best_prior([(Statistics(mean, var), target)], 8)
+    assert 1 < expected < 1e3
+    assert best_prior([dead], 8) == pytest.approx(expected, rel=1e-3)

@@ -51,6 +51,7 @@ class AutoPrior(nn.Module):
 
     def choose(self, n: int) -> None:
         """Add the batch that just went through, and choose N for the next one of this size."""
+        from holdfast.live_channels import scale as divisor
         from holdfast.theory.prior import PRIORS, Statistics, lower_bound
 
         seen = [self._seen.get(id(layer)) for layer in self.layers]
@@ -68,8 +69,8 @@ class AutoPrior(nn.Module):
         off = np.sqrt(np.maximum((mean - source.mean) ** 2 - between / m, 0))  # less what noise adds to it
         spread = np.maximum(second - mean**2, 0) + (between / m if m > 1 else 0)
         target = Statistics(source.mean + off, spread, between)
-        scale = np.where(source.var > 0, source.var, np.inf)
         edges = np.cumsum([len(layer.mean) for layer in self.layers])[:-1]
+        scale = np.concatenate([divisor(part) for part in np.split(source.var, edges)])
         candidates = [*PRIORS[1:], 2.0**20] if n == 1 else [*PRIORS, 2.0**20]
         distances = [
             np.mean([np.mean(part) for part in np.split(lower_bound(source, target, n, N) / scale, edges)])
