@@ -1,6 +1,15 @@
 """`python -m holdfast` is `holdfast`."""
 
-from holdfast.cli import main
+from holdfast.stopping import ending_quietly
+
+
+def run() -> None:
+    """Run the command line; listens for signals before it imports anything that takes long."""
+    with ending_quietly():
+        from holdfast.cli import main
+
+        main()
+
 
 if __name__ == "__main__":
-    main()
+    run()

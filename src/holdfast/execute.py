@@ -6,7 +6,6 @@ means the file of the cell is there. `work` is sent once to each worker, not onc
 
 import logging
 import os
-import signal
 import threading
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from typing import Any
 import cloudpickle
 
 from holdfast.errors import HoldfastError
+from holdfast.stopping import unheard
 
 log = logging.getLogger("holdfast")
 
@@ -54,14 +54,16 @@ def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: l
     from loky import ProcessPoolExecutor
     from loky.process_executor import BrokenProcessPool
 
-    executor = ProcessPoolExecutor(jobs, initializer=_start, initargs=(payload, threads, os.getpid()))
+    with unheard():  # by the process that cleans up after others, too
+        executor = ProcessPoolExecutor(jobs, initializer=_start, initargs=(payload, threads, os.getpid()))
     running: dict[Any, int] = {}
     try:
         while running or (queue and not dead):
             while queue and not dead and len(running) < 2 * jobs:
                 index = queue.popleft()
                 try:
-                    running[executor.submit(_work, index)] = index
+                    with unheard():  # the first ones start the processes
+                        running[executor.submit(_work, index)] = index
                 except BrokenProcessPool:
                     dead.append(index)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -109,7 +111,6 @@ def _start(payload: bytes, threads: int, parent: int) -> None:
     import torch
 
     global _current
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
     torch.set_num_threads(threads)
     _current = payload, cloudpickle.loads(payload)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

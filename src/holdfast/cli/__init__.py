@@ -23,6 +23,7 @@ from holdfast.cli import (
 )
 from holdfast.cli.say import complain
 from holdfast.errors import HoldfastError
+from holdfast.stopping import ending_quietly
 
 app = typer.Typer(
     name="holdfast",
@@ -62,11 +63,9 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run a command and end the process with its exit code."""
-    try:
-        app(arguments)
-    except HoldfastError as error:
-        complain(str(error))
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        complain("stopped")
-        sys.exit(130)
+    with ending_quietly():
+        try:
+            app(arguments)
+        except HoldfastError as error:
+            complain(str(error))
+            sys.exit(error.exit_code)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from holdfast.stopping import CODE, say_stopped
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -51,8 +53,8 @@ def resumable(how_far: Callable[[], str] = str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        complain(f"stopped{how_far()}; the same command goes on from there")
-        raise typer.Exit(130) from None
+        say_stopped(f"{how_far()}; the same command goes on from there")
+        raise typer.Exit(CODE) from None
 
 
 class _Plain(logging.Formatter):
