@@ -15,24 +15,32 @@ def test_every_signal_ends_with_130_and_one_line(number, capsys):
     assert capsys.readouterr().err == "error: stopped\n"
 
 
+def stopped_twice():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        say_stopped(" after 3 of 8 cells")
+        raise
+
+
 def test_a_second_signal_does_not_break_what_ends_the_first(capsys):
     with pytest.raises(SystemExit), ending_quietly():
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except KeyboardInterrupt:
-            signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGINT)
-            say_stopped(" after 3 of 8 cells")
-            raise
+        stopped_twice()
     assert capsys.readouterr().err == "error: stopped after 3 of 8 cells\n"
+
+
+def broken_import():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as error:
+        raise ImportError("numpy failed to import") from error
 
 
 def test_an_import_that_was_interrupted_is_not_taken_for_a_broken_one():
     with pytest.raises(SystemExit) as end, ending_quietly():
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt as error:
-            raise ImportError("numpy failed to import") from error
+        broken_import()
     assert end.value.code == 130
 
 

@@ -79,13 +79,17 @@ def _check_inside(file: Any, path: Path) -> None:
     """Refuse what points at other files."""
     import h5py
 
+    outside: list[str] = []  # not raised at once: HDF5 does not hand on exceptions in the middle of a walk
+
     def check_link(name: str, link: object) -> None:
         if isinstance(link, h5py.ExternalLink):
-            raise HoldfastError(f"{path}: {name!r} is a link into another file ({link.filename}), which is not read")
+            outside.append(f"{name!r} is a link into another file ({link.filename}), which is not read")
 
     def check_storage(name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
-            raise HoldfastError(f"{path}: {name!r} keeps its values in other files, which are not read")
+            outside.append(f"{name!r} keeps its values in other files, which are not read")
 
     file.visititems_links(check_link)
     file.visititems(check_storage)
+    if outside:
+        raise HoldfastError(f"{path}: {outside[0]}")

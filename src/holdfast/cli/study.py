@@ -134,7 +134,8 @@ def measure(
     from holdfast.results import measure as measure_folder
     from holdfast.settings import make_measure
 
-    table = measure_folder(folder, [make_measure(text) for text in name] if name else None)
+    with logging_to_stderr(quiet=False):
+        table = measure_folder(folder, [make_measure(text) for text in name] if name else None)
     if as_json:
         rows = table.astype(object).where(table.notna(), None).to_dict("records")
         say_json({"table": str(folder / "table.parquet"), "rows": rows})
@@ -144,14 +145,25 @@ def measure(
         for each in table["measure"].unique() if name else ["accuracy"]:
             say(overview(table, each))
         say(count(len(table), "row") + ("" if name else f" in {folder / 'table.parquet'}"))
+    _end(folder)
+
+
+def _end(folder: Path) -> None:
+    """End with 1 where a finished cell could not be used."""
+    from holdfast.manifest import Manifest
+
+    if Manifest.read(folder).damaged:
+        raise typer.Exit(1)
 
 
 def report(folder: Folder, as_json: Json = False) -> None:
     """Write report.html from the table of a study."""
     from holdfast.results import report as report_folder
 
-    path, summary = report_folder(folder)
+    with logging_to_stderr(quiet=False):
+        path, summary = report_folder(folder)
     if as_json:
         say_json({"report": str(path), "summary": summary})
     else:
         say(f"{path}   ({summary})")
+    _end(folder)

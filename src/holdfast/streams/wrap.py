@@ -14,6 +14,9 @@ from holdfast.errors import HoldfastError
 from holdfast.streams.schedule import check_whole
 from holdfast.streams.wrapper import Wrapper, numbered, some
 
+MOST_TIMES, MOST_BATCHES = 10**5, 10**8
+"""Of a repeated stream, whose every batch has a size that is kept in memory."""
+
 
 @dataclass(frozen=True)
 class Truncated(Wrapper):
@@ -65,6 +68,11 @@ class Repeated(Wrapper):
 
     def _check(self) -> None:
         check_whole("times", self.times, f"{self.stream.name}, repeated")
+        if self.times > MOST_TIMES or self.times * len(self.stream) > MOST_BATCHES:
+            raise HoldfastError(
+                f"the stream {self.stream.name!r} has {len(self.stream):,} batches and times is {self.times:,}; "
+                f"{MOST_TIMES:,} times and {MOST_BATCHES:,} batches are the most"
+            )
 
     @property
     def words(self) -> str:

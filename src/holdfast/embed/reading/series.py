@@ -144,7 +144,7 @@ def _in_order(series: Series) -> Series:
     if back := int((np.diff(times) < 0).sum()):
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]
-        notes.append(f"{series.path}: time goes back {back:,} times; samples were put in the order of their times")
+        notes.append(f"{series.path}: time goes back in {back:,} places; samples were put in the order of their times")
     return replace(series, times=times, values=values, notes=tuple(notes))
 
 

@@ -114,9 +114,12 @@ class Frame {
   }
 
   csv(rows) {
-    const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const lines = [this.columns.map((column) => quoted(column.name)).join(',')];
-    for (const row of rows) lines.push(this.columns.map((column) => quoted(String(column.at(row) ?? ''))).join(','));
+    // Spreadsheets run text that begins like a formula; an apostrophe makes it text. Negative numbers stay numbers.
+    const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+    const plain = (value) => (/^[=+\-@\t\r]/.test(value ?? '') && !number.test(value) ? `'${value}` : String(value ?? ''));
+    const quoted = (text) => (/[",\r\n\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const lines = [this.columns.map((column) => quoted(plain(column.name))).join(',')];
+    for (const row of rows) lines.push(this.columns.map((column) => quoted(plain(column.at(row)))).join(','));
     return `${lines.join('\r\n')}\r\n`;
   }
 }
