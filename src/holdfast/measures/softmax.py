@@ -12,7 +12,8 @@ AT_ONCE = 2**18
 def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:
     """Which rows, and their `(rows, columns)` log-probabilities; NaN where a row has NaN or +∞.
 
-    They are float32, or float64 where the logits are, which may lie outside the range of float32. Where the model's classes were restricted, they are conditional on the classes that were kept.
+    They are float32, or float64 where the logits are, which may lie outside the range of float32. Where the model's
+    classes were restricted, they are conditional on the classes that were kept.
     """
     logits = outputs.logits
     kind = np.promote_types(logits.dtype, np.float32)
