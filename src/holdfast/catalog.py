@@ -117,6 +117,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "mde": Entry("holdfast.measures:mde", "the same for the domains of ImageNet-D"),
         "adaptation_gain": Entry("holdfast.measures:adaptation_gain", "accuracy minus that of the unadapted model"),
         "mean_gain": Entry("holdfast.measures:mean_gain", "of an adapter, over its cells"),
+        "learning_gain": Entry("holdfast.measures:learning_gain", "accuracy minus that without learning"),
         "recovered": Entry("holdfast.measures:recovered", "share of the accuracy lost under a shift that comes back"),
         "model_margin": Entry("holdfast.measures:model_margin", "how far the best model is ahead, in each stream"),
         "adapter_margin": Entry("holdfast.measures:adapter_margin", "how far the best adapter is ahead of the next"),

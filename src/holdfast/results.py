@@ -19,7 +19,7 @@ from holdfast.table import Measure
 log = logging.getLogger("holdfast")
 REPORTED = (
     "clean_accuracy", "mean_accuracy", "matched_accuracy", "adaptation_gain", "mean_gain", "recovered", "model_margin",
-    "adapter_margin", "relative_seconds",
+    "adapter_margin", "learning_gain", "relative_seconds",
 )  # fmt: skip
 """What a report reads beside the accuracies themselves."""
 

@@ -94,6 +94,18 @@ def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
     assert (row["winner"], row["next"], row["margin"], row["clear"]) == ("batchnorm:prior=0", "rdumb", 0, "tie")
 
 
+def test_a_learner_that_is_hardly_better_than_its_parent_is_level_with_it() -> None:
+    plain = as_good("none", 0.5) + as_good("batchnorm:prior=0", 0.7)
+    near, far = (completed(tidy(plain + as_good("rdumb", value))) for value in (0.71, 0.9))
+    said = "batchnorm:prior=0, which does not learn, is level with it (within the interval)"
+    assert said in summarise(near)[-1].sentence
+    assert said not in summarise(far)[-1].sentence
+    (row,) = only(near, measure="learning_gain").to_dict("records")
+    assert row["value"] == pytest.approx(0.01)
+    ends = ((value, value - 0.03, value + 0.05) for value in (0.71, 0.7))
+    assert (row["low"], row["high"], row["cells"]) == pytest.approx((*newcombe(*ends), 2))
+
+
 def test_an_adapter_that_changes_nothing_does_not_win() -> None:
     table = completed(tidy(as_good("none", 0.5) + as_good("rdumb", 0.5) + as_good("tent", 0.4)))
     row = made(methods.section(table)).tables[0].frame.iloc[0]

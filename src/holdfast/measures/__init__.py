@@ -19,7 +19,7 @@ from holdfast.measures.effective import effective_robustness
 from holdfast.measures.facts import measure
 from holdfast.measures.few_units import UnitMean, mean_of_units
 from holdfast.measures.frontier import frontier, frontiers, narrowest
-from holdfast.measures.gain import adaptation_gain, forgetting, mean_gain, recovered
+from holdfast.measures.gain import adaptation_gain, forgetting, learning_gain, mean_gain, recovered
 from holdfast.measures.guarantee import corollary, proposition, region, triplet_residuals
 from holdfast.measures.keypoint_scales import box_sides, find_normaliser, head_lengths, keypoint_scales
 from holdfast.measures.keypoints import (
@@ -105,6 +105,7 @@ __all__ = [
     "keypoint_rows",
     "keypoint_scales",
     "largest_class_share",
+    "learning_gain",
     "linear_cka",
     "log_average",
     "matched_accuracy",

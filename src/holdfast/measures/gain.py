@@ -6,12 +6,15 @@ with the statistics of BatchNorm corrected to the clean data again. A stream wit
 those of the clean one. The adapter also learns from the clean batches, which table 3.14 does not.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
 from holdfast.measures.averages import CLEAN, clean_accuracy, once, shifted, unadapted
 from holdfast.measures.facts import measure
-from holdfast.measures.pairs import NAMES, beside, named_after, newcombe, records_of, rows_of
+from holdfast.measures.margins import learners
+from holdfast.measures.pairs import NAMES, NONE, beside, named_after, newcombe, records_of, rows_of
 from holdfast.measures.proportion import wilson
 from holdfast.table import Rows
 
@@ -71,9 +74,25 @@ def recovered(table: pd.DataFrame) -> Rows:
     return records_of(means.assign(value=means["value"] / means["lost"], measure="recovered"))
 
 
-def _gains(table: pd.DataFrame) -> pd.DataFrame:
+@measure(bounds=(-1, 1), higher_is_better=True, of="table")
+def learning_gain(table: pd.DataFrame) -> Rows:
+    """What learning adds: the mean over shifted cells of accuracy minus that of the parent, which does not learn.
+
+    For adapters whose parent, which `against` names, is in the table; intervals are means of ends.
+    """
+    parents = learners(table)
+    gains = _gains(table, parents)
+    if gains.empty:
+        return []
+    groups = shifted(once(gains, ["adapter", "seed", "model", "stream"])).groupby(["adapter", "seed"], dropna=False)
+    means = groups[["value", "low", "high"]].mean().join(groups["n"].sum(min_count=1).round())
+    means = means.join(groups.size().rename("cells")).reset_index()
+    return records_of(means.assign(against=means["adapter"].map(parents), measure="learning_gain"))
+
+
+def _gains(table: pd.DataFrame, references: Mapping[str, str] | str = NONE) -> pd.DataFrame:
     """Every adapted cell: `value` is its gain, with `low` and `high`; `before` and `after` are the accuracies."""
-    pairs = beside(rows_of(table, "accuracy"))
+    pairs = beside(rows_of(table, "accuracy"), references)
     own, other = (
         [pairs[f"{name}{end}"].astype(float) for name in ("value", "low", "high")] for end in ("", "_reference")
     )

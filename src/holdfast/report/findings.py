@@ -7,6 +7,7 @@
 - *Change*: `mean_gain` over shifted cells. *Within the interval*: its interval holds 0. *Harm*: a place (a shift, a
   stream, clean data) where the interval of `mean_gain` lies below 0.
 - *Recovered*: `recovered` under the shift that costs the most.
+- *Level with its parent*: the interval of `learning_gain` reaches down to 0.
 - *Tie*: the best adapter changes exactly as much as another; it goes to the one that does not learn.
 - *Learnt nothing*: `idle_steps`, the share of steps of which an adapter that learns kept no sample.
 """
@@ -96,6 +97,7 @@ class Gain:
         harm: Where accuracy falls by more than the interval -> by how much (negative); worst first.
         tied: Adapters that change exactly as much on as many cells.
         idle: Share of steps of which it kept nothing; NaN where it does not say.
+        level: Its parent that does not learn, where it is not clearly better than that.
     """
 
     adapter: str
@@ -109,6 +111,7 @@ class Gain:
     harm: dict[str, float]
     tied: tuple[str, ...]
     idle: float
+    level: str | None
 
 
 def model_order(table: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
@@ -168,7 +171,7 @@ def gains(table: pd.DataFrame) -> list[Gain]:
     if not {"cells", "before", "after"} <= set(rows):
         return []
     overall = rows[(rows["shift"] == "") & (rows["stream"] == "")].set_index("adapter")
-    back, idle = read(table, "recovered"), idle_shares(table)
+    back, idle, level = read(table, "recovered"), idle_shares(table), _level_with_parent(table)
     found = {}
     for adapter, row in overall.iterrows():
         shares = back[back["adapter"] == adapter]
@@ -187,6 +190,7 @@ def gains(table: pd.DataFrame) -> list[Gain]:
             harm=_harm(rows[rows["adapter"] == adapter]),
             tied=tuple(sorted(str(name) for name in same)),
             idle=idle.get(str(adapter), math.nan),
+            level=level.get(str(adapter)),
         )
     return [found[name] for name in in_rank(overall["value"], learners(table))]
 
@@ -195,6 +199,13 @@ def idle_shares(table: pd.DataFrame) -> dict[str, float]:
     """Adapter -> the share of steps of which it kept nothing, on average over its cells."""
     rows = read(table, "idle_steps")
     return {str(name): float(share) for name, share in rows.groupby("adapter")["value"].mean().items()}
+
+
+def _level_with_parent(table: pd.DataFrame) -> dict[str, str]:
+    """Adapter that learns -> its parent, where the interval of `learning_gain` reaches down to 0."""
+    rows = read(table, "learning_gain")
+    rows = rows[rows["low"] <= 0] if "against" in rows else rows[:0]
+    return {str(name): str(parent) for name, parent in zip(rows["adapter"], rows["against"], strict=True)}
 
 
 def _subjects(cells: pd.DataFrame) -> pd.DataFrame:

@@ -146,6 +146,8 @@ def _helps(found: list[Gain], more: str) -> str:
         text += f", and recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
     if best.tied:
         text += f"; {_listed(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
+    if best.level and best.level not in best.tied:
+        text += f"; {best.level}, which does not learn, is level with it (within the interval)"
     if best.harm:
         text += f"; it hurts {_listed([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]

@@ -224,6 +224,7 @@ def _example_table() -> pd.DataFrame:
 def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
     generator = np.random.default_rng([model, ADAPTERS.index(adapter)])
     names = {"model": f"model {model}", "adapter": adapter, "seed": 0}
+    names |= {"parent": ADAPTERS[1]} if adapter == "tent" else {}
 
     def shares(stream: str, shift: str, severity: float, measure: str = "", step: int | None = None) -> Rows:
         n = 200
