@@ -9,7 +9,7 @@ out. Weights stay in $HOLDFAST_DATA/pose-drawn (default ~/.cache/holdfast), so a
 stopped one goes on. Writes `pose.md`, the table of the documentation, into FOLDER, by default docs/tables. About 25
 CPU-minutes on one core.
 
-Intervals are over individuals: each individual's mean over the shuffles in which it was tested, then the bootstrap.
+Intervals are over individuals: each individual's mean over the shuffles in which it was tested, then Student's t.
 Both sides of a comparison see the same frames, so the interval of a difference is of differences frame by frame.
 """
 
