@@ -11,6 +11,8 @@ from holdfast.errors import HoldfastError
 from holdfast.measures.power_law import over_seeds, power_law
 from holdfast.models import MLP, LeNet, Linear, ResNet
 from holdfast.models.training import fit
+from holdfast.report.stability import sentences
+from holdfast.shifts import Diffeo
 from holdfast.stability import stability
 
 TEST = digits("test", size=16)
@@ -106,10 +108,78 @@ def test_what_cannot_be_measured_is_said(settings, message):
 def test_models_are_needed_and_must_give_classes_for_labelled_images():
     with pytest.raises(HoldfastError, match="at least one model"):
         stability({}, TEST)
-    with pytest.raises(HoldfastError, match=r"\(images, classes\) was expected"):
-        stability(nn.Conv2d(1, 2, 3), TEST, samples=10)
     with pytest.raises(HoldfastError, match=r"10 classes .* and the model 3 outputs"):
         stability(Linear(size=16, classes=3), TEST, samples=10)
+
+
+def test_deltas_are_those_of_the_fields_that_were_used(nets):
+    settings = {"delta": 3.0, "samples": 60, "draws": 0}
+    plain, again = (stability(nets["mlp"], TEST, resample=resample, **settings) for resample in (False, True))
+    assert plain.deformations["delta_used"].item() == pytest.approx(3)
+    rows = TEST.rows[np.sort(np.random.default_rng(0).permutation(len(TEST))[:60])]
+    fields = Diffeo(3, 3, resample=True).fields(rows, 0, 16, 16)
+    used = again.deformations["delta_used"].item()
+    assert used == pytest.approx(fields.centres.square().sum(1).mean().sqrt().item())
+    assert used < 0.85 * again.deformations["delta"].item() == 0.85 * 3
+    assert ("deformation", f"δ {used:.3g} (asked for δ 3), c 3, bilinear") in [
+        (word, text.partition(":")[0]) for word, text in sentences(again)
+    ]
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "gaussian"])
+def test_images_of_one_colour_have_no_r(interpolation):
+    grey = np.full((30, 1, 16, 16), 1 / 3, np.float32) * np.random.default_rng(0).uniform(0.1, 1, (30, 1, 1, 1))
+    with pytest.raises(
+        HoldfastError, match=r"R is undefined: .* but for rounding, as they do with images of one colour"
+    ):
+        stability(LeNet(size=16), ArrayData(grey.astype(np.float32), None), samples=30, interpolation=interpolation)
+
+
+def test_a_network_that_noise_does_not_move_has_no_r_and_the_text_says_so():
+    class Deaf(nn.Module):
+        def forward(self, images):
+            return 1e4 + 1e-6 * images.mean((1, 2, 3))[:, None].expand(-1, 10)
+
+    found = stability({"deaf": Deaf(), "line": Linear(size=16)}, TEST, samples=30)
+    assert np.isnan(found.value("R", model="deaf"))
+    assert dict(sentences(found))["deaf"].startswith("R undefined")
+    assert np.isfinite(found.value("R", model="line"))
+
+
+class Sum(nn.Module):
+    """One number for each image, in any shape."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, images):
+        return (images.mean((1, 2, 3)) - 0.4).reshape(-1, *self.shape)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_networks_with_one_logit_have_r_and_for_two_classes_an_error(shape):
+    images = TEST.images(np.arange(60)).numpy()
+    ten = stability({"sum": Sum(*shape)}, TEST, samples=60)
+    assert ten.errors.empty
+    assert "sum has no error" in ten.notes[0]
+    bright = images.mean((1, 2, 3)) > 0.4
+    labels = np.where(np.arange(60) < 15, ~bright, bright).astype(int)  # a quarter is wrong
+    two = stability({"sum": Sum(*shape)}, ArrayData(images, labels), samples=60)
+    assert two.errors["error"].item() == 0.25
+    assert two.notes == ()
+    assert two.value("R") > 0
+
+
+def test_dense_outputs_have_r_and_no_error():
+    found = stability(nn.Conv2d(1, 2, 3), TEST, samples=10)
+    assert found.errors.empty
+    assert "its outputs, (images, 2, 14, 14), are no decisions" in found.notes[0]
+
+
+def test_images_that_a_model_does_not_take_are_one_sentence():
+    with pytest.raises(HoldfastError, match=r"net: the model fails on images of shape \(1, 16, 16\): RuntimeError: "):
+        stability({"net": LeNet(size=16, channels=3)}, TEST, samples=10)
 
 
 def test_a_function_that_builds_a_network_will_do():

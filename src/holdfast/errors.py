@@ -44,3 +44,13 @@ def check_keys(kind: str, found: Iterable[str], valid: Iterable[str]) -> None:
     for key in found:
         if key not in valid:
             raise unknown(kind, key, valid)
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error of somebody else's code in one line.
+
+    >>> first_line(RuntimeError("no memory\\nat line 3"))
+    'RuntimeError: no memory'
+    """
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

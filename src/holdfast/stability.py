@@ -27,7 +27,7 @@ from holdfast.measures.power_law import INDICES, PowerLaw, power_laws
 from holdfast.measures.proportion import wilson
 from holdfast.measures.stability import DRAWS, stability_indices
 from holdfast.observe import Probe, respond
-from holdfast.observe.stability import OUTPUT
+from holdfast.observe.stability import OUTPUT, Response
 from holdfast.progress import Progress
 from holdfast.shifts import Diffeo
 
@@ -43,12 +43,14 @@ class Stability:
         indices: one row for each network, setting, layer, index (`R`, `D`, `G`) and aggregate (`mean`, `median`):
             `model`, `delta`, `cutoff`, `interpolation`, `layer`, `depth`, `index`, `aggregate`, `value`, `low`, `high`,
             `n`. The layer `output` is the network itself; `pixels` are the images.
-        deformations: one row for each setting: `delta`, `cutoff`, `interpolation`, `temperature`, `folded` (share of
-            fields that are no bijection), `norm_mean` and `norm_median` of τx − x.
+        deformations: one row for each setting: `delta` as it was asked for, `cutoff`, `interpolation`, `delta_used`
+            (smaller where fields that fold are drawn again), `temperature`, `folded` (share of fields that are no
+            bijection), `norm_mean` and `norm_median` of τx − x.
         errors: `model`, `error`, `low`, `high`, `n`; empty without labels.
         size: height and width of the images.
         images: how many were used.
         initial: networks before training, which laws of the error leave out.
+        notes: which networks have no error though there are labels, and why.
     """
 
     indices: pd.DataFrame
@@ -57,6 +59,7 @@ class Stability:
     size: tuple[int, int]
     images: int
     initial: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def models(self) -> list[str]:
@@ -142,6 +145,7 @@ def stability(
     settings = list(product(_several(delta), _several(cutoff), _several(interpolation)))
     indices, deformations = [], []
     errors: dict[str, dict[str, Any]] = {}
+    notes: dict[str, str] = {}
     with Progress("stability", len(settings) * len(named | before), progress, unit="measurements") as bar:
         for values in settings:
             shift = Diffeo(values[0], values[1], rule=rule, interpolation=values[2], resample=resample)
@@ -149,12 +153,17 @@ def stability(
             setting = dict(zip(SETTING, values, strict=True))
             deformations.append(setting | _described(probe))
             for name, model in (named | before).items():
-                found = respond(model if isinstance(model, nn.Module) else model(), probe, layers)
+                found = _responded(name, model, probe, layers)
                 for depth, (layer, distances) in enumerate(found.distances.items()):
                     frame = stability_indices(distances, draws=draws, seed=seed)
                     indices.append(frame.assign(model=name, **setting, layer=layer, depth=depth))
-                if targets is not None and name not in errors:
-                    errors[name] = {"model": name} | _error(found.outputs, targets, data)
+                if targets is not None and name not in errors | notes:
+                    logits = _logits(found.outputs, targets)
+                    if logits is not None:
+                        errors[name] = {"model": name} | _error(logits, targets, data)
+                    else:
+                        shape = ", ".join(map(str, ("images", *found.outputs.shape[1:])))
+                        notes[name] = f"{name} has no error: its outputs, ({shape}), are no decisions for these labels"
                 bar.advance(f"{name}, delta {values[0]:g}, cutoff {values[1]:g}")
     order = ["model", *SETTING, "layer", "depth", "index", "aggregate", "value", "low", "high", "n"]
     return Stability(
@@ -164,7 +173,15 @@ def stability(
         (images.shape[-2], images.shape[-1]),
         len(images),
         tuple(before),
+        tuple(notes.values()),
     )
+
+
+def _responded(name: str, model: Model, probe: Probe, layers: bool | Sequence[str]) -> Response:
+    try:
+        return respond(model if isinstance(model, nn.Module) else model(), probe, layers)
+    except HoldfastError as error:
+        raise HoldfastError(f"{name}: {error}") from error
 
 
 def _chosen(data: Data, samples: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, np.ndarray | None]:
@@ -178,15 +195,20 @@ def _chosen(data: Data, samples: int, seed: int) -> tuple[torch.Tensor, torch.Te
 
 def _described(probe: Probe) -> dict[str, float]:
     norms = {f"norm_{name}": radius for name, radius in probe.radii.items()}
-    return {"temperature": probe.shift.heat(*probe.images.shape[-2:]), "folded": probe.folded} | norms
+    heat = probe.shift.heat(*probe.images.shape[-2:])
+    return {"delta_used": probe.delta, "temperature": heat, "folded": probe.folded} | norms
+
+
+def _logits(outputs: np.ndarray, targets: np.ndarray) -> np.ndarray | None:
+    """`(images, classes)`, or None where the outputs are none; one logit is that of the second of two classes."""
+    if outputs.ndim > 1 and outputs.shape[1] > 1:
+        return outputs if outputs.ndim == 2 else None
+    one = outputs.reshape(len(outputs), -1)
+    return np.concatenate([np.zeros_like(one), one], 1) if one.shape[1] == 1 and targets.max() < 2 else None
 
 
 def _error(outputs: np.ndarray, targets: np.ndarray, data: Data) -> dict[str, Any]:
     """Share of wrong decisions; with a mapping of classes, of decisions that it does not accept."""
-    if outputs.ndim != 2:
-        raise HoldfastError(
-            f"the model gives {outputs.shape} for images of {targets.max() + 1} classes; (images, classes) was expected"
-        )
     check_classes(data.classes, outputs.shape[1], data.names)
     wrong = ~correct(outputs, targets, data.classes)
     low, high = wilson(float(wrong.sum()), len(wrong))

@@ -23,7 +23,7 @@ from holdfast import catalog, results
 from holdfast.adapters import Adapter, NoAdaptation
 from holdfast.batch import Stream
 from holdfast.correctness import check_classes, check_targets, few_labels
-from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError
+from holdfast.errors import HoldfastError, NotApplicable, Unfinished, WriteError, first_line
 from holdfast.execute import Ended, in_processes, in_this_process, on_cluster
 from holdfast.files import writable_folder
 from holdfast.fingerprint import SCHEMA, fingerprint, of_model
@@ -289,12 +289,6 @@ def run_cell(cells: Sequence[Cell], out: Path, keep: str, device: str, index: in
     outputs.provenance |= asdict(listed) | {"schema": SCHEMA, "parent": adapter.parent_label}
     outputs.save(path)
     return ""
-
-
-def first_line(error: BaseException) -> str:
-    """An error in one line."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
 _last_built: tuple[Model, nn.Module] | None = None

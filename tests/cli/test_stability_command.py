@@ -39,6 +39,7 @@ def test_json_is_one_object_and_nothing_else(here, capsys):
         assert low <= content[index]["median"] <= high
     assert content["R"]["mean"] == pytest.approx(content["D"]["mean"] / content["G"]["mean"])
     assert (content["folded"], content["delta"], content["cutoff"]) == (0.0, 1.0, 3.0)
+    assert content["delta_used"] == pytest.approx(1)
     assert [layer["layer"] for layer in content["layers"]][:3] == ["pixels", "0", "1"]
     assert content["layers"][0]["R"]["median"] == pytest.approx(1, abs=0.05)
     assert set(content["init"]) == {"R", "D", "G", "layers"}
@@ -71,6 +72,7 @@ def test_several_networks_and_deformations_are_all_told(here, capsys):
         (["--delta", "20", "--resample"], "fields fold in each of 100 draws"),
         (["--data", "digit"], "did you mean 'digits'"),
         (["--model", "lenet"], "--weights is given 1 times for 2 models"),
+        (["--channels", "3"], "wide: the model fails on images of shape (3, 32, 32): RuntimeError: "),
     ],
 )
 def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):

@@ -157,6 +157,18 @@ def test_many_fine_waves_that_move_a_pixel_fold_small_pictures(rule, low, high):
     assert low - 0.045 < bijective < high + 0.045
 
 
+def test_delta_is_that_of_the_fields_that_are_used():
+    """Against the displacement of the pixel in the centre, of fields that do not fold, one by one."""
+    plain, again = Diffeo(8, 3), Diffeo(8, 3, resample=True)
+    some = plain.fields(range(40), 1, 65, 65)
+    assert torch.allclose(some.centres, some.pixels[:, :, 32, 32], atol=1e-4)
+    fields = plain.fields(range(2000), 1, 65, 65)
+    kept = [float(moved.norm()) for moved, folded in zip(fields.centres, fields.folded(), strict=True) if not folded]
+    assert again.delta(65, 65) == pytest.approx(np.sqrt(np.mean(np.square(kept))), rel=0.05)
+    assert again.delta(65, 65) < 0.95 * plain.delta(65, 65)
+    assert plain.delta(65, 65) == pytest.approx(8)
+
+
 def test_resampled_fields_do_not_fold_and_the_others_stay():
     plain, again = Diffeo(3, 6), Diffeo(3, 6, resample=True)
     fields, kept = (shift.fields(range(100), 0, 32, 32) for shift in (plain, again))

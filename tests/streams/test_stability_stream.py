@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from holdfast import Study
-from holdfast.data import digits
+from holdfast.data import ArrayData, digits
 from holdfast.errors import HoldfastError
 from holdfast.measures.relative_stability import relative_stability
 from holdfast.measures.stability import stability_indices
@@ -69,3 +69,9 @@ def test_wrong_settings_are_refused():
         Stability(DATA, first=0)
     with pytest.raises(HoldfastError, match="cutoff 1 keeps no mode"):
         Stability(DATA, cutoff=1)
+
+
+def test_images_of_one_colour_have_no_stability():
+    grey = ArrayData(np.full((12, 16, 16), 77, np.uint8), None)
+    with pytest.raises(HoldfastError, match=r"stability is undefined: .* but for rounding"):
+        _ = Stability(grey).radius

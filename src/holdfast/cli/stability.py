@@ -115,7 +115,8 @@ def content(found: "Stability") -> dict[str, Any]:
     every = [_one(found, name, setting) for setting in settings for name in found.models]
     laws = {index: vars(law) for index, law in found.laws.items()}
     more: dict[str, Any] = {"measurements": every} if len(every) > 1 else {}
-    return plain(every[0] | {"images": found.images} | more | ({"laws": laws} if laws else {}))
+    notes: dict[str, Any] = {"notes": list(found.notes)} if found.notes else {}
+    return plain(every[0] | {"images": found.images} | notes | more | ({"laws": laws} if laws else {}))
 
 
 def _one(found: "Stability", model: str, setting: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def _one(found: "Stability", model: str, setting: dict[str, Any]) -> dict[str, A
     error = found.errors[found.errors["model"] == model] if len(found.errors) else found.errors
     return {
         "model": model,
-        **{key: setting[key] for key in (*keys, "temperature", "folded")},
+        **{key: setting[key] for key in (*keys, "delta_used", "temperature", "folded")},
         **_indices(rows[rows["layer"] == "output"]),
         "error": float(error["error"].iloc[0]) if len(error) else None,
         "layers": [{"layer": layer} | _indices(rows[rows["layer"] == layer]) for layer in layers if layer != "output"],

@@ -3,7 +3,8 @@
 Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", equations (4) and (5).
 A probe is made once, and serves any number of networks. An image, its deformation and itself with noise go through the
 network in one batch, and hooks compare the three in every layer on the way; no activation is kept. Distances between
-images are taken within batches for layers, and between all images for the output.
+images are taken within batches for layers, and between all images for the output. A change that is rounding and nothing
+else is none: images of one colour do not move, so they have no R.
 Networks are in evaluation mode: BatchNorm has its running statistics, which before training are mean 0 and variance 1.
 Cost: three forward passes; with layers, for each of them batch size x its activations. Holds the images twice.
 """
@@ -19,10 +20,10 @@ from torch import nn
 
 from holdfast.adapters import share
 from holdfast.adapters.layout import arranged, takes_channels_last
-from holdfast.errors import HoldfastError, unknown
+from holdfast.errors import HoldfastError, first_line, unknown
 from holdfast.measures.stability import AGGREGATES, Distances, pair_distances
 from holdfast.observe.moments import chosen_layers
-from holdfast.shifts import Diffeo, sphere_noise
+from holdfast.shifts import Diffeo, SineFields, sphere_noise, squared_changes
 
 OUTPUT, PIXELS = "output", "pixels"
 
@@ -54,7 +55,8 @@ class Probe:
             raise HoldfastError(f"stability needs at least two images, found {len(self.images)}")
         if not self.radii["median"]:
             raise HoldfastError(
-                f"deformations of delta {self.shift.severity:g} leave most of the {len(self.images)} images as they are"
+                f"R is undefined: deformations of delta {self.shift.severity:g} leave most of the {len(self.images)} "
+                "images as they are, but for rounding, as they do with images of one colour"
             )
 
     @cached_property
@@ -66,14 +68,24 @@ class Probe:
     @cached_property
     def radii(self) -> dict[str, float]:
         """Aggregate -> ⟨‖τx − x‖⟩."""
-        norms = (self.deformed - self.images).flatten(1).double().norm(dim=1).numpy()
+        norms = squared_changes(self.images, self.deformed).sqrt().numpy()
         return {"mean": float(norms.mean()), "median": float(np.median(norms))}
 
     @cached_property
     def folded(self) -> float:
         """The share of the fields that fold."""
-        fields = self.shift.fields(self.ids, self.seed, *self.images.shape[-2:])
-        return float(fields.folded().float().mean())
+        return float(self._fields.folded().float().mean())
+
+    @property
+    def delta(self) -> float:
+        """δ in pixels: of the fields themselves where those that fold were drawn again, else of all there could be."""
+        if not self.shift.resample:
+            return self.shift.delta(*self.images.shape[-2:])
+        return float(self._fields.centres.square().sum(1).mean().sqrt())
+
+    @cached_property
+    def _fields(self) -> SineFields:
+        return self.shift.fields(self.ids, self.seed, *self.images.shape[-2:])
 
     @property
     def noise(self) -> dict[str, float]:
@@ -131,6 +143,11 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
                 if layers:
                     record.take(PIXELS, images)
                 record.finish(own(arranged(images, channels_last)))
+    except HoldfastError:
+        raise
+    except Exception as error:  # what a network does with images that it was not made for
+        shape = tuple(probe.images.shape[1:])
+        raise HoldfastError(f"the model fails on images of shape {shape}: {first_line(error)}") from error
     finally:
         for hook in hooks:
             hook.remove()
@@ -192,11 +209,11 @@ def _joined(
 
 
 def _thirds(values: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return values.detach().flatten(1).chunk(3)
+    return values.detach().reshape(len(values), -1).chunk(3)
 
 
-def _distances(one: torch.Tensor, two: torch.Tensor) -> np.ndarray:
-    return (one - two).square().sum(1, dtype=torch.float64).cpu().numpy()
+def _distances(changed: torch.Tensor, plain: torch.Tensor) -> np.ndarray:
+    return squared_changes(plain, changed).cpu().numpy()
 
 
 def _watched(model: nn.Module, layers: Sequence[str] | bool) -> dict[str, nn.Module]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -50,6 +50,7 @@ def write_stability(
         title=f"Stability on {Path(data).name}",
         settings={"holdfast": __version__, "data": data, "images": found.images} | dict(settings or {}),
         definitions=DEFINITIONS,
+        notes=found.notes,
     )
     write_page(page, path)
 
@@ -74,9 +75,16 @@ def networks_section(found: "Stability") -> Section:
     )
     listing = Listing(
         "Deformations",
-        "The temperature follows from δ by the exact sum over modes; norms are of the change in pixels.",
+        "The temperature follows from δ by the exact sum over modes; where fields that fold are drawn again, δ is that "
+        "of the others; norms are of the change in pixels.",
         found.deformations,
-        {"norm_mean": "mean norm", "norm_median": "median norm", "folded": "share folded"} | LABELS,
+        {
+            "delta_used": "δ, of the fields used",
+            "norm_mean": "mean norm",
+            "norm_median": "median norm",
+            "folded": "share folded",
+        }
+        | LABELS,
     )
     tables = (Listing("Indices", "95 % intervals over images.", frame.drop(columns="log value"), LABELS), listing)
     return Section("Networks", "How each network takes deformations, relative to noise.", (figure,), tables)
@@ -110,6 +118,8 @@ def range_section(found: "Stability") -> Section | None:
     rows = found.indices[found.indices["layer"] == "output"]
     if len(found.deformations) < 2:
         return None
+    used = found.deformations[[*SETTING, "delta_used"]]
+    rows = rows.merge(used, on=SETTING).assign(delta=lambda frame: frame["delta_used"])  # as the fields were
     along = "delta" if rows["delta"].nunique() > 1 else "cutoff"
     other = "cutoff" if along == "delta" else "delta"
     symbol = "c" if other == "cutoff" else "δ"
@@ -230,13 +240,14 @@ def sentences(found: "Stability") -> list[tuple[str, str]]:
     for model in [*found.models, *found.initial]:
         rows = found.rows(model)
         medians = rows[rows["aggregate"] == "median"].to_dict("records")
-        parts = [f"{row['index']} {row['value']:.3g}{_ends(row['low'], row['high'])}" for row in medians]
+        parts = [_index(row) for row in medians]
         error = found.errors[found.errors["model"] == model] if len(found.errors) else found.errors
         parts += [f"error {error['error'].iloc[0]:.1%}"] if len(error) else []
         lines.append((model, "   ".join(parts)))
-    for row in found.deformations.itertuples():
-        where = f"δ {row.delta:g}, c {row.cutoff:g}, {row.interpolation}"
-        lines.append(("deformation", f"{where}: T {row.temperature:.3g}, {row.folded:.1%} of the fields fold"))
+    for row in found.deformations.to_dict("records"):
+        used = "" if np.isclose(row["delta_used"], row["delta"]) else f" (asked for δ {row['delta']:g})"
+        where = f"δ {row['delta_used']:.3g}{used}, c {row['cutoff']:g}, {row['interpolation']}"
+        lines.append(("deformation", f"{where}: T {row['temperature']:.3g}, {row['folded']:.1%} of the fields fold"))
     for index, law in found.laws.items():
         sure = "" if np.isnan(law.correlation_low) else f" ({law.correlation_low:.2f} to {law.correlation_high:.2f})"
         text = (
@@ -244,12 +255,19 @@ def sentences(found: "Stability") -> list[tuple[str, str]]:
         )
         lines.append(("law", f"{text}, {law.n} networks"))
     lines.append(("images", f"{found.images:,} of {found.size[0]} x {found.size[1]} pixels; medians, 95 % over images"))
-    return lines
+    return lines + [("note", note) for note in found.notes]
+
+
+def _index(row: Mapping[Any, Any]) -> str:
+    """A value with its interval; undefined where noise, or another image, changes nothing."""
+    if np.isnan(row["value"]):
+        return f"{row['index']} undefined"
+    return f"{row['index']} {row['value']:.3g}{_ends(row['low'], row['high'])}"
 
 
 def _answers(found: "Stability") -> list[tuple[str, str]]:
     said = sentences(found)
-    stable = min(found.models, key=lambda name: found.value("R", model=name))
+    stable = min(found.models, key=lambda name: np.nan_to_num(found.value("R", model=name), nan=np.inf))
     first = f"{stable} is the most stable of {len(found.models)} networks: " if len(found.models) > 1 else ""
     answers = [("How stable is it?", first + dict(said)[stable])]
     answers.append(("Against what?", "Deformations of " + dict(said[::-1])["deformation"]))

@@ -12,7 +12,7 @@ from holdfast.shifts.glass import GlassBlur
 from holdfast.shifts.noise import GaussianNoise, ImpulseNoise, ShotNoise, SpeckleNoise
 from holdfast.shifts.random import SampleRandom
 from holdfast.shifts.sine_fields import SineFields
-from holdfast.shifts.sphere import sphere_noise
+from holdfast.shifts.sphere import sphere_noise, squared_changes
 from holdfast.shifts.weather import Fog, Frost, Snow, Spatter
 
 __all__ = [
@@ -42,4 +42,5 @@ __all__ = [
     "SpeckleNoise",
     "ZoomBlur",
     "sphere_noise",
+    "squared_changes",
 ]

@@ -51,6 +51,13 @@ class SineFields:
         return self._sum("sine", "sine", self.height, self.width) * self._spans(-1, 1, 1)
 
     @property
+    def centres(self) -> torch.Tensor:
+        """`(batch, 2)`: by how many pixels the centre moves to the right and down; δ is their root mean square norm."""
+        number = torch.arange(1, self.coefficients.shape[-1] + 1, device=self.coefficients.device)
+        sines = torch.sin(number * pi / 2).to(self.coefficients.dtype)
+        return torch.einsum("bcji,j,i->bc", self.coefficients, sines, sines) * self._spans(-1)
+
+    @property
     def gradient_norms(self) -> torch.Tensor:
         """`(batch,)`, ‖∇τ‖² of each field, equation (1)."""
         number = torch.arange(1, self.coefficients.shape[-1] + 1, device=self.coefficients.device)

@@ -16,8 +16,9 @@ import torch
 
 from holdfast.batch import Batch, check_index
 from holdfast.data import Classes, Data
+from holdfast.errors import HoldfastError
 from holdfast.measures.relative_stability import PARTS
-from holdfast.shifts import Diffeo, sphere_noise
+from holdfast.shifts import Diffeo, sphere_noise, squared_changes
 from holdfast.streams.base import Settings, check_data
 from holdfast.streams.schedule import check_whole
 
@@ -90,8 +91,14 @@ class Stability(Settings):
             places = self.order(len(self.data))[self.places(batch, self._images)]
             images = self.data.images(places)
             moved = self._shift(images, torch.from_numpy(self.data.rows[places]), self.seed)
-            norms.append((moved - images).flatten(1).double().norm(dim=1))
-        return float(np.median(torch.cat(norms).numpy()))
+            norms.append(squared_changes(images, moved).sqrt())
+        radius = float(np.median(torch.cat(norms).numpy()))
+        if not radius:
+            raise HoldfastError(
+                f"stability is undefined: deformations leave most of {self._images} images as they are, but for "
+                "rounding, as they do with images of one colour"
+            )
+        return radius
 
     @property
     def _images(self) -> int:

@@ -9,10 +9,10 @@ from torch import nn
 
 from holdfast.adapters import NoAdaptation
 from holdfast.data import CorruptedImages, Data
-from holdfast.errors import HoldfastError, NotApplicable, Unfinished
+from holdfast.errors import HoldfastError, NotApplicable, Unfinished, first_line
 from holdfast.files import write_text
 from holdfast.shifts import Shift
-from holdfast.study import Model, Ran, Study, first_line
+from holdfast.study import Model, Ran, Study
 from holdfast.tune import recipes, scores
 from holdfast.tune.plan import Plan, planned
 from holdfast.tune.search import Range, at_edges, words
