@@ -48,7 +48,7 @@ def _in_child(read, sample: Path, seed: int | None, base: int) -> dict[str, str]
     if not child:
         os.close(receive)
         with os.fdopen(send, "w") as pipe:
-            json.dump(_outcome(read, sample, case / "files", seed, base), pipe)
+            json.dump(_outcome(read, sample, case / "damaged-sample", seed, base), pipe)
         os._exit(0)
     os.close(send)
     with os.fdopen(receive) as pipe:
@@ -92,7 +92,7 @@ def _outcome(read, sample: Path, case: Path, seed: int | None, base: int) -> dic
     if "Traceback" in printed:
         outcome, said = "traceback", printed
     said = said or printed
-    names = {path.name for path in sample.rglob("*")} | {str(case)}
+    names = {path.name for path in sample.rglob("*")} | {case.name}
     if outcome == "refused" and not any(name in said for name in names):
         outcome = "unnamed"
     return {"outcome": outcome, "said": said[-3000:], "change": change}

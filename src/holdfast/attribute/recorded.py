@@ -173,13 +173,16 @@ def _recording(facts: dict[str, Any], path: Path | None) -> tuple[Recording, str
     )
     if read["units"]:
         recording = recording.only_channels(next(iter(recording.signals)), **read["units"])
-    plan = Plan(
-        labels=tuple(recording.labels),
-        mode=prepared["mode"],
-        held=prepared["held"],
-        smoothing=prepared["smoothing"],
-        causal=prepared["causal"],
-        zscore=prepared["zscore"],
-        baselines=(),
-    )
-    return Parts.of(recording, plan).whole, prepared["mode"]
+    try:
+        plan = Plan(
+            labels=tuple(recording.labels),
+            mode=prepared["mode"],
+            held=prepared["held"],
+            smoothing=prepared["smoothing"],
+            causal=prepared["causal"],
+            zscore=prepared["zscore"],
+            baselines=(),
+        )
+        return Parts.of(recording, plan).whole, prepared["mode"]
+    except HoldfastError as error:
+        raise HoldfastError(f"{where}: {error}") from error
