@@ -112,6 +112,29 @@ def test_refusals_name_the_cause(make, network, why):
         make(model)(batches[0])
 
 
+@pytest.mark.parametrize("network", ["scripted", "quantised", "half precision", "counter in a buffer"])
+def test_states_of_awkward_networks_are_saved(network, tmp_path):
+    model, batches = awkward_networks()[network]()
+    make = LAME if network == "quantised" else partial(CoTTA, augmentations=1, lr=0.1)
+    adapter, other = make(model), make(model)
+    adapter(batches[0])
+    adapter.save_state(tmp_path / "state")
+    other.load_state(tmp_path / "state")
+    assert torch.equal(adapter(batches[1]), other(batches[1]))
+
+
+def test_a_learner_around_torchscript_is_not_copied_but_its_state_is():
+    adapter = Tent(awkward_networks()["traced"]()[0], lr=0.1, parameters="all")
+    with pytest.raises(HoldfastError, match="load the state of this one"):
+        copy.deepcopy(adapter)
+    assert torch.allclose(adapter.release()(images()[0]), adapter.predict(images()[0]))
+
+
+def test_a_model_without_values_is_refused():
+    with pytest.raises(HoldfastError, match="meta"):
+        Tent(plain().to("meta"))
+
+
 def test_a_model_that_hides_its_gradients_is_refused():
     class Hidden(torch.nn.Module):
         def __init__(self):

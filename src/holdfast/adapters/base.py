@@ -6,62 +6,28 @@ the adapter works on a copy of the modules that shares every parameter but those
 """
 
 import copy
-import inspect
 import logging
-import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Self
 
 import torch
 from torch import nn
-from torch.nn.modules.module import _IncompatibleKeys
 
-from holdfast.adapters.calls import Lock, Record, Records
+from holdfast.adapters.building import Ready
+from holdfast.adapters.calls import Lock, Records
 from holdfast.adapters.layout import arranged, takes_channels_last
-from holdfast.adapters.passes import check_inputs, explained, run
-from holdfast.adapters.sharing import Borrowed, check_model, model_fingerprint, place, share, unwrapped
-from holdfast.adapters.state import EXTRA, IDENTITY, check_identity, check_values, read_state, snapshot, write_state
+from holdfast.adapters.passes import check_inputs, explaining, last_of, run
+from holdfast.adapters.sharing import Borrowed, check_model, model_fingerprint, share
+from holdfast.adapters.stateful import Stateful
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError
 
 log = logging.getLogger("holdfast")
 
 
-class _Ready(type):
-    """Hands over the network inside a wrapped model, and calls `_remember` once an object is wholly built, so that no
-    method has to think of either."""
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """That of `__init__`, `**settings` spelt out: what a class passes on to its base, or to the class named in
-        `passes_to`, belongs to its signature."""
-        parameters: dict[str, inspect.Parameter] = {}
-        further = cls.__dict__.get("passes_to")
-        for kind in (cls, *further.__mro__) if further else cls.__mro__:
-            if "__init__" not in vars(kind):
-                continue
-            own = inspect.signature(vars(kind)["__init__"]).parameters
-            parameters |= {name: p for name, p in own.items() if name not in parameters and p.kind != p.VAR_KEYWORD}
-            if not any(p.kind == p.VAR_KEYWORD for p in own.values()):
-                break
-        del parameters["self"]
-        order = sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty))
-        return inspect.Signature(order)
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        args = tuple(unwrapped(value) for value in args)
-        kwargs = {name: unwrapped(value) for name, value in kwargs.items()}
-        with torch.inference_mode(False):  # else its tensors could never have a gradient
-            adapter = super().__call__(*args, **kwargs)
-            adapter._remember()
-        return adapter
-
-
-class Adapter(nn.Module, metaclass=_Ready):
+class Adapter(Stateful, metaclass=Ready):
     """A model that adapts online.
 
     State that `state_dict` carries and `reset` restores lives in parameters, in buffers, and in `memory`. Calls from
@@ -112,13 +78,8 @@ class Adapter(nn.Module, metaclass=_Ready):
         Methods do not override this. Nothing but the inputs is taken; the rest is there to be refused with a sentence.
         """
         check_inputs(inputs, others, keywords)
-        with self._call(), torch.inference_mode(False):
-            try:
-                outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
-            except (RuntimeError, TypeError, IndexError) as error:
-                if (reason := explained(error, self.model, inputs)) is None:
-                    raise
-                raise reason from error
+        with self._call(), torch.inference_mode(False), explaining(self.model, inputs):
+            outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
             if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
                 if self._classes and outputs.shape[1] != self._classes:
                     raise HoldfastError(f"the model returned {outputs.shape[1]} classes after {self._classes}")
@@ -132,34 +93,17 @@ class Adapter(nn.Module, metaclass=_Ready):
                 self.begin_epoch()
                 for batch in stream:
                     self.record = {}
-                    self._through(batch.inputs, learn=True)
+                    with explaining(self.model, batch.inputs):
+                        self._through(batch.inputs, learn=True)
 
     def predictor(self) -> "Adapter":
         """What predicts, without learning, after a whole stream was learnt from; here this adapter, frozen."""
         self.frozen = True
         return self
 
-    @property
-    def record(self) -> Record:
-        """What the last step reports, name -> number: of the calling thread's own last call, if it made one.
-
-        `skipped` is 1 where a batch was not learnt from because it, or what the model made of it, is not finite.
-        """
-        return self._records.read()
-
-    @record.setter
-    def record(self, record: Record) -> None:
-        self._records.write(record)
-
-    @final
-    def reset(self) -> None:
-        """Return to the state before the first batch, bit for bit."""
-        with self._call():
-            self._take(self._first)
-
     def release(self) -> nn.Module:
         """A plain model, of the caller's classes, with the adapted weights; it shares nothing with the adapter."""
-        with self._lock:
+        with self._lock, torch.no_grad():
             released = copy.deepcopy(self.model)
         for parameter in released.parameters():
             parameter.requires_grad_(True)
@@ -185,104 +129,6 @@ class Adapter(nn.Module, metaclass=_Ready):
         self.training = mode
         return self
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a safetensors file, whole; for `load_state` of such an adapter around the same model."""
-        write_state(self.state_dict(), Path(path))
-
-    def load_state(self, path: str | os.PathLike[str]) -> None:
-        """Read what `save_state` wrote; a file of another adapter or model is refused, and nothing changes."""
-        try:
-            self.load_state_dict(read_state(Path(path)))
-        except HoldfastError as error:
-            raise error if str(path) in str(error) else HoldfastError(f"{path}: {error}") from error
-
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:  # type: ignore[override]
-        """What this adapter owns, which is not all of the model, and the model that it belongs to; a snapshot."""
-        with self._lock:
-            everything = super().state_dict(prefix=prefix, keep_vars=keep_vars)
-            own = {key: value for key, value in everything.items() if key.removeprefix(prefix) in self._own}
-            if not keep_vars:
-                own = snapshot(own)
-        if destination is None:
-            destination = OrderedDict()
-            destination._metadata = everything._metadata  # type: ignore[attr-defined]
-        destination.update(own, **{prefix + IDENTITY: self._identity()})
-        return destination
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Take a state, which must be whole and of such an adapter around the same model; nothing else is written to.
-
-        Args:
-            state_dict: from `state_dict`.
-            strict: makes no difference.
-            assign: is refused, since the adapter's tensors are its own.
-        """
-        if assign:
-            raise HoldfastError("assign=True is not for adapters: a state is copied into tensors of their own")
-        with self._lock:
-            self._check(state_dict)
-            self._take(state_dict)
-        return _IncompatibleKeys([], [])
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """What is neither parameter nor buffer, for `state_dict`."""
-        return {"memory": snapshot(self.memory)}
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """From a `state_dict`."""
-        self.memory = snapshot(state["memory"])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_borrowed": Borrowed({})}  # a copy shares nothing with the caller's model
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        with self._lock:
-            made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-            for parameter, copied in zip(self.parameters(), made.parameters(), strict=True):
-                copied.grad = None if parameter.grad is None else parameter.grad.clone()  # torch leaves it out
-        return made
-
-    def _identity(self) -> dict[str, str]:
-        """What a state must belong to, to be this adapter's."""
-        return {"adapter": type(self).__name__, "model": self._fingerprint}
-
-    def _check(self, state: Mapping[str, Any]) -> None:
-        """Refuse a state that is not one of this adapter's."""
-        check_identity(state, self._identity())
-        check_values(state, self._first)
-
-    @torch.no_grad()
-    def _take(self, state: Mapping[str, Any]) -> None:
-        """Copy a state that was checked into what this adapter owns."""
-        for name, value in super().state_dict(keep_vars=True).items():
-            if isinstance(value, torch.Tensor) and name in self._own:
-                value.copy_(state[name])
-        for name in self._own:
-            if name.rpartition(".")[2] == EXTRA:
-                holder = self.get_submodule(name.removesuffix(EXTRA).rstrip("."))
-                holder.set_extra_state(snapshot(state[name]))
-        self.record = {}
-
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, metadata: Any, strict: bool, missing: list[str], *others: Any
-    ) -> None:
-        """What torch calls for an adapter inside another module that loads a state: all below it is loaded here."""
-        own = {key.removeprefix(prefix): state_dict.pop(key) for key in list(state_dict) if key.startswith(prefix)}
-        self._nested: str | None = prefix if own else None
-        if own:
-            self.load_state_dict(own)
-
-    @contextmanager
-    def _call(self) -> Iterator[None]:
-        """One call: no other at the same time, and none on a model that was changed from outside."""
-        with self._lock:
-            self._borrowed.check(type(self).__name__)
-            self.record = {}
-            yield
-            self._records.finish()
-
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
         """One batch, with the recent inputs where a window is kept."""
         inputs = self._arranged(inputs)
@@ -298,7 +144,7 @@ class Adapter(nn.Module, metaclass=_Ready):
         seen = inputs if recent is None else torch.cat([recent.to(inputs), inputs])
         self.memory["recent"] = inputs[-self.window :] if len(inputs) >= self.window else seen[-self.window :]
         together = seen[-max(self.window, len(inputs)) :]
-        return self.step(self._arranged(together))[-len(inputs) :]
+        return last_of(self.step(self._arranged(together)), len(inputs))
 
     def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
         """On the model's device, in the memory layout that suits it."""
@@ -309,38 +155,6 @@ class Adapter(nn.Module, metaclass=_Ready):
             for buffer, value in before:  # a trial that a later step does not see
                 buffer.copy_(value)
         return arranged(inputs, bool(self._channels_last))
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        """What torch calls for `.to(device)`, `.half()` and the like."""
-        with self._lock:
-            super()._apply(fn, recurse)
-            self._keep_borrowed()
-        return self
-
-    def _remember(self) -> None:
-        """Find out what is the adapter's own, keep its first values, and watch the rest."""
-        callers = self._borrowed.places()
-        own = {
-            name: value
-            for name, value in super().state_dict(keep_vars=True).items()
-            if not isinstance(value, torch.Tensor) or place(value) not in callers
-        }
-        self._own, self._first = frozenset(own), snapshot(own)
-        self._nested = None
-        self.register_load_state_dict_post_hook(_loaded_whole)
-        self._keep_borrowed()
-
-    def _keep_borrowed(self) -> None:
-        """Watch only the tensors that are still shared with the caller's model."""
-        held = chain(self.parameters(), self._first.values())
-        self._borrowed = self._borrowed.narrowed({place(value) for value in held if isinstance(value, torch.Tensor)})
-
-
-def _loaded_whole(adapter: Adapter, keys: Any) -> None:
-    """Take back torch's complaints about what an adapter inside another module does not own."""
-    if adapter._nested is not None:
-        keys.missing_keys[:] = [key for key in keys.missing_keys if not key.startswith(adapter._nested)]
-    adapter._nested = None
 
 
 def all_finite(values: torch.Tensor) -> bool:

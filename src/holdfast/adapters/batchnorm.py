@@ -19,7 +19,7 @@ from torch import nn
 from holdfast.adapters.auto_prior import FIRST_PRIOR, AutoPrior
 from holdfast.adapters.base import Adapter, all_finite
 from holdfast.adapters.norm import Blend, Watch, blended, blending, check_prior, unblended
-from holdfast.adapters.passes import run
+from holdfast.adapters.passes import explaining, run
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError, NotApplicable, unknown
 
@@ -92,7 +92,7 @@ class BatchNorm(Adapter):
                 for batch in stream:
                     inputs = self._arranged(batch.inputs)
                     if all_finite(inputs):
-                        with suppress(_EnoughError):
+                        with suppress(_EnoughError), explaining(self.model, inputs):
                             self._run(inputs, "last", _Pool(blend, calls))
                 blend.settle()
 

@@ -250,7 +250,7 @@ def blends_of(model: nn.Module) -> Iterator[Blend]:
 def unblended(model: nn.Module, source: bool) -> None:
     """Leave plain layers, with the statistics found last or with the source's."""
     for layer in list(model.modules()):
-        blend = layer._modules.get(NAME)
+        blend = getattr(layer, NAME, None)
         if isinstance(blend, Blend):
             if not source:
                 layer._buffers |= {"running_mean": blend.mean, "running_var": blend.var}

@@ -5,7 +5,8 @@ A model takes one tensor. What it returns is logits, or an object or dictionary 
 copy of its inputs, since some write into them; that costs little beside the pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -54,18 +55,36 @@ def check_logits(outputs: Any, method: str) -> torch.Tensor:
     return outputs.float() if outputs.dtype in HALF else outputs
 
 
-def explained(error: Exception, model: nn.Module, inputs: torch.Tensor) -> HoldfastError | None:
-    """Why a pass failed, where the inputs are the cause; else None."""
+def last_of(outputs: Any, n: int) -> torch.Tensor:
+    """The predictions of the last n inputs of a window."""
+    if not isinstance(outputs, torch.Tensor):
+        raise NotApplicable(f"a window needs outputs as one tensor, and the model returned a {type(outputs).__name__}")
+    return outputs[-n:]
+
+
+@contextmanager
+def explaining(model: nn.Module, inputs: torch.Tensor) -> Iterator[None]:
+    """Say why passes within it fail, where the inputs are the cause; other errors are the model's and stay."""
+    try:
+        yield
+    except (RuntimeError, TypeError, IndexError) as error:
+        reason = _reason(error, model, inputs)
+        if reason is None:
+            raise
+        raise HoldfastError(reason) from error
+
+
+def _reason(error: Exception, model: nn.Module, inputs: torch.Tensor) -> str | None:
     if not len(inputs):
-        return HoldfastError(f"the batch is empty, which the model does not take: {_line(error)}")
+        return f"the batch is empty, which the model does not take: {_line(error)}"
     own = next((parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()), inputs.dtype)
-    if inputs.dtype != own:
-        more = ", and images of bytes are divided by 255" if inputs.dtype == torch.uint8 else ""
-        return HoldfastError(
-            f"the model did not take inputs of type {_name(inputs.dtype)}: {_line(error)}; its weights are "
-            f"{_name(own)}: convert the inputs{more}"
-        )
-    return None
+    if inputs.dtype == own:
+        return None
+    more = ", and images of bytes are divided by 255" if inputs.dtype == torch.uint8 else ""
+    return (
+        f"the model did not take inputs of type {_name(inputs.dtype)}: {_line(error)}; its weights are {_name(own)}: "
+        f"convert the inputs{more}"
+    )
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -65,6 +65,10 @@ def check_model(model: Any) -> None:
     for name, parameter in model.named_parameters():
         if nn.parameter.is_lazy(parameter):
             raise NotApplicable(f"parameter {name!r} has no shape yet; call the model on a batch, then adapt it")
+        if parameter.is_meta:
+            raise NotApplicable(
+                f"parameter {name!r} has no values, since it is on the device 'meta'; load weights first"
+            )
 
 
 def place(tensor: torch.Tensor) -> int:

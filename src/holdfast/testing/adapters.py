@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import torch
@@ -122,8 +123,8 @@ def a_batch_of_one_works_or_says_why(make: Make, model: nn.Module, batches: list
 def works_or_says_why(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
     """Any network is adapted correctly, or refused in one sentence; it is left as it was in both cases.
 
-    Correctly: finite, in the shapes of the model's own outputs, the same after `reset`, at `lr=0` its parent, and
-    learning where there is a loss.
+    Correctly: finite, in the shapes of the model's own outputs, the same after `reset` and in a copy, at `lr=0` its
+    parent, and learning where there is a loss.
     """
     before = picture(model)
     try:
@@ -143,6 +144,11 @@ def works_or_says_why(make: Make, model: nn.Module, batches: list[torch.Tensor])
     expected, later = answers(partial(own_answer, network), batches), answers(partial(own_answer, network), batches)
     demand([out.shape for out in outputs] == [out.shape for out in expected], "outputs have not the model's shapes")
     demand(all(bool(torch.isfinite(out).all()) for out in [*outputs, *expected]), "predictions are not finite")
+    with suppress(HoldfastError):
+        adapter.release()
+    with suppress(HoldfastError), as_it_is():
+        copied = copy.deepcopy(adapter)
+        demand(equal(answers(copied, batches), answers(adapter, batches)), "a copy goes on to other predictions")
     if "lr" in settings_of(make):
         inner = adapter.inner if isinstance(adapter, Wrapper) else adapter
         waits = "loss" not in record or inner.memory.get("pending")

@@ -94,6 +94,18 @@ class Tied(TakesBytes):
         return self.second(self.first(self.inner(inputs)))
 
 
+class Recurrent(nn.Module):
+    """Takes the rows of an image one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm, self.last = nn.LSTM(SIZE, 8, batch_first=True), nn.LayerNorm(8), nn.Linear(8, 5)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        return self.last(self.norm(self.layer(inputs[:, 0])[0][:, -1]))
+
+
 class ModelOutput(OrderedDict[str, Any]):
     """As that of `transformers`: a dictionary whose values are attributes, too."""
 
@@ -138,6 +150,17 @@ def _some_frozen() -> nn.Module:
     for parameter in list(net.parameters())[:4]:
         parameter.requires_grad_(False)
     return net
+
+
+def _parametrised() -> nn.Module:
+    *body, head = plain()
+    return nn.Sequential(*body, nn.utils.parametrizations.weight_norm(head)).eval()
+
+
+def _recurrent() -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Recurrent().eval()
 
 
 def _with_dropout() -> nn.Module:
@@ -202,6 +225,8 @@ def awkward_networks() -> dict[str, Callable[[], Case]]:
         "inputs that need a gradient": lambda: (plain(), [batch.requires_grad_() for batch in images()]),
         "some parameters frozen": lambda: (_some_frozen(), images()),
         "tied weights": lambda: (Tied(plain()).eval(), images()),
+        "parametrised weights": lambda: (_parametrised(), images()),
+        "recurrent": lambda: (_recurrent(), images()),
         "dropout, in training mode": lambda: (_with_dropout(), images()),
         "writes into its inputs": lambda: (InPlace(plain()), images()),
         "returns a ModelOutput": lambda: (Returns(plain(), _model_output), images()),
