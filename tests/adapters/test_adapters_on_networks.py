@@ -29,8 +29,9 @@ from holdfast.adapters.passes import run
 from holdfast.adapters.sharing import unwrapped
 from holdfast.errors import HoldfastError
 from holdfast.testing.adapters import works_or_says_why
-from holdfast.testing.networks import as_it_is, awkward_networks, images, plain
+from holdfast.testing.networks import as_it_is, awkward_networks, images, networks_without_logits, plain
 
+NETWORKS = awkward_networks() | networks_without_logits()
 KEPT = {"margin": 1.1, "redundancy": 1.1}
 ADAPTERS = {
     "none": NoAdaptation,
@@ -67,7 +68,7 @@ CASES = [
         marks=[] if adapter in QUICK_ADAPTERS or network in QUICK_NETWORKS else [pytest.mark.slow],
     )
     for adapter, make in ADAPTERS.items()
-    for network, build in awkward_networks().items()
+    for network, build in NETWORKS.items()
 ]
 
 
@@ -79,9 +80,9 @@ def test_it_works_or_says_why(make, build):
 REFUSED = ("bytes where floats belong", "half precision, single inputs", "not initialised yet")
 
 
-@pytest.mark.parametrize("network", [name for name in awkward_networks() if name not in REFUSED])
+@pytest.mark.parametrize("network", [name for name in NETWORKS if name not in REFUSED])
 def test_the_unadapted_model_is_the_model_in_evaluation_mode(network):
-    model, batches = awkward_networks()[network]()
+    model, batches = NETWORKS[network]()
     with as_it_is():
         expected = copy.deepcopy(unwrapped(model)).eval()
     adapter = NoAdaptation(model)
@@ -101,20 +102,20 @@ def test_the_unadapted_model_is_the_model_in_evaluation_mode(network):
         (MEMO, "takes bytes", "views need images .* of floats"),
         (Tent, "returns a tuple", "Tent needs logits, and the model returned a tuple"),
         (Tent, "returns one number", "at least two classes"),
-        (LAME, "returns a map of classes", r"\(batch, 4, 4, 4\)"),
+        (LAME, "returns a map of classes", r"\(batch, 4, 7, 7\)"),
         (CoTTA, "quantised", "no gradient reaches"),
         (BatchNorm, "not initialised yet", "has no shape yet"),
     ],
 )
 def test_refusals_name_the_cause(make, network, why):
-    model, batches = awkward_networks()[network]()
+    model, batches = NETWORKS[network]()
     with pytest.raises(HoldfastError, match=why):
         make(model)(batches[0])
 
 
 @pytest.mark.parametrize("network", ["scripted", "quantised", "half precision", "counter in a buffer"])
 def test_states_of_awkward_networks_are_saved(network, tmp_path):
-    model, batches = awkward_networks()[network]()
+    model, batches = NETWORKS[network]()
     make = LAME if network == "quantised" else partial(CoTTA, augmentations=1, lr=0.1)
     adapter, other = make(model), make(model)
     adapter(batches[0])
@@ -124,7 +125,7 @@ def test_states_of_awkward_networks_are_saved(network, tmp_path):
 
 
 def test_a_learner_around_torchscript_is_not_copied_but_its_state_is():
-    adapter = Tent(awkward_networks()["traced"]()[0], lr=0.1, parameters="all")
+    adapter = Tent(NETWORKS["traced"]()[0], lr=0.1, parameters="all")
     with pytest.raises(HoldfastError, match="load the state of this one"):
         copy.deepcopy(adapter)
     assert torch.allclose(adapter.release()(images()[0]), adapter.predict(images()[0]))

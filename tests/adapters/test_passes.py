@@ -20,7 +20,7 @@ def test_an_empty_batch_has_no_predictions_and_teaches_nothing(make):
     adapter, other = make(plain()), make(plain())
     for one in (adapter, other):
         one(batches[0])
-    assert adapter(batches[0][:0]).shape == (0, 5)
+    assert adapter(batches[0][:0]).shape == (0, 10)
     assert torch.equal(adapter(batches[1]), other(batches[1]))
 
 
@@ -36,10 +36,10 @@ def test_an_empty_batch_that_the_model_does_not_take_is_a_sentence():
 @pytest.mark.parametrize(
     ("arguments", "keywords", "found"),
     [
-        (({"pixel_values": torch.zeros(2, 1, 10, 10)},), {}, "found a dict"),
-        (([torch.zeros(2, 1, 10, 10)],), {}, "found a list"),
-        ((torch.zeros(2, 1, 10, 10),), {"attention_mask": None}, "attention_mask beside it"),
-        ((torch.zeros(2, 1, 10, 10), torch.zeros(2)), {}, "Tensor beside it"),
+        (({"pixel_values": torch.zeros(2, 1, 16, 16)},), {}, "found a dict"),
+        (([torch.zeros(2, 1, 16, 16)],), {}, "found a list"),
+        ((torch.zeros(2, 1, 16, 16),), {"attention_mask": None}, "attention_mask beside it"),
+        ((torch.zeros(2, 1, 16, 16), torch.zeros(2)), {}, "Tensor beside it"),
         ((torch.tensor(1.0),), {}, "a single number"),
     ],
 )
@@ -50,7 +50,7 @@ def test_inputs_other_than_one_tensor_are_refused_in_a_sentence(arguments, keywo
 
 def test_an_unrelated_error_of_the_model_stays_what_it_is():
     with pytest.raises(RuntimeError, match="channels"):
-        BatchNorm(plain())(torch.zeros(2, 3, 10, 10))
+        BatchNorm(plain())(torch.zeros(2, 3, 16, 16))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_network_inside_distributed_data_parallel_is_adapted(tmp_path):
 @pytest.mark.filterwarnings("ignore:Please use quant_min")
 def test_a_network_of_whole_numbers_is_not_learnt_from():
     net = nn.Sequential(
-        torch.ao.quantization.QuantStub(), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(256, 5),
+        torch.ao.quantization.QuantStub(), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(784, 5),
         torch.ao.quantization.DeQuantStub(),
     ).eval()  # fmt: skip
     net.qconfig = torch.ao.quantization.get_default_qconfig("x86")

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-SIZE = 10
-"""Height and width of the images."""
+SIZE, CLASSES = 16, 10
+"""Height and width of the images, and what they are classified into, as for the other example networks."""
 
 Case = tuple[nn.Module, list[torch.Tensor]]
 
@@ -29,7 +29,7 @@ def plain() -> nn.Sequential:
             nn.ReLU(),
             nn.AdaptiveAvgPool2d(2),
             nn.Flatten(),
-            nn.Linear(24, 5),
+            nn.Linear(24, CLASSES),
         )
         for inputs in images():
             net(inputs)
@@ -82,9 +82,9 @@ class Tied(TakesBytes):
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__(inner)
-        self.first, self.second = nn.Linear(5, 5), nn.Linear(5, 5)
+        self.first, self.second = nn.Linear(CLASSES, CLASSES), nn.Linear(CLASSES, CLASSES)
         with torch.no_grad():
-            self.first.weight.copy_(torch.eye(5) * 1.5)
+            self.first.weight.copy_(torch.eye(CLASSES) * 1.5)
             self.first.bias.zero_()
             self.second.bias.zero_()
         self.second.weight = self.first.weight
@@ -99,7 +99,7 @@ class Recurrent(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer, self.norm, self.last = nn.LSTM(SIZE, 8, batch_first=True), nn.LayerNorm(8), nn.Linear(8, 5)
+        self.layer, self.norm, self.last = nn.LSTM(SIZE, 8, batch_first=True), nn.LayerNorm(8), nn.Linear(8, CLASSES)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Logits."""
@@ -201,7 +201,7 @@ def as_it_is() -> Iterator[None]:
 
 
 def _lazy() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.LazyLinear(5))
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(CLASSES))
 
 
 def _bytes() -> list[torch.Tensor]:
@@ -209,7 +209,7 @@ def _bytes() -> list[torch.Tensor]:
 
 
 def awkward_networks() -> dict[str, Callable[[], Case]]:
-    """Name -> function that makes a network and batches for it."""
+    """Name -> function that makes a network from images to logits, and batches for it."""
     return {
         "counter in a buffer": lambda: (Counting(plain()), images()),
         "built in inference mode": lambda: (_built_in_inference_mode(), images()),
@@ -231,9 +231,15 @@ def awkward_networks() -> dict[str, Callable[[], Case]]:
         "writes into its inputs": lambda: (InPlace(plain()), images()),
         "returns a ModelOutput": lambda: (Returns(plain(), _model_output), images()),
         "returns a dictionary": lambda: (Returns(plain(), _dictionary), images()),
+        "quantised": lambda: (_quantised(), images()),
+        "not initialised yet": lambda: (_lazy(), images()),
+    }
+
+
+def networks_without_logits() -> dict[str, Callable[[], Case]]:
+    """The same for networks that return something else; an adapter that looks at predictions must refuse them."""
+    return {
         "returns a tuple": lambda: (Returns(plain(), _pair), images()),
         "returns one number": lambda: (_regression(), images()),
         "returns a map of classes": lambda: (_dense(), images()),
-        "quantised": lambda: (_quantised(), images()),
-        "not initialised yet": lambda: (_lazy(), images()),
     }
