@@ -94,7 +94,7 @@ def test_left_over_models_are_named(files, run):
         (["a.npz", "few.npz"], "2 models in common"),
         (["a.npz", "twice.npz"], "'net-0' comes 2 times"),
         (["a.npz", "c.npz"], "there is no file or folder c.npz"),
-        (["a.npz", "text.txt"], "text.txt is no .npz file"),
+        (["a.npz", "text.txt"], "text.txt is not an .npz file"),
         (["a.npz", "b.npz", "--fit", "probbit"], "did you mean 'probit'"),
         (["a.npz", "b.npz", "--model", "net-12"], "unknown model 'net-12'"),
         (["a.npz", "b.npz", "--switch", "1"], "the switch is at model 1 of 9"),
