@@ -196,7 +196,7 @@ def test_offline_predicts_after_each_pass_and_says_which(data, model):
     assert outputs.context["epoch"].tolist() == [1] * 30 + [2] * 30
     by_hand = Tent(model, lr=0.1)
     by_hand.adapt(stream, 2)
-    learnt = BatchNorm(by_hand.release(source_statistics=True), prior=0)
+    learnt = BatchNorm(by_hand.release(source_statistics=True), prior="sized")
     expected = np.concatenate([learnt(batch.inputs).numpy() for batch in stream])
     assert np.array_equal(outputs.logits[30:], expected)
     assert not np.array_equal(outputs.logits[:30], expected)

@@ -54,7 +54,7 @@ def test_views_student_and_teacher_go_as_in_a_straightforward_version(norm):
         generator = fresh(3, step, 0)
         return [Augment()(inputs, generator) for _ in range(4)]
 
-    adapter = CoTTA(model, lr=0.5, augmentations=4, threshold=1.0, restore=0.0, decay=0.7, seed=3)
+    adapter = CoTTA(model, prior=0, lr=0.5, augmentations=4, threshold=1.0, restore=0.0, decay=0.7, seed=3)
     expected = straightforward(model, batches, 0.5, 0.7, views)
     for inputs, answer in zip(batches, expected, strict=True):
         assert torch.allclose(adapter(inputs), answer, atol=1e-4)
@@ -64,7 +64,7 @@ def test_views_student_and_teacher_go_as_in_a_straightforward_version(norm):
 
 def test_without_views_student_and_teacher_agree_and_nothing_is_learnt():
     model = example_models()["batch"]
-    adapter, parent = CoTTA(model, lr=1.0, augmentations=0), BatchNorm(model, prior=0)
+    adapter, parent = CoTTA(model, prior=0, lr=1.0, augmentations=0), BatchNorm(model, prior=0)
     for inputs in example_batches():
         assert torch.allclose(adapter(inputs), parent(inputs), atol=1e-4)
     assert adapter.record["change"] < 1e-4
@@ -86,7 +86,7 @@ def test_views_depend_on_the_confidence_of_the_source_not_of_the_student():
     model, batches = example_models()["batch"], example_batches()
     sure = [confidence(model, inputs) for inputs in batches]
     between = (min(sure) + max(sure)) / 2
-    adapter = CoTTA(model, lr=5.0, augmentations=1, threshold=between)
+    adapter = CoTTA(model, prior=0, lr=5.0, augmentations=1, threshold=between)
     augmented = []
     for inputs in batches:
         adapter(inputs)

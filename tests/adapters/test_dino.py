@@ -81,7 +81,7 @@ def test_the_teacher_predicts_the_images_as_they_are():
 
 def test_statistics_found_last_are_those_of_the_images_not_of_a_view():
     model, inputs = example_models()["batch"], example_batches()[0]
-    adapter = DINO(model, lr=0.0)
+    adapter = DINO(model, prior=0, lr=0.0)
     adapter(inputs)
     adapter.frozen = True
     assert torch.allclose(adapter(inputs), BatchNorm(model, prior=0)(inputs), atol=1e-4)

@@ -41,14 +41,14 @@ def tent_by_hand(model, batches, lr, momentum=0.9):
 
 
 def test_tent_is_what_plain_torch_does(model):
-    adapter, batches = Tent(model, lr=0.05), example_batches()
+    adapter, batches = Tent(model, prior=0, lr=0.05), example_batches()
     for ours, expected in zip(map(adapter, batches), tent_by_hand(model, batches, 0.05), strict=True):
         assert torch.allclose(ours, expected, atol=2e-5)
 
 
 def test_predictions_after_the_update_are_those_of_the_updated_model(model):
     inputs = example_batches()[0]
-    before, after = Tent(model, lr=0.1), Tent(model, lr=0.1, predictions="after")
+    before, after = Tent(model, prior=0, lr=0.1), Tent(model, prior=0, lr=0.1, predictions="after")
     first, second = before(inputs), after(inputs)
     assert not torch.allclose(first, second)
     assert torch.allclose(second, before(inputs), atol=1e-6)
@@ -56,12 +56,12 @@ def test_predictions_after_the_update_are_those_of_the_updated_model(model):
 
 def test_two_batches_accumulated_are_the_mean_of_their_gradients(model):
     one, two = example_batches()[:2]
-    ours = Tent(model, lr=0.1, momentum=0.0, accumulate=2)
+    ours = Tent(model, prior=0, lr=0.1, momentum=0.0, accumulate=2)
     ours(one)
     ours(two)
     gradients = []
     for inputs in (one, two):
-        alone = Tent(model, lr=1.0, momentum=0.0)
+        alone = Tent(model, prior=0, lr=1.0, momentum=0.0)
         alone(inputs)
         gradients.append([s - p.detach() for s, p in zip(alone._source, alone.adapted.values(), strict=True)])
     for start, g1, g2, now in zip(ours._source, *gradients, ours.adapted.values(), strict=True):
@@ -82,7 +82,7 @@ def test_state_goes_to_another_process_in_the_middle_of_an_accumulation(model):
 
 def test_a_window_lets_one_image_at_a_time_see_the_statistics_of_many(model):
     images = torch.cat(example_batches())
-    adapter = Tent(model, lr=0.0, window=12)
+    adapter = Tent(model, prior=0, lr=0.0, window=12)
     outputs = [adapter(image[None]) for image in images]
     expected = BatchNorm(model, prior=0)(images[-12:])[-1:]
     assert torch.allclose(outputs[-1], expected, atol=1e-6)

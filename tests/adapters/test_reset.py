@@ -92,7 +92,8 @@ def test_a_reset_adapter_has_the_parent_and_release_of_the_one_inside(model):
     adapter = PeriodicReset(Tent, every=5)(model)
     assert isinstance(adapter, Reset)
     assert adapter.parent_label == "batchnorm:prior=0"
-    assert isinstance(adapter.parent(model), BatchNorm)
+    assert isinstance(adapter.parent(model).inner, BatchNorm)
+    assert isinstance(PeriodicReset(partial(Tent, prior=0), every=5)(model).parent(model), BatchNorm)
     assert type(adapter.release()) is type(model)
     assert isinstance(RDumb(example_models()["group"]).parent(model), NoAdaptation)
 

@@ -117,9 +117,9 @@ def test_eta_with_nothing_kept_learns_nothing(model):
 
 def test_eta_that_keeps_all_is_weighted_tent(model):
     inputs = example_batches()[0]
-    adapter = ETA(model, lr=0.1, margin=1.1, redundancy=1.1, momentum=0.0)
+    adapter = ETA(model, prior=0, lr=0.1, margin=1.1, redundancy=1.1, momentum=0.0)
     logits = adapter(inputs)
-    other = Tent(model, lr=0.1, momentum=0.0)
+    other = Tent(model, prior=0, lr=0.1, momentum=0.0)
     with torch.enable_grad():
         own = other.logits(inputs)
         h = -(own.softmax(1) * own.log_softmax(1)).sum(1)
@@ -157,9 +157,9 @@ def test_eatas_fisher_is_the_mean_squared_gradient_on_its_own_labels(model):
 
 def test_sar_applies_the_gradient_of_the_steepest_place_nearby(model):
     inputs = example_batches()[0]
-    adapter = SAR(model, lr=0.1, margin=1.1, radius=0.3, floor=0.0, momentum=0.0)
+    adapter = SAR(model, prior=0, lr=0.1, margin=1.1, radius=0.3, floor=0.0, momentum=0.0)
     adapter(inputs)
-    by_hand = Tent(model, lr=0.1, momentum=0.0)
+    by_hand = Tent(model, prior=0, lr=0.1, momentum=0.0)
     parameters = list(by_hand.adapted.values())
 
     def gradient():

@@ -18,7 +18,17 @@ from torch import nn
 
 from holdfast.adapters.auto_prior import FIRST_PRIOR, AutoPrior
 from holdfast.adapters.base import Adapter, all_finite
-from holdfast.adapters.norm import Blend, Watch, blended, blending, check_prior, unblended
+from holdfast.adapters.norm import (
+    SIZED,
+    SMALL,
+    Blend,
+    Watch,
+    begin_small_step,
+    blended,
+    blending,
+    check_prior,
+    unblended,
+)
 from holdfast.adapters.passes import explaining, run
 from holdfast.batch import Batch
 from holdfast.errors import HoldfastError, NotApplicable, unknown
@@ -32,7 +42,8 @@ class BatchNorm(Adapter):
     Args:
         model: a model with BatchNorm layers.
         prior: N, how many images the training statistics count for; 0 forgets them, infinity keeps them; `auto` chooses
-            it anew after each batch, from what the images so far say about the target (`AutoPrior`).
+            it anew after each batch, from what the images so far say about the target (`AutoPrior`). By default 16, and
+            batches of fewer than 16 images move the statistics along the stream; `sized` is the same with 0 for 16.
         statistics: `batch`, of each batch with the prior; `running`, moved towards each batch by `momentum`;
             `cumulative`, of all images so far with the prior.
         momentum: the share of the newest batch in running statistics.
@@ -43,20 +54,22 @@ class BatchNorm(Adapter):
     def __init__(
         self,
         model: nn.Module,
-        prior: float | str = 16,
+        prior: float | str | None = None,
         statistics: str = "batch",
         momentum: float = 0.1,
         *,
         window: int = 0,
         frozen: bool = False,
     ) -> None:
-        first = FIRST_PRIOR if prior == "auto" else check_prior(prior)
+        named = {None: 16.0, "auto": FIRST_PRIOR, SIZED: 0.0}
+        first = named[prior] if prior in named else check_prior(prior)  # type: ignore[arg-type]
         if statistics not in STATISTICS:
             raise unknown("statistics", statistics, STATISTICS)
         if not 0 <= momentum <= 1:
             raise HoldfastError(f"momentum is {momentum}; a share between 0 and 1 was expected")
         super().__init__(model, window=window, frozen=frozen)
         self._use = "batch" if statistics == "batch" else "running"
+        self._sized = prior in (None, SIZED) and statistics == "batch"
         self.layers = blended(self.model, first, momentum if statistics == "running" else None)
         if not self.layers:
             raise NotApplicable("there is no BatchNorm layer with statistics in the model")
@@ -68,6 +81,9 @@ class BatchNorm(Adapter):
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict with the statistics of this batch in their share."""
+        if self._sized and len(inputs) < SMALL:
+            begin_small_step(self, inputs)
+            return self._run(inputs, "moving")
         if self.auto is None:
             return self._run(inputs, self._use)
         self.auto.use()

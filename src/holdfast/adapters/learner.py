@@ -14,7 +14,7 @@ from torch import nn
 from holdfast.adapters.base import Adapter, NoAdaptation
 from holdfast.adapters.batchnorm import BatchNorm
 from holdfast.adapters.masters import Masters
-from holdfast.adapters.norm import blended, blending, check_prior, unblended
+from holdfast.adapters.norm import SIZED, SMALL, begin_small_step, blended, blending, check_prior, unblended
 from holdfast.adapters.passes import check_logits, run
 from holdfast.adapters.select import Select, selected
 from holdfast.errors import HoldfastError, NotApplicable, unknown
@@ -37,7 +37,7 @@ class Learning(TypedDict, total=False):
     """The settings that every learner has, for the annotation of `**settings`."""
 
     parameters: str | Select
-    prior: float
+    prior: float | str
     optimiser: str
     momentum: float
     predictions: str
@@ -54,7 +54,8 @@ class Learner(Adapter):
         model: any `nn.Module` from images to logits.
         lr: the learning rate; 0 makes it its parent.
         parameters: which of them adapt: `norm`, `last`, `all`, a pattern of names, or `!` and one of these.
-        prior: N of the BatchNorm statistics, if there are any: 0 takes those of the batch, infinity those of training.
+        prior: N of the BatchNorm statistics, if there are any: 0 takes those of the batch, infinity those of training;
+            `sized` is 0 but for batches of fewer than 16 images, which move the statistics along the stream.
         optimiser: `sgd` or `adam`.
         momentum: of SGD.
         predictions: made `before` or `after` the update of the same batch.
@@ -70,7 +71,7 @@ class Learner(Adapter):
         *,
         lr: float,
         parameters: str | Select = "norm",
-        prior: float = 0.0,
+        prior: float | str = SIZED,
         optimiser: str = "sgd",
         momentum: float = 0.9,
         predictions: str = "before",
@@ -90,7 +91,8 @@ class Learner(Adapter):
             raise HoldfastError(f"lr is {lr}; a number of at least 0 was expected")
         if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
             raise HoldfastError(f"accumulate is {accumulate!r}; a number of batches of at least 1 was expected")
-        self._select, self._prior = selected(parameters), check_prior(prior)
+        self._select, self._sized = selected(parameters), prior == SIZED
+        self._prior, self._small, self._largest = 0.0 if self._sized else check_prior(prior), False, 0
         self._after, self._accumulate, self._dtype = predictions == "after", accumulate, PRECISIONS[precision]
         super().__init__(model, window=window, frozen=frozen)
         if any("quantized" in type(layer).__module__ for layer in self.model.modules()):
@@ -127,6 +129,7 @@ class Learner(Adapter):
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict, learn, and predict again where that was asked for."""
+        self.begin_step(inputs)
         with torch.enable_grad():
             logits = self.logits(inputs)
             loss = self.loss(logits, inputs)
@@ -140,6 +143,12 @@ class Learner(Adapter):
         self._note(outputs, loss)
         return outputs
 
+    def begin_step(self, inputs: torch.Tensor) -> None:
+        """Choose the statistics for a batch of this size."""
+        self._small, self._largest = self._sized and len(inputs) < SMALL, max(self._largest, len(inputs))
+        if self._small:
+            begin_small_step(self, inputs)
+
     def predict(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict with the statistics found last."""
         with torch.no_grad():
@@ -148,6 +157,7 @@ class Learner(Adapter):
     def logits(self, inputs: torch.Tensor, use: str = "batch", model: nn.Module | None = None) -> torch.Tensor:
         """A pass through the model, or another in its place, with these statistics; never less than float32."""
         model = self.model if model is None else model
+        use = "moving" if use == "batch" and self._small else use
         with blending(model, use), torch.autocast(inputs.device.type, self._dtype, enabled=self._dtype is not None):
             logits = check_logits(run(model, inputs), type(self).__name__)
         if torch.is_grad_enabled() and model is self.model and not logits.requires_grad:
@@ -181,7 +191,7 @@ class Learner(Adapter):
         """BatchNorm with the same prior, or the unadapted model where there is no such layer."""
         if self.parent_label == "none":
             return NoAdaptation(model)
-        return BatchNorm(model, self._prior, window=self.window)
+        return BatchNorm(model, SIZED if self._sized else self._prior, window=self.window)
 
     def predictor(self) -> Adapter:
         """The parent around the weights that were learnt: with BatchNorm, statistics are those of the batch at hand."""
@@ -189,8 +199,10 @@ class Learner(Adapter):
 
     @property
     def parent_label(self) -> str:
-        """Such as `batchnorm:prior=0`."""
-        return f"batchnorm:prior={self._prior:g}" if self.norms and self._prior < float("inf") else "none"
+        """Such as `batchnorm:prior=0`; where all batches were small, `batchnorm:prior=sized`."""
+        if not self.norms or self._prior == float("inf"):
+            return "none"
+        return f"batchnorm:prior={SIZED if self._sized and 0 < self._largest < SMALL else f'{self._prior:g}'}"
 
     def release(self, source_statistics: bool = False) -> nn.Module:
         """A plain model with the adapted weights, and the BatchNorm statistics found last or those of the source."""

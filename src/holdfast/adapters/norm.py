@@ -10,12 +10,16 @@ statistics of a layer get the blend in their place. So whatever a subclass adds,
 statistics are handed to `torch.nn.functional.batch_norm`. A layer that normalises without `batch_norm` stays as it is.
 Compiled parts of a model run as they were written. Activation checkpoints must be off for learners: torch runs such
 parts again during the backward pass, where nothing answers.
+Batches of fewer than 16 images have statistics that are mostly chance, and N = 0 fails on them; a large N is the
+unadapted model. Unless a prior is given, their share moves the statistics found at earlier steps, which count as 32
+images: `moving`. `benchmarks/small_batches.py` has the figures behind both numbers.
 Cost: N = 0 is torch's own fused pass; otherwise one more pass over the input. Holds four vectors per layer.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf, isnan
 from threading import Lock
 from typing import Any, Self
@@ -35,8 +39,17 @@ CALLS = {
 }
 """The functions that normalise by given statistics, and the order of their arguments."""
 
+log = logging.getLogger("holdfast")
+
+SMALL = 16
+"""Batches of fewer images are small."""
+REACH = 32.0
+"""How many images the statistics of earlier steps count for, where batches are small."""
+SIZED = "sized"
+"""The prior that is 0 but for small batches."""
 NAME = "_blend"
 """Under which a layer has its blend as a child."""
+_SAID: set[str] = set()
 Watch = Callable[["Blend", torch.Tensor], None]
 
 
@@ -48,6 +61,8 @@ class Blend(nn.Module):
         momentum: the batch's share in the running statistics; None weighs all images seen so far, and N, alike.
         mean: found last.
         var: found last.
+        held_mean: what the step began with, or what is pooled.
+        held_var: the same.
     """
 
     def __init__(self, layer: _BatchNorm, prior: float, momentum: float | None = None) -> None:
@@ -56,12 +71,12 @@ class Blend(nn.Module):
         self._layer = [layer]  # in a list, so that it is not a module of this one
         self.mean: torch.Tensor
         self.var: torch.Tensor
-        self.pooled_mean: torch.Tensor
-        self.pooled_var: torch.Tensor
+        self.held_mean: torch.Tensor
+        self.held_var: torch.Tensor
         self.seen: torch.Tensor
         for name, tensor in (("mean", self.source_mean), ("var", self.source_var)):
             self.register_buffer(name, tensor.detach().clone())
-            self.register_buffer(f"pooled_{name}", torch.zeros_like(tensor))
+            self.register_buffer(f"held_{name}", torch.zeros_like(tensor))
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64, device=self.mean.device))
 
     @property
@@ -89,7 +104,7 @@ class Blend(nn.Module):
         if use == "last" or (self.prior == inf and use == "batch"):
             return F.batch_norm(inputs, self.mean, self.var, weight, bias, False, 0.0, eps)
         values = inputs.numel() // inputs.shape[1]
-        if self.prior == 0 and values == 1:
+        if self.prior == 0 and values == 1 and use == "batch":
             raise HoldfastError(
                 f"one value per channel has no variance: a batch of {len(inputs)} of shape {tuple(inputs.shape)} "
                 "needs a prior above 0, a window, or more samples"
@@ -113,8 +128,12 @@ class Blend(nn.Module):
             self.mean.lerp_(mean, share)
             self.var.lerp_(var, share)
             return self.mean.clone(), self.var.clone(), share
-        share = n / (self.prior + n)
-        mean, var = self.source_mean.lerp(mean, share), self.source_var.lerp(var, share)
+        if use == "moving":
+            share = n / (REACH + n)
+            mean, var = self.held_mean.lerp(mean, share), self.held_var.lerp(var, share)
+        else:
+            share = n / (self.prior + n)
+            mean, var = self.source_mean.lerp(mean, share), self.source_var.lerp(var, share)
         self._keep(mean, var, earlier)
         return mean, var, share
 
@@ -125,17 +144,22 @@ class Blend(nn.Module):
     def pool(self, inputs: torch.Tensor) -> None:
         """Add a batch to the pooled statistics."""
         mean, var = statistics(inputs, 1e-5, self.mean.dtype)
-        unite(self.pooled_mean, self.pooled_var, mean, var, len(inputs) / (int(self.seen) + len(inputs)))
+        unite(self.held_mean, self.held_var, mean, var, len(inputs) / (int(self.seen) + len(inputs)))
         self.seen += len(inputs)
 
     def settle(self) -> None:
         """Use what was pooled from now on, and begin to pool anew."""
         if int(self.seen):
             share = int(self.seen) / (self.prior + int(self.seen))
-            torch.lerp(self.source_mean, self.pooled_mean, share, out=self.mean)
-            torch.lerp(self.source_var, self.pooled_var, share, out=self.var)
-        for buffer in (self.seen, self.pooled_mean, self.pooled_var):
+            torch.lerp(self.source_mean, self.held_mean, share, out=self.mean)
+            torch.lerp(self.source_var, self.held_var, share, out=self.var)
+        for buffer in (self.seen, self.held_mean, self.held_var):
             buffer.zero_()
+
+    def begin_step(self) -> None:
+        """From here on, `moving` statistics start from those found last."""
+        self.held_mean.copy_(self.mean)
+        self.held_var.copy_(self.var)
 
     def forget(self) -> None:
         """Return to the statistics of training."""
@@ -211,8 +235,8 @@ def blending(model: nn.Module, use: str, watch: Watch | None = None) -> Abstract
 
     Args:
         model: after `blended`.
-        use: `batch`, blend the statistics of the batch with the training's; `running`, move those found last towards
-            the batch's; `last`, take those found last as they are.
+        use: `batch`, blend the statistics of the batch with the training's; `moving`, with those of earlier steps;
+            `running`, move those found last towards the batch's; `last`, take those found last as they are.
         watch: called with each blend and its inputs `(batch, channels, ...)`.
     """
     blends = list(blends_of(model))
@@ -247,6 +271,17 @@ def blends_of(model: nn.Module) -> Iterator[Blend]:
     return (layer for layer in model.modules() if isinstance(layer, Blend))
 
 
+@contextmanager
+def statistics_kept(model: nn.Module) -> Iterator[None]:
+    """After it, the statistics found last are those from before it."""
+    blends = list(blends_of(model))
+    before = [(blend.mean.clone(), blend.var.clone()) for blend in blends]
+    yield
+    for blend, (mean, var) in zip(blends, before, strict=True):
+        blend.mean.copy_(mean)
+        blend.var.copy_(var)
+
+
 def unblended(model: nn.Module, source: bool) -> None:
     """Leave plain layers, with the statistics found last or with the source's."""
     for layer in list(model.modules()):
@@ -255,6 +290,21 @@ def unblended(model: nn.Module, source: bool) -> None:
             if not source:
                 layer._buffers |= {"running_mean": blend.mean, "running_var": blend.var}
             del layer._modules[NAME]
+
+
+def begin_small_step(adapter: nn.Module, inputs: torch.Tensor) -> None:
+    """Make ready for a small batch, and say once what happens to such batches."""
+    for blend in blends_of(adapter):
+        blend.begin_step()
+    if "small" not in _SAID and any(blends_of(adapter)):
+        _SAID.add("small")
+        log.warning(
+            "a batch of %d has too few images for BatchNorm statistics of its own: below %d, statistics move along the "
+            "stream, where earlier ones count as %d images; a prior of your own choice turns this off",
+            len(inputs),
+            SMALL,
+            REACH,
+        )
 
 
 def check_prior(prior: float | str) -> float:

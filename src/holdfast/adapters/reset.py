@@ -93,6 +93,17 @@ class Reset(Wrapper):
         self.rule = rule
         self.memory |= {"steps": 0, "since": 0, "images": 0, "mean": None, "resets": 0}
 
+    def parent(self, model: nn.Module) -> Adapter:
+        """The inner adapter's; with resets, where they bring back statistics that move along the stream."""
+        return self._with_resets(self.inner.parent(model))
+
+    def predictor(self) -> Adapter:
+        """The inner adapter's; with resets, as the parent."""
+        return self._with_resets(self.inner.predictor())
+
+    def _with_resets(self, still: Adapter) -> Adapter:
+        return Reset(still.model, lambda _: still, self.rule) if getattr(still, "_sized", False) else still
+
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
         if self.frozen and not learn:
             return super()._through(inputs, learn)

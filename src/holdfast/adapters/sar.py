@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from holdfast.adapters.learner import Learner, Learning
+from holdfast.adapters.norm import statistics_kept
 from holdfast.errors import HoldfastError
 from holdfast.losses.self_learning import entropy
 
@@ -60,7 +61,8 @@ class SAR(Learner):
         parameters = list(self.adapted.values())
         self._place = [parameter.detach().clone() for parameter in parameters]
         self._climb(torch.autograd.grad(first[kept].mean(), parameters, allow_unused=True))
-        again = entropy(self.logits(inputs))[kept]
+        with statistics_kept(self.model):  # those of the batch where the parameters are, not of the place nearby
+            again = entropy(self.logits(inputs))[kept]
         still = again < limit
         if not bool(still.any()):
             self._return()
@@ -79,7 +81,8 @@ class SAR(Learner):
         self.memory["running"] = value if running is None else 0.9 * running + 0.1 * value
         if self.memory["running"] < self._lowest:
             resets, record = self.memory["resets"] + 1, dict(self.record)
-            self.reset()
+            with statistics_kept(self.model):
+                self.reset()
             self.memory["resets"], self.record = resets, record
         self.record["resets"] = float(self.memory["resets"])
 

@@ -52,6 +52,7 @@ class MeanTeacher(Learner):
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """The teacher predicts, the student learns, the teacher follows."""
+        self.begin_step(inputs)
         with torch.enable_grad():
             outputs, loss = self.lesson(inputs)
         if loss is not None:

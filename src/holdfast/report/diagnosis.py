@@ -149,7 +149,8 @@ def sentences(found: "Diagnosis", data: str, reference: str | None) -> list[tupl
         lines.append(("accuracy", accuracy))
     if not found.priors.empty:
         each = [f"{row['prior']:.0f} for batches of {row['n']:.0f}" for _, row in found.priors.iterrows()]
-        lines.append(("BatchNorm prior", "N = " + ", ".join(each)))
+        small = "; with batches of fewer than 16 leave it out, and statistics move along the stream"
+        lines.append(("BatchNorm prior", "N = " + ", ".join(each) + small))
     compared, dead = f"{len(profile)} layers, {int(profile['channels'].sum()):,} channels", int(profile["dead"].sum())
     if dead:
         compared += (
