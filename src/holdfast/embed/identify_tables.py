@@ -29,8 +29,10 @@ from holdfast.embed.building import chosen_device
 from holdfast.embed.identify_row import MEASURES, WHAT, Row, run_row
 from holdfast.errors import HoldfastError, Unfinished, check_keys
 from holdfast.files import writable_folder, write_text
+from holdfast.json_files import read_json
 from holdfast.plain import plain
 from holdfast.progress import Progress
+from holdfast.schema import check
 from holdfast.settings import read_study
 
 SETTINGS = {
@@ -175,8 +177,8 @@ def _work(row: Row) -> float:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        return check(read_json(path), {}, str(path))
+    except HoldfastError as error:
         raise HoldfastError(f"cannot read {path}: {error}; remove it to run its row again") from error
 
 
