@@ -10,6 +10,9 @@ from holdfast.errors import HoldfastError
 from holdfast.shifts import Shift
 from holdfast.testing.law import demand, run_laws
 
+ROUNDING = 1e-6
+"""By how much two images in [0, 1] may differ and be the same."""
+
 
 def keeps_shape_dtype_and_range(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
     """Shape and dtype stay, values stay in [0, 1], the input is not written to."""
@@ -34,12 +37,19 @@ def same_seed_same_images(shift: Shift, images: torch.Tensor, ids: torch.Tensor,
 
 
 def does_not_depend_on_batches(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
-    """Cut into batches of any size and order, the images are the same."""
-    whole = shift(images, ids, seed)
+    """Cut into batches of any size and order, the images are the same, but for rounding.
+
+    On some CPUs the last bit of a matrix product depends on the size of the matrix.
+    """
+    together = shift(images, ids, seed)
     for size in (1, 3):
         pieces = [shift(*piece, seed) for piece in zip(images.split(size), ids.split(size), strict=True)]
-        demand(torch.equal(torch.cat(pieces), whole), f"batches of {size} give other images than one batch")
-    demand(torch.equal(shift(images.flip(0), ids.flip(0), seed).flip(0), whole), "the order in a batch matters")
+        demand(_same(torch.cat(pieces), together), f"batches of {size} give other images than one batch")
+    demand(_same(shift(images.flip(0), ids.flip(0), seed).flip(0), together), "the order in a batch matters")
+
+
+def _same(one: torch.Tensor, two: torch.Tensor) -> bool:
+    return torch.allclose(one, two, rtol=0, atol=ROUNDING)
 
 
 def leaves_global_generators_alone(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
