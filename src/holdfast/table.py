@@ -69,6 +69,6 @@ def read(path: Path) -> pd.DataFrame:
         missing = [column for column in ("model", "measure", "value") if column not in frame]
         if not missing:
             return tidy(frame)
-    except (OSError, ValueError, TypeError, LookupError, NotImplementedError, MemoryError) as error:
+    except (OSError, ValueError, TypeError, LookupError, OverflowError, NotImplementedError, MemoryError) as error:
         raise HoldfastError(f"cannot read the table {path}: {error}") from error
     raise HoldfastError(f"{path} is not a table of results: it has no column {missing[0]!r}")

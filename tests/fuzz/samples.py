@@ -21,6 +21,7 @@ from holdfast.deeplabcut import KeypointTable, read_deeplabcut
 from holdfast.dependencies.files import LogitsFile
 from holdfast.embed.estimator import ContrastiveEmbedding
 from holdfast.embed.reading import read_recording
+from holdfast.errors import HoldfastError
 from holdfast.importing import import_predictions
 from holdfast.manifest import Manifest
 from holdfast.materialise import materialise
@@ -217,7 +218,10 @@ def _read_study_file(folder: Path) -> None:
     for source in study.models.values():
         model = source()
         for make in study.adapters.values():
-            make(model)
+            try:
+                make(model)
+            except HoldfastError as error:  # names the adapter's setting, and knows of no file
+                raise HoldfastError(f"study.toml: {error}") from error
 
 
 def _data(folder: Path) -> None:

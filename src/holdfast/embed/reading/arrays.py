@@ -73,6 +73,11 @@ def recording_of(
     clock = next((name for name in TIMES if name in arrays and name not in wanted), None)
     taken = {*wanted, *([trials] if trials else []), *([clock] if clock else [])}
     name, values = _signal(arrays, signal, taken, source)
+    if values.ndim != 2:
+        raise HoldfastError(f"{source}: signal {name!r} has the shape {values.shape}; (samples, channels) was expected")
+    for label, (each, _) in found.items():
+        if each.dtype.kind not in "fiubUSO":
+            raise HoldfastError(f"{source}: label {label!r} holds {each.dtype}; numbers or text were expected")
     for label, (each, _) in found.items():
         if len(each) != len(values) and len(each) == values.shape[1]:
             raise HoldfastError(
