@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from holdfast.adapters import BatchNorm, Learner, NoAdaptation, Tent, adapt
 from holdfast.adapters.base import all_finite
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotApplicable
 from holdfast.testing.adapters import example_batches, example_models
 
 
@@ -250,3 +251,27 @@ def test_the_choice_of_parameters_is_logged_once(model, caplog, monkeypatch):
         Tent(model)
         Tent(model)
     assert caplog.text.count("Tent adapts") == 1
+
+
+class Checkpointed(nn.Module):
+    """Runs its body again during the backward pass, as networks do that are too large to keep all they computed."""
+
+    def __init__(self, body, reentrant):
+        super().__init__()
+        self.body, self.reentrant = body, reentrant
+
+    def forward(self, inputs):
+        if not inputs.requires_grad:
+            inputs = inputs.detach().requires_grad_()  # reentrant ones need it
+        return checkpoint(self.body, inputs, use_reentrant=self.reentrant)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_activation_checkpoints_are_refused_or_change_nothing(model, reentrant):
+    inputs = example_batches()[0]
+    with pytest.raises(NotApplicable, match="activation checkpoints"):
+        Tent(Checkpointed(model, reentrant), lr=0.1, prior=0)(inputs)
+    checkpointed, plain = (Tent(net, lr=0.1, prior=float("inf")) for net in (Checkpointed(model, reentrant), model))
+    for adapter in (checkpointed, plain):
+        adapter(inputs)
+    assert torch.allclose(checkpointed(inputs), plain(inputs), atol=1e-6)

@@ -14,7 +14,16 @@ from torch import nn
 from holdfast.adapters.base import Adapter, NoAdaptation
 from holdfast.adapters.batchnorm import BatchNorm
 from holdfast.adapters.masters import Masters
-from holdfast.adapters.norm import SIZED, SMALL, begin_small_step, blended, blending, check_prior, unblended
+from holdfast.adapters.norm import (
+    SIZED,
+    SMALL,
+    begin_small_step,
+    blended,
+    blending,
+    check_prior,
+    second_pass_refused,
+    unblended,
+)
 from holdfast.adapters.passes import check_logits, run
 from holdfast.adapters.select import Select, selected
 from holdfast.errors import HoldfastError, NotApplicable, unknown
@@ -183,7 +192,8 @@ class Learner(Adapter):
 
     def backward(self, loss: torch.Tensor) -> None:
         """Add the gradient of this batch to that which waits for an update."""
-        (loss / self._accumulate).backward()
+        with second_pass_refused(self.model):
+            (loss / self._accumulate).backward()
         if all(parameter.grad is None for parameter in self.adapted.values()):
             raise NotApplicable(NO_GRADIENT)
 

@@ -8,8 +8,8 @@ The layer stays where it is and its own `forward` runs: within `blending`, calls
 statistics of a layer get the blend in their place. So whatever a subclass adds, such as the activation in timm's
 `BatchNormAct2d`, is kept, and it makes no difference whether a layer is called, shared between two places, or only its
 statistics are handed to `torch.nn.functional.batch_norm`. A layer that normalises without `batch_norm` stays as it is.
-Compiled parts of a model run as they were written. Activation checkpoints must be off for learners: torch runs such
-parts again during the backward pass, where nothing answers.
+Compiled parts of a model run as they were written. Activation checkpoints, which run parts of a model again during the
+backward pass, must be off for learners: by then the statistics have moved on.
 Batches of fewer than 16 images have statistics that are mostly chance, and N = 0 fails on them; a large N is the
 unadapted model. Unless a prior is given, their share moves the statistics found at earlier steps, which count as 32
 images: `moving`. `benchmarks/small_batches.py` has the figures behind both numbers.
@@ -31,7 +31,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
 from holdfast.adapters.normalise import BlendedFunction, statistics, train_mode, unite
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotApplicable
 
 CALLS = {
     F.batch_norm: ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"),
@@ -243,6 +243,25 @@ def blending(model: nn.Module, use: str, watch: Watch | None = None) -> Abstract
     if not blends or (watch is None and use == "batch" and all(blend.prior == inf for blend in blends)):
         return nullcontext()  # nothing to answer
     return _Blending(blends, use, watch)
+
+
+@contextmanager
+def second_pass_refused(model: nn.Module) -> Iterator[None]:
+    """Within it, a layer whose statistics are blended must not run: for the backward pass, in which nothing answers."""
+    layers = [blend._layer[0] for blend in blends_of(model) if blend.prior < inf]
+    hooks = [layer.register_forward_pre_hook(_refuse) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _refuse(layer: nn.Module, inputs: Any) -> None:
+    raise NotApplicable(
+        "the model runs parts of itself again during the backward pass (activation checkpoints), where the statistics "
+        "of the batch are not known; turn that off, or keep the training statistics with prior=inf"
+    )
 
 
 def per_image(values: torch.Tensor) -> torch.Tensor:
