@@ -20,7 +20,7 @@ from holdfast.fingerprint import SCHEMA
 from holdfast.json_files import read_json
 from holdfast.schema import TABLE, TEXT, Kind, check, list_of, whole_number
 
-KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"\w+", value)))
+KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"\w{1,64}", value)))
 """The key of a cell is the name of its file, and must not lead to another folder."""
 CELL = {
     "key": KEY,

@@ -211,17 +211,10 @@ def _study_file(folder: Path) -> None:
 
 def _read_study_file(folder: Path) -> None:
     study = make_study(read_study(folder / "study.toml"), folder / "out", folder, where=str(folder / "study.toml"))
-    for stream in study.streams:
-        for part in stream.parts():
-            part.fingerprint()
-            part[0]
-    for source in study.models.values():
-        model = source()
-        for make in study.adapters.values():
-            try:
-                make(model)
-            except HoldfastError as error:  # names the adapter's setting, and knows of no file
-                raise HoldfastError(f"study.toml: {error}") from error
+    try:
+        study._plan()  # what `run` does before it runs anything
+    except HoldfastError as error:  # names an adapter's setting or a stream, and knows of no file
+        raise HoldfastError(f"study.toml: {error}") from error
 
 
 def _data(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """One way in: what a path holds is seen from the path itself."""
 
+import os
 from pathlib import Path
 
 from holdfast.data.base import Data
@@ -70,13 +71,13 @@ def _open(source: str | Path, size: int | None, channels: int | None) -> Data | 
     if source == "":
         raise HoldfastError("the name of the data is empty; a file, a folder or 'digits' was expected")
     path = Path(source).expanduser().absolute()
-    if path.is_dir():
+    if os.path.isdir(path):  # which is false, and no error, for a name that no file can have
         if (path / LABELS).is_file():
             return open_cifar_c(path, size=size, channels=channels)
         if corruptions := find_corruptions(path):
             return open_imagenet_c(path, corruptions, size=size, channels=channels)
         return FolderData(path, size=size, channels=channels)
-    if not path.exists():
+    if not os.path.exists(path):
         raise _missing(source, path)
     if path.suffix.lower() != ".npz":
         raise HoldfastError(

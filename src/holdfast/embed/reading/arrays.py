@@ -78,6 +78,8 @@ def recording_of(
     for label, (each, _) in found.items():
         if each.dtype.kind not in "fiubUSO":
             raise HoldfastError(f"{source}: label {label!r} holds {each.dtype}; numbers or text were expected")
+        if not len(each):
+            raise HoldfastError(f"{source}: label {label!r} has no samples, signal {name!r} has {len(values):,}")
     for label, (each, _) in found.items():
         if len(each) != len(values) and len(each) == values.shape[1]:
             raise HoldfastError(
