@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,9 @@ import torch
 from tests.commands import call
 
 torch.set_num_threads(1)  # the networks here are too small to share among cores
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:  # by nohup, or a shell that runs the tests behind it
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 NET = """
 import torch

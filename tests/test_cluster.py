@@ -71,6 +71,7 @@ def values(table):
     return table[~table["measure"].isin(COSTS)].reset_index(drop=True)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_only_the_cell_it_was_running(tmp_path, study):
     alone = study("alone").run()
     (tmp_path / "log").unlink()

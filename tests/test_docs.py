@@ -54,18 +54,19 @@ def site(tmp_path_factory):
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     return out / "html"
 
 
+@pytest.mark.slow  # CI runs `make docs`
 def test_every_page_is_built(site):
     missing = [name(page) for page in PAGES if not (site / page.relative_to(DOCS)).with_suffix(".html").is_file()]
     assert not missing
 
 
+@pytest.mark.slow
 def test_no_page_loads_anything_from_elsewhere(site):
     loads = re.compile(r'<(?:script|img|iframe)[^>]*src="https?:|<link[^>]*rel="stylesheet"[^>]*href="https?:')
     assert not [page.name for page in site.rglob("*.html") if loads.search(page.read_text("utf-8"))]

@@ -15,6 +15,7 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
 NEEDS = dict.fromkeys(["accuracy_by_severity.py", "ccc_on_a_trained_model.py"], "cifar10.npz")
 """Tested by themselves, where the data is."""
+LONG = ("attribution_map.py", "embedding_with_controls.py", "pose_of_new_individuals.py", "tune_in_python.py")
 SAYS = {
     "attribution_map.py": "inverted_jacobian  auROC",
     "adapter_in_a_service.py": "black frames: outputs are finite: True",
@@ -51,7 +52,14 @@ def run_example(tmp_path, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in NEEDS])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, marks=pytest.mark.slow if script in LONG else ())
+        for script in SCRIPTS
+        if script not in NEEDS
+    ],
+)
 def test_script_runs_and_says_what_it_found(script, run_example):
     said, code = run_example(script)
     assert not code

@@ -45,6 +45,7 @@ def test_in_processes_every_cell_runs_once(work, tmp_path):
     assert [runs(tmp_path, index) for index in range(6)] == [1] * 6
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_process_fails_alone(tmp_path):
     from functools import partial
 

@@ -19,7 +19,12 @@ FINE = "def test_that_passes():\n    pass\n"
 
 
 @pytest.mark.parametrize(
-    ("code", "name"), [(CRASH, "test_that_dies"), (STUCK, "test_that_waits"), (DEAF, "test_that_hears_nothing")]
+    ("code", "name"),
+    [
+        pytest.param(CRASH, "test_that_dies", id="it dies"),
+        pytest.param(STUCK, "test_that_waits", id="it waits"),
+        pytest.param(DEAF, "test_that_hears_nothing", id="it hears nothing", marks=pytest.mark.slow),
+    ],
 )
 def test_one_bad_test_ends_the_run_and_is_named(tmp_path, code, name):
     for file, content in (("test_a.py", code), ("test_b.py", FINE), ("test_c.py", FINE)):

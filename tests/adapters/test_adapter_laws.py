@@ -96,7 +96,12 @@ ADAPTERS = {
     "reset when collapsed": (ResetWhen(partial(Tent, lr=0.1), Collapsed(images=5, largest=0.1)), ["batch", "layer"]),
     "offline": (partial(Offline, method=Tent, epochs=2), ["batch"]),
 }
-CASES = [pytest.param(make, norm, id=f"{name}, {norm}") for name, (make, norms) in ADAPTERS.items() for norm in norms]
+LATER = {"group", "memo, layer", "memo, none"}  # GroupNorm is treated as LayerNorm is; MEMO takes one image at a time
+CASES = [
+    pytest.param(make, norm, id=f"{name}, {norm}", marks=pytest.mark.slow if LATER & {norm, f"{name}, {norm}"} else ())
+    for name, (make, norms) in ADAPTERS.items()
+    for norm in norms
+]
 
 
 @pytest.mark.parametrize(("make", "norm"), CASES)

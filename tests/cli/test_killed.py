@@ -49,7 +49,7 @@ def interrupted_by(stops, folder, holdfast, jobs):
     return finished
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_killed_between_two_cells_it_goes_on(folder, holdfast, jobs):
     def stop(run, _):
         process = holdfast.start_until("*/cells/*.npz", *run, after=5)

@@ -176,7 +176,7 @@ def test_wrong_settings_are_named(model, data, tmp_path):
 
 
 NAMES = ("contrast", "gaussian_noise", "impulse_noise")
-COMMAND = ["calibrate", "--model", "lenet", "--data", "digits", "--out", "cal", "--step", "1", "--samples", "200"]
+COMMAND = ["calibrate", "--model", "lenet", "--data", "digits", "--out", "cal", "--step", "1", "--samples", "50"]
 COMMAND += [word for name in NAMES for word in ("--shift", name)]
 
 
@@ -205,5 +205,5 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path):
     assert json.loads(done.stdout)["pairs"] == 6
     assert kept.items() <= finished(tmp_path).items()
     shifts = [find("shifts", name) for name in NAMES]
-    alone = calibrate(ModelSource("lenet")(), digits(), tmp_path / "alone", shifts, step=1, samples=200)
+    alone = calibrate(ModelSource("lenet")(), digits(), tmp_path / "alone", shifts, step=1, samples=50)
     assert Calibration.load(tmp_path / "cal").fingerprint() == alone.fingerprint()
