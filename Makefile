@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
-.PHONY: setup demo test lint test-slow test-real docs benchmarks picture pictures tables clean
+.PHONY: setup demo test lint test-long test-slow test-real docs benchmarks picture pictures tables clean
 
 setup: $(READY)
 
@@ -25,6 +25,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+test-long: $(READY)  # of the slow tests, those that CI runs as well
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m slow $(PATIENT) tests/cli/test_killed.py \
+		tests/cli/test_stopped.py tests/streams/test_calibration.py tests/test_cluster.py tests/test_demo.py \
+		tests/test_examples.py tests/test_execute.py tests/test_runner.py tests/test_study.py
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow $(PATIENT)

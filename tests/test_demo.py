@@ -2,12 +2,26 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from holdfast import demo as module
 from holdfast.demo import YARDSTICK
 from holdfast.manifest import Manifest
+
+whole = pytest.mark.slow  # a dozen networks; CI runs these, too
+
+
+def test_in_small_it_writes_a_report_and_finds_everything_again(holdfast, monkeypatch):
+    networks = [replace(network, epochs=5) for network in module.NETWORKS if network.name == "mlp-64"]
+    monkeypatch.setattr(module, "NETWORKS", networks)
+    monkeypatch.setattr(module, "YARDSTICK", "mlp-64")
+    first, again = (json.loads(holdfast("demo", "--jobs", 1, "--json").stdout) for _ in range(2))
+    assert (holdfast.folder / first["report"]).is_file()
+    assert first["failed"] == 0
+    assert (again["ran"], again["kept"]) == (0, first["ran"])
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +40,7 @@ def accuracies(run):
     return table[table["measure"] == "accuracy"]
 
 
+@whole
 def test_it_writes_a_report_and_a_table_of_about_a_dozen_networks(demo):
     run, printed = demo
     assert (run.folder / printed["report"]).is_file()
@@ -33,6 +48,7 @@ def test_it_writes_a_report_and_a_table_of_about_a_dozen_networks(demo):
     assert 12 <= accuracies(run)["model"].nunique() <= 15
 
 
+@whole
 def test_networks_have_learnt_and_shifts_cost_them(demo):
     rows = accuracies(demo[0])
     plain = rows[rows["adapter"] == "none"]
@@ -43,6 +59,7 @@ def test_networks_have_learnt_and_shifts_cost_them(demo):
     assert (hard < clean - 0.1).all()
 
 
+@whole
 def test_batchnorm_statistics_help_where_contrast_is_low(demo):
     rows = accuracies(demo[0])
     rows = rows[(rows["shift"] == "contrast") & (rows["stream"] == "corruptions")]
@@ -51,6 +68,7 @@ def test_batchnorm_statistics_help_where_contrast_is_low(demo):
     assert (both["batchnorm"] > both["none"] + 0.1).all()
 
 
+@whole
 def test_a_calibrated_stream_keeps_the_accuracy_of_its_yardstick(demo):
     run, printed = demo
     table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
@@ -63,6 +81,7 @@ def test_a_calibrated_stream_keeps_the_accuracy_of_its_yardstick(demo):
     assert "Severities along the walk" in (run.folder / printed["report"]).read_text()
 
 
+@whole
 def test_the_report_sets_errors_against_stability(demo):
     run, printed = demo
     table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
@@ -74,6 +93,7 @@ def test_the_report_sets_errors_against_stability(demo):
     assert "Error against stability" in (run.folder / printed["report"]).read_text()
 
 
+@whole
 def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
     run, first = demo
     before = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
@@ -82,6 +102,7 @@ def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
     pd.testing.assert_frame_equal(pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet"), before)
 
 
+@whole
 def test_a_lost_network_is_trained_again_to_the_same_weights(demo):
     run, _ = demo
     folder = run.folder / "holdfast-demo" / "networks"

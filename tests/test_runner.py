@@ -22,7 +22,7 @@ FINE = "def test_that_passes():\n    pass\n"
     ("code", "name"),
     [
         pytest.param(CRASH, "test_that_dies", id="it dies"),
-        pytest.param(STUCK, "test_that_waits", id="it waits"),
+        pytest.param(STUCK, "test_that_waits", id="it waits", marks=pytest.mark.slow),
         pytest.param(DEAF, "test_that_hears_nothing", id="it hears nothing", marks=pytest.mark.slow),
     ],
 )

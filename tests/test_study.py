@@ -91,6 +91,7 @@ def test_values_are_those_of_the_loop_done_by_hand(make, data, models):
     assert row["stream"].tolist() == ["corruptions"]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_table_of_one(make, tmp_path):
     alone = make().run()
     study = make(out=tmp_path / "other")

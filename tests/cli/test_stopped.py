@@ -57,7 +57,8 @@ def test_a_scheduler_that_ends_a_run_is_told_how_to_go_on(holdfast):
     assert (code, said) == (130, "error: stopped after 0 of 1 cell; the same command goes on from there\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_terminal_that_closes_on_several_processes_leaves_no_noise(holdfast, number):
     more = ("--stream", "corruptions:shifts=contrast,severities=1", "--jobs", 2)
     code, said = stop(holdfast, number, 13, *RUN, *more, whole_group=True)

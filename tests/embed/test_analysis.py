@@ -223,6 +223,7 @@ def test_the_page_has_every_section_and_the_methods(found, tmp_path):
     assert all(word in said for word in ("offset10-model", "60 steps of 128 pairs", "896", "224", "480", "2 seeds"))
 
 
+@pytest.mark.slow
 def test_time_alone_and_hybrid_and_several_labels():
     few = {"seeds": 1, "shuffles": 1, "baselines": (), "topology": False, "settings": QUICK}
     by_time = analyse(compass(), Plan(labels=("heading",), mode="time", **few), progress=False)

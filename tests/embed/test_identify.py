@@ -53,6 +53,7 @@ def test_radius_and_side_begin_where_the_process_has_them():
             assert np.argmax(likelihood) == 1
 
 
+@pytest.mark.slow
 def test_a_sphere_is_found_from_pairs():
     process = Process("sphere", Uniform(), VonMisesFisher(10.0), tried=100)
     found = identify(process, LatentModel.read("sphere/vmf"), steps=250, batch_size=256)

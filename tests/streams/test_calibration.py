@@ -59,6 +59,7 @@ def test_every_class_is_in_the_subset_in_proportion(model, tmp_path):
     assert np.bincount(targets[np.unique(np.concatenate(shown))]).tolist() == [30, 15, 5]
 
 
+@pytest.mark.slow
 def test_counts_do_not_depend_on_batches_or_processes(model, data, tmp_path):
     alone = calibrate(model, data, tmp_path / "alone", SHIFTS, **COARSE)
     cut = calibrate(model, data, tmp_path / "cut", SHIFTS, **COARSE, batch_size=7)
@@ -192,6 +193,7 @@ def stopped(holdfast, how):
     return process.returncode, said
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path):
     holdfast = CommandLine(tmp_path)
     assert stopped(holdfast, signal.SIGKILL)[0] == -signal.SIGKILL

@@ -13,6 +13,8 @@ from holdfast.measures import accuracy, measure, rows_of
 from holdfast.shifts import Shift
 from holdfast.streams import Clean
 from holdfast.testing import check_adapter, check_measure, check_named, check_object, check_shift, check_stream
+from holdfast.testing.adapters import ADAPTER_LAWS, example_batches, example_models
+from holdfast.testing.law import run_laws
 
 
 def broken(verdicts):
@@ -150,7 +152,12 @@ class Unlocked(Adapter):
     ],
 )
 def test_broken_adapters_are_caught(adapter, laws):
-    assert laws <= broken(check_adapter(adapter))
+    case = (adapter, example_models()["batch"], example_batches())
+    assert laws <= broken(run_laws([law for law in ADAPTER_LAWS if law.__name__ in laws], [case]))
+
+
+def test_the_public_check_of_adapters_catches_one():
+    assert broken(check_adapter(LoadsIntoTheModel))
 
 
 @dataclass(frozen=True)

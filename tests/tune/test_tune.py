@@ -175,6 +175,7 @@ def test_the_recipe_prior_tries_powers_of_two_for_the_batch_size(net, data, tmp_
     assert tomllib.loads(tuned.study_file.read_text())["adapters"][1] == {"use": "batchnorm", **tuned.best}
 
 
+@pytest.mark.slow
 def test_the_recipe_reset_goes_through_every_order_repeated(net, data, tmp_path):
     small = ArrayData(data.images(range(16)), data.targets[:16], "sixteen")
     settings = {"lr": 1.0, "redundancy": 0.4}
