@@ -15,7 +15,13 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
 NEEDS = dict.fromkeys(["accuracy_by_severity.py", "ccc_on_a_trained_model.py"], "cifar10.npz")
 """Tested by themselves, where the data is."""
-LONG = ("attribution_map.py", "embedding_with_controls.py", "pose_of_new_individuals.py", "tune_in_python.py")
+LONG = (
+    "attribution_map.py",
+    "embedding_with_controls.py",
+    "pose_of_new_individuals.py",
+    "study_in_python.py",
+    "tune_in_python.py",
+)
 SAYS = {
     "attribution_map.py": "inverted_jacobian  auROC",
     "adapter_in_a_service.py": "black frames: outputs are finite: True",

@@ -62,6 +62,7 @@ def test_what_cannot_be_sent_to_a_process_is_said():
         list(in_processes(lambda index: str(lock), range(2), 2))
 
 
+@pytest.mark.slow
 def test_a_cluster_out_of_reach_is_said(work):
     pytest.importorskip("distributed")
     with pytest.raises(HoldfastError, match=r"cannot reach a Dask scheduler at tcp://127\.0\.0\.1:9"):

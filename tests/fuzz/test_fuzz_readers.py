@@ -19,7 +19,7 @@ NAMES = [
     *("coco", "split", "study-file", "data-npz", "data-folder", "data-flat-folder", "cifar-c", "imagenet-c", "mapping"),
     *("trends", "dependencies", "weights", "embedding", "attribute", "pose-model", "materialised", "table"),
 ]
-CASES, MANY = 8, 80
+CASES, MANY = 7, 80
 COSTLY = {"report": 2, "import": 4, "measure": 6}
 """Readers that take longer than all others, and how many cases of them are in the default suite."""
 

@@ -74,7 +74,7 @@ def residual_bound(accuracies: Sequence[float], wedge: Wedge, zeta: float = 0.0)
             raise HoldfastError(f"no distributions have accuracies {low:g}, {middle:g}, {high:g} in this wedge")
         value = max(float(-objective @ solved.x), 0.0)
         if best is None or value > best.value:
-            p, q = (solved.x[: len(_P)].clip(0), solved.x[len(_P) :].clip(0))
+            p, q = (_distribution(solved.x[: len(_P)]), _distribution(solved.x[len(_P) :]))
             best = ResidualBound(value, _named(_P, p), _named(_Q, q))
     assert best is not None
     return best
@@ -112,6 +112,12 @@ def _limits(wedge: Wedge, zeta: float) -> tuple[np.ndarray, np.ndarray]:
             rows.append(row.tolist())
             most.append(room)
     return np.array(rows), np.array(most)
+
+
+def _distribution(values: np.ndarray) -> np.ndarray:
+    """Probabilities that are at least 0 and add up to 1 at most, which the solver promises to 1e-7 only."""
+    values = values.clip(0)
+    return values / max(values.sum(), 1.0)
 
 
 def _named(events: Sequence[str], values: np.ndarray) -> dict[str, float]:
