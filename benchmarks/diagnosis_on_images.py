@@ -8,7 +8,7 @@ labels serve for the true errors alone. Writes `diagnosis_sizes.md`, `diagnosis_
 into FOLDER, by default `docs/tables`; about twenty minutes on one core, three quarters of it for the priors.
 
 sizes: rank correlation of size and error over 15 corruptions x 5 severities; the mean absolute error of the accuracy
-foretold from hold-out corruptions, per family, beside estimates from confidence and from the agreement of two networks;
+predicted from hold-out corruptions, per family, beside estimates from confidence and agreement of two networks;
 table A.6. detectors: how often a shift of severity 1 is seen in few images, at a false-alarm rate of 5 % that clean
 images set for each detector. priors: N chosen by itself beside N = 0 and N = 16 for batches of several sizes.
 """
@@ -114,7 +114,7 @@ def sizes(nets: list[nn.Module], reference: ArrayData, data: ArrayData) -> list[
         f"Rank correlation of the size of a shift and the error it brings, 15 corruptions x 5 severities, {IMAGES:,} "
         f"images each, {len(nets)} networks: {over_all} over all, {within_one} on average within a family.",
         "",
-        "Errors foretold without labels: rank correlation with the true ones, and mean absolute error.",
+        "Errors predicted without labels: rank correlation with the true ones, and mean absolute error.",
         "",
         *table(pd.DataFrame(estimates), ["rank correlation", *FAMILIES, "all"]),
         "",

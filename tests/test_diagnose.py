@@ -1,4 +1,4 @@
-"""Diagnosis on a small trained network: a known shift is found, named, and its cost foretold; no shift is no alarm."""
+"""Diagnosis on a small trained network: a known shift is found, named, and its cost predicted; no shift is no alarm."""
 
 import json
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_a_shift_is_found_and_named(found):
     assert found.nearest["family"] == "noise"
 
 
-def test_its_cost_is_foretold_near_the_truth(net, found):
+def test_its_cost_is_predicted_near_the_truth(net, found):
     shifted = part(250, 500, GaussianNoise(4))
     with torch.no_grad():
         right = net(shifted.images(np.arange(250))).argmax(1).numpy() == shifted.targets
@@ -151,7 +151,7 @@ def test_without_a_reference_the_models_own_statistics_serve(net):
     assert list(found.priors["n"]) == [1, 8, 64, 256]
 
 
-def test_without_labels_nothing_is_foretold(net):
+def test_without_labels_nothing_is_predicted(net):
     reference = ArrayData(pixels(part(0, 250)), None)
     found = diagnose(net, part(250, 400), reference, known_samples=32)
     assert found.reference_error is None

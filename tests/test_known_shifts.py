@@ -28,7 +28,7 @@ def test_lines_are_fitted_on_hold_out_corruptions_only():
     assert (line.slope, line.intercept) == (pytest.approx(0.5), pytest.approx(0.1))
 
 
-def test_the_table_has_true_and_foretold_errors_of_the_others():
+def test_the_table_has_true_and_predicted_errors_of_the_others():
     row = made(HELD + TESTED).regressions().iloc[0]
     # At sizes .5 and .6 the line says .35 and .40.
     assert (row["regression"], row["family"], row["shifts"]) == ("unadapted", "noise", 2)

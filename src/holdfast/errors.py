@@ -1,4 +1,4 @@
-"""What goes wrong in a way the user can mend, each with one sentence that says how.
+"""What goes wrong in a way the user can fix, each with one sentence that says how.
 
 Anything raised from here ends a command with its exit code and its message, never a traceback.
 """

@@ -2,7 +2,7 @@
 
 Source: thesis figure 2.3 and table A.6. For each corruption the size of the shift in the network's statistics, and
 three errors: of the model as it is (i), of the model with BatchNorm statistics of the corrupted images (ii), and of the
-latter on clean images (iii). Within a family, the line through the hold-out corruption foretells the others.
+latter on clean images (iii). Within a family, the line through the hold-out corruption predicts the others.
 Differs: the line also goes through clean data, where the size is 0, since users' shifts are often small.
 Cost: a pass over `samples` images for each corruption and severity; three where adapted errors are wanted.
 """
@@ -32,7 +32,7 @@ from holdfast.streams import Clean, Shifted, Truncated
 
 SEVERITIES, HOLDOUT_SEVERITIES = (1.0, 3.0, 5.0), (1.0, 2.0, 3.0, 4.0, 5.0)
 REGRESSIONS = {"error": "unadapted", "adapted_error": "adapted", "clean_error": "adapted, on clean images"}
-"""Column of the frame -> what the line through it foretells."""
+"""Column of the frame -> what the line through it predicts."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class KnownShifts:
         return lines
 
     def regressions(self) -> pd.DataFrame:
-        """Table A.6: for each regression and family the true and foretold mean errors, and how far off it is.
+        """Table A.6: for each regression and family the true and predicted mean errors, and how far off it is.
 
         Columns: `regression`, `family`, `true`, `predicted`, `off` (mean absolute difference), and the same of the
         hold-out corruption that the line was fitted on, `holdout_true`, `holdout_predicted`, `holdout_off`; `slope`,
@@ -89,9 +89,9 @@ class KnownShifts:
                 own = self.frame if family == "all" else self.frame[self.frame["family"] == family]
                 row: dict[str, object] = {"regression": regression, "family": family}
                 for prefix, part in (("", own[~own["holdout"]]), ("holdout_", own[own["holdout"]])):
-                    foretold = np.array([line.predict(size) for size in part["size"]])
-                    row[f"{prefix}true"], row[f"{prefix}predicted"] = part[column].mean(), foretold.mean()
-                    row[f"{prefix}off"] = np.abs(part[column] - foretold).mean()
+                    predicted = np.array([line.predict(size) for size in part["size"]])
+                    row[f"{prefix}true"], row[f"{prefix}predicted"] = part[column].mean(), predicted.mean()
+                    row[f"{prefix}off"] = np.abs(part[column] - predicted).mean()
                 shifts = own[~own["holdout"]]["shift"].nunique()
                 rows.append(row | {"slope": line.slope, "intercept": line.intercept, "r2": line.r2, "shifts": shifts})
         return pd.DataFrame(rows)

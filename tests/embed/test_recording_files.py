@@ -1,4 +1,4 @@
-"""Every kind of file gives the same recording, and a mistake in the name or the content says what to mend."""
+"""Every kind of file gives the same recording, and a mistake in the name or the content says what to fix."""
 
 import os
 import sys

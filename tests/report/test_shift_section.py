@@ -1,4 +1,4 @@
-"""The section about the size of shifts: errors are foretold by lines through hold-out corruptions."""
+"""The section about the size of shifts: errors are predicted by lines through hold-out corruptions."""
 
 import pandas as pd
 import pytest
@@ -28,11 +28,11 @@ def watched():
     return table(found + rows("gaussian_noise", 3, 0.4, 0.35) + rows("fog", 3, 0.4, 0.5))
 
 
-def test_the_error_of_the_family_is_foretold_beside_the_measured_one(watched):
-    foretold = predictions(cells_with_errors(watched, named(watched, "shift_size")))
-    assert foretold["shift"].tolist() == ["gaussian_noise"]  # nobody watched the hold-out corruption of fog's family
-    assert foretold["predicted"].tolist() == [pytest.approx(0.3)]
-    assert foretold["measured"].tolist() == [pytest.approx(0.35)]
+def test_the_error_of_the_family_is_predicted_beside_the_measured_one(watched):
+    predicted = predictions(cells_with_errors(watched, named(watched, "shift_size")))
+    assert predicted["shift"].tolist() == ["gaussian_noise"]  # nobody watched the hold-out corruption of fog's family
+    assert predicted["predicted"].tolist() == [pytest.approx(0.3)]
+    assert predicted["measured"].tolist() == [pytest.approx(0.35)]
 
 
 def test_the_profile_has_clean_data_as_severity_0_of_every_shift(watched):

@@ -10,7 +10,7 @@ OTHER = np.array([[1.2, 0.3], [-0.4, 0.8]])
 
 
 def loss(w_student, w_teacher, points, s, t):
-    """(3.6) with its sign mended: cross-entropy of the student to the teacher's soft labels."""
+    """(3.6) with its sign corrected: cross-entropy of the student to the teacher's soft labels."""
     teacher, student = points @ w_teacher / t, points @ w_student / s
     log = torch.nn.functional.logsigmoid
     return -(teacher.sigmoid() * log(student) + (-teacher).sigmoid() * log(-student)).sum()

@@ -73,7 +73,7 @@ class Screening:
         return self._without_own(np.abs(self.right) < lam[:, None] / 2)
 
     def least_error(self, lam: float | np.ndarray) -> np.ndarray:
-        """`(targets,)`, a lower bound of the error at this λ, finer than R: appendix B.7 with its sign mended."""
+        """`(targets,)`, a lower bound of the error at this λ, finer than R: appendix B.7 with its sign corrected."""
         top = self.lambda_max
         share = np.divide(2 * np.asarray(lam, float), top, out=np.full(len(top), 2.0), where=top > 0)
         return self.rest + np.maximum(self.own - self.rest, 0.0) * np.clip(share - 1, 0.0, 1.0) ** 2

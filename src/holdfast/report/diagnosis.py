@@ -31,7 +31,7 @@ DEFINITIONS = {
     "N": "the number of images that training statistics count for in BatchNorm layers",
 }
 REGRESSIONS = (
-    "As table A.6: a line through the hold-out corruption of a family foretells the mean error of its other ones. "
+    "As table A.6: a line through the hold-out corruption of a family predicts the mean error of its other ones. "
     "“off” is the mean absolute difference, “adapted” means with BatchNorm statistics of the corrupted images."
 )
 BY_FAMILY = (
@@ -94,7 +94,7 @@ def cost_section(found: "Diagnosis") -> Section | None:
     )
     tables = [Listing("Error by family", BY_FAMILY, found.families)]
     if not found.regressions.empty:
-        tables.append(Listing("How well lines foretell errors", REGRESSIONS, found.regressions))
+        tables.append(Listing("How well lines predict errors", REGRESSIONS, found.regressions))
     return Section("Cost", "What shifts of this size do to accuracy.", (figure,), tuple(tables))
 
 

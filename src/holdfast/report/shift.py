@@ -1,4 +1,4 @@
-"""How large each shift is inside the networks, layer by layer, and what its size foretells: the records of `Watch`."""
+"""How large each shift is inside the networks, layer by layer, and what its size predicts: the records of `Watch`."""
 
 import pandas as pd
 
@@ -14,21 +14,21 @@ HELD_OUT = {"speckle_noise": "noise", "gaussian_blur": "blur", "spatter": "weath
 FAMILY = {shift: family for family, shifts in FAMILIES.items() if family != "holdout" for shift in shifts} | HELD_OUT
 CELL = ["model", "shift", "severity"]
 LINES = (
-    "For each model a line from size to error through the hold-out corruption of a family and clean data foretells the "
+    "For each model a line from size to error through the hold-out corruption of a family and clean data predicts the "
     "error of the family's other corruptions; measured is what labels say. A family whose hold-out corruption was not "
     "watched has none. Inside: the line has seen such sizes."
 )
 
 
 def section(table: pd.DataFrame) -> Section | None:
-    """The profile over depth, error against size, and errors foretold, where an adapter recorded sizes."""
+    """The profile over depth, error against size, and predicted errors, where an adapter recorded sizes."""
     sizes = named(table, SIZE)
     if sizes.empty:
         return None
     watched = cells_with_errors(table, sizes)
     figures = [figure for figure in (_profile(table), _scatter(watched)) if figure is not None]
-    foretold = predictions(watched)
-    tables = () if foretold.empty else (Listing("Predicted and measured errors", LINES, foretold),)
+    predicted = predictions(watched)
+    tables = () if predicted.empty else (Listing("Predicted and measured errors", LINES, predicted),)
     text = "How far activations are from what each network was trained on, with no labels needed."
     return Section("Size of the shift", text, tuple(figures), tables) if figures else None
 

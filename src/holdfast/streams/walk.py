@@ -1,6 +1,6 @@
 """CCC, the continuously changing stream: two corruptions at a time, one fading while the next one grows.
 
-Source: thesis chapter 4 and appendix C, algorithms 1 and 2, misprints mended (severities are i/4; t ← t + k). Every
+Source: thesis chapter 4 and appendix C, algorithms 1 and 2, misprints corrected (severities are i/4; t ← t + k). Every
 step of a path shows `speed` images, drawn at random from the data, mirrored and moved at random. It is generated while
 it is read: batch i needs the walk up to i, which is arithmetic on small matrices, and no image before it. As in the
 public generator, what the first corruption made is rounded to 256 grey levels before the second one sees it.
