@@ -166,3 +166,20 @@ def test_efficientnet_with_an_infinite_prior_is_the_model():
         expected = network(inputs)
     adapted = BatchNorm(network, prior=float("inf"))(inputs)
     assert torch.allclose(adapted, expected, atol=1e-5 * float(1 + expected.abs().max()))
+
+
+class ByHand(nn.BatchNorm2d):
+    """Normalises in its own words."""
+
+    def forward(self, inputs):
+        mean, deviation = self.running_mean, (self.running_var + self.eps).sqrt()
+        return (inputs - mean[:, None, None]) / deviation[:, None, None]
+
+
+def test_layers_that_normalise_in_another_way_are_remarked_on_once(caplog):
+    adapter = BatchNorm(nn.Sequential(nn.Conv2d(1, 2, 3), ByHand(2), nn.BatchNorm2d(2), nn.Flatten()), prior=0)
+    for _ in range(2):
+        adapter(torch.rand(20, 1, 5, 5))
+    said = [record.getMessage() for record in caplog.records if "did not call batch_norm" in record.getMessage()]
+    assert len(said) == 1
+    assert said[0].startswith("1 of 2 BatchNorm layers")

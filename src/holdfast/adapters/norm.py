@@ -7,7 +7,8 @@ The gradient flows through the batch's share of the statistics, as it does in tr
 The layer stays where it is and its own `forward` runs: within `blending`, calls of `batch_norm` with the running
 statistics of a layer get the blend in their place. So whatever a subclass adds, such as the activation in timm's
 `BatchNormAct2d`, is kept, and it makes no difference whether a layer is called, shared between two places, or only its
-statistics are handed to `torch.nn.functional.batch_norm`. A layer that normalises without `batch_norm` stays as it is.
+statistics are handed to `torch.nn.functional.batch_norm`. A layer that normalises without `batch_norm` stays as it
+is, and that is logged.
 Compiled parts of a model run as they were written. Activation checkpoints, which run parts of a model again during the
 backward pass, must be off for learners: by then the statistics have moved on.
 Batches of fewer than 16 images have statistics that are mostly chance, and N = 0 fails on them; a large N is the
@@ -67,7 +68,7 @@ class Blend(nn.Module):
 
     def __init__(self, layer: _BatchNorm, prior: float, momentum: float | None = None) -> None:
         super().__init__()
-        self.prior, self.momentum = prior, momentum
+        self.prior, self.momentum, self.said_unmet = prior, momentum, False
         self._layer = [layer]  # in a list, so that it is not a module of this one
         self.mean: torch.Tensor
         self.var: torch.Tensor
@@ -212,6 +213,21 @@ class _Blending(TorchFunctionMode):
         """Until here."""
         super().__exit__(*exception)
         _EAGERLY.__exit__()
+        if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
+            self._say_unmet()
+
+    def _say_unmet(self) -> None:
+        """Say once which layers went without their blend, so that nobody takes them for adapted."""
+        unmet = [blend for blend in self._blends.values() if id(blend) not in self._calls and not blend.said_unmet]
+        if unmet:
+            log.warning(
+                "%d of %d BatchNorm layers did not call batch_norm in this pass: unused, or written in another way; "
+                "they keep the statistics of training",
+                len(unmet),
+                len(self._blends),
+            )
+        for blend in unmet:
+            blend.said_unmet = True
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Any other function does what it does."""
