@@ -1,5 +1,7 @@
 """What people hand to adapters: empty batches, dictionaries, mixed precision, models run by several processes."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -101,20 +103,30 @@ def test_statistics_in_mixed_precision_are_kept_in_single_precision():
     assert all(buffer.dtype in (torch.float32, torch.int64) for buffer in adapter.buffers())
 
 
+DISTRIBUTED = """
+import os, sys
+import torch
+from torch import nn
+from holdfast.adapters import CoTTA, Tent
+from holdfast.testing.networks import images, plain
+
+torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+inputs = images()[0]
+wrapped = nn.parallel.DistributedDataParallel(plain())
+before = {name: value.clone() for name, value in wrapped.state_dict().items()}
+assert torch.equal(Tent(wrapped, lr=0.1)(inputs), Tent(plain(), lr=0.1)(inputs))
+assert torch.equal(CoTTA(wrapped, lr=0.1)(inputs), CoTTA(plain(), lr=0.1)(inputs))
+assert all(torch.equal(value, before[name]) for name, value in wrapped.state_dict().items())
+wrapped(inputs).sum().backward()  # it still trains
+os._exit(0)  # gloo's threads sometimes wait for the lock that who joins them holds, when they are taken down in order
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch was built without gloo")
 def test_the_network_inside_distributed_data_parallel_is_adapted(tmp_path):
-    if not torch.distributed.is_gloo_available():
-        pytest.skip("torch was built without gloo")
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
-        inputs = images()[0]
-        wrapped = nn.parallel.DistributedDataParallel(plain())
-        before = {name: value.clone() for name, value in wrapped.state_dict().items()}
-        assert torch.equal(Tent(wrapped, lr=0.1)(inputs), Tent(plain(), lr=0.1)(inputs))
-        assert torch.equal(CoTTA(wrapped, lr=0.1)(inputs), CoTTA(plain(), lr=0.1)(inputs))
-        assert all(torch.equal(value, before[name]) for name, value in wrapped.state_dict().items())
-        wrapped(inputs).sum().backward()  # it still trains
-    finally:
-        torch.distributed.destroy_process_group()
+    command = [sys.executable, "-c", DISTRIBUTED, str(tmp_path / "store")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:torch.quantize_per_tensor", "ignore:TypedStorage")
