@@ -15,7 +15,7 @@ $(READY): pyproject.toml
 	touch $@
 
 demo: $(READY)
-	$(BIN)/holdfast demo --out holdfast-demo
+	$(BIN)/haptera demo --out haptera-demo
 
 test: $(READY) lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
@@ -56,7 +56,7 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/pose.py
 
 picture: demo
-	$(BIN)/python docs/picture.py holdfast-demo/report.html docs/report.png
+	$(BIN)/python docs/picture.py haptera-demo/report.html docs/report.png
 
 pictures: picture
 	rm -rf build/severity  # cells do not know when the code of a shift of ours changes
@@ -82,7 +82,7 @@ tables: $(READY)  # those of the documentation; some hours, best on a machine th
 	$(BIN)/python benchmarks/head_direction.py
 	$(BIN)/python benchmarks/attribution_maps.py
 	$(BIN)/python benchmarks/identify.py > docs/tables/identify.txt
-	$(BIN)/holdfast identify examples/identify_small.toml --out build/identify --quiet > docs/tables/identify_small.txt
+	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > docs/tables/identify_small.txt
 	$(BIN)/python benchmarks/pose.py > docs/tables/pose.txt
 	$(BIN)/python benchmarks/pose_on_drawn_animals.py
 	$(BIN)/python benchmarks/dependencies_on_images.py
@@ -95,4 +95,4 @@ tables: $(READY)  # those of the documentation; some hours, best on a machine th
 	cp build/adaptation/adaptation.md build/adaptation/adaptation_long.md docs/tables
 
 clean:
-	rm -rf .venv docs/_build holdfast-demo
+	rm -rf .venv docs/_build haptera-demo

@@ -1,7 +1,7 @@
 """Which adapters help, and when they collapse: small residual networks on Fashion-MNIST, three seeds, with intervals.
 
 Run it as `python benchmarks/adaptation_on_images.py [FOLDER] [--jobs 2]`, with `fashion-mnist.npz` (train_images,
-train_labels, test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains six networks once
+train_labels, test_images, test_labels) in $HAPTERA_DATA, by default ~/.cache/haptera. It trains six networks once
 (BatchNorm and GroupNorm, three seeds each) and keeps their weights there; a second run into FOLDER finds every cell. It
 writes `adaptation.md` and `adaptation_long.md`, the tables of the documentation.
 """
@@ -19,8 +19,8 @@ import torch
 from safetensors.torch import save_file
 from scipy.stats import t
 
-from holdfast import Study
-from holdfast.adapters import (
+from haptera import Study
+from haptera.adapters import (
     CPL,
     EATA,
     ETA,
@@ -35,12 +35,12 @@ from holdfast.adapters import (
     RDumb,
     Tent,
 )
-from holdfast.data import ArrayData
-from holdfast.models import ModelSource, ResNet
-from holdfast.models.training import fit
-from holdfast.streams import Clean, Continual, Corruptions, Repeated
+from haptera.data import ArrayData
+from haptera.models import ModelSource, ResNet
+from haptera.models.training import fit
+from haptera.streams import Clean, Continual, Corruptions, Repeated
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "fashion-mnist.npz"
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "fashion-mnist.npz"
 SEEDS = (0, 1, 2)
 EPOCHS = {"batch": 3, "group": 5}  # GroupNorm learns more slowly; both end at about the same clean error
 IMAGES = 1000
@@ -165,5 +165,5 @@ if __name__ == "__main__":
     parser.add_argument("--only", choices=["each", "long"])
     given = parser.parse_args()
     if not DATA.is_file():
-        sys.exit(f"there is no {DATA}; put Fashion-MNIST there, or say in HOLDFAST_DATA where it is")
-    main(given.folder or Path(tempfile.mkdtemp(prefix="holdfast-")), given.jobs, given.only)
+        sys.exit(f"there is no {DATA}; put Fashion-MNIST there, or say in HAPTERA_DATA where it is")
+    main(given.folder or Path(tempfile.mkdtemp(prefix="haptera-")), given.jobs, given.only)

@@ -17,8 +17,8 @@ import time
 import torch
 from torch import nn
 
-from holdfast.adapters import ETA, BatchNorm, CoTTA, NoAdaptation, RDumb, Tent
-from holdfast.models import ResNet
+from haptera.adapters import ETA, BatchNorm, CoTTA, NoAdaptation, RDumb, Tent
+from haptera.models import ResNet
 
 
 def entropy(logits):

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from holdfast.attribute import jacobians, pseudo_inverse
-from holdfast.embed import ContrastiveEmbedding
+from haptera.analyses.attribution import jacobians, pseudo_inverse
+from haptera.contrastive.estimator import ContrastiveEmbedding
 
 SAMPLES, CHANNELS, LATENTS = 3000, 100, 8
 STEPS = 30

@@ -2,7 +2,7 @@
 
     python benchmarks/attribution_maps.py [FOLDER] [--tiny | --tables]
 
-Recordings of 20,000 samples whose map is known (`holdfast.embed.piecewise`): z1, with 2 or 4 latents, reaches all
+Recordings of 20,000 samples whose map is known (`haptera.analyses.identify.piecewise`): z1, with 2 or 4 latents, reaches all
 inputs, z2, with 2, half of them. Five data sets of each. In the first setting z2 is observed (table 8.1), in the
 second z1 is (table 8.2). Training is supervised, supervised contrastive or hybrid contrastive, each with and without
 the Jacobian term; the map of z2 is then found by every method, and scored against the true one: area under the ROC
@@ -25,13 +25,14 @@ import pandas as pd
 import torch
 from torch import nn
 
-from holdfast.attribute import attribution_map, map_scores
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.embed.consistency import linear_r2
-from holdfast.embed.jacobian import JacobianTerm, squared_norms
-from holdfast.embed.outputs import LatentEncoder
-from holdfast.embed.piecewise import Piecewise, piecewise
-from holdfast.measures import analyse_factors, compare_groups, mean_of_units
+from haptera.analyses.attribution import attribution_map, map_scores
+from haptera.analyses.embedding.consistency import linear_r2
+from haptera.analyses.identify.piecewise import Piecewise, piecewise
+from haptera.analyses.identify.spaces import LatentEncoder
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.contrastive.jacobian import JacobianTerm, squared_norms
+from haptera.statistics.comparison import analyse_factors, compare_groups
+from haptera.statistics.intervals import mean_of_units
 
 TINY = "--tiny" in sys.argv
 SAMPLES, SETS, STEPS = (2000, 2, 60) if TINY else (20_000, 5, 1200)

@@ -25,8 +25,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from holdfast.data import FolderData
-from holdfast.streams import CCC, Calibration
+from haptera.data import FolderData
+from haptera.run.calibrate import Calibration
+from haptera.streams import CCC
 
 PEER = {
     ("contrast", "fog"): 127,

@@ -16,7 +16,7 @@ import pandas as pd
 
 def run(folder: str) -> tuple[dict, float, pd.DataFrame]:
     start = time.perf_counter()
-    command = [sys.executable, "-m", "holdfast", "demo", "--json", "--quiet", "--out", folder]
+    command = [sys.executable, "-m", "haptera", "demo", "--json", "--quiet", "--out", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout), time.perf_counter() - start, pd.read_parquet(Path(folder) / "table.parquet")
 

@@ -57,8 +57,8 @@ def peak() -> float:
 
 
 def child(mode: str, engine: str, path: Path) -> dict[str, float]:
-    from holdfast.dependencies.files import LogitsFile
-    from holdfast.measures.covariance_lasso import CovarianceLasso
+    from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+    from haptera.analyses.dependencies.files import LogitsFile
 
     lasso = CovarianceLasso(ALPHA, compiled=engine == "numba")
     if engine == "numba":  # loads the code that was compiled before
@@ -83,7 +83,7 @@ def child(mode: str, engine: str, path: Path) -> dict[str, float]:
 def recipe(path: Path) -> dict[str, float]:
     from sklearn.linear_model import Lasso
 
-    from holdfast.measures.covariance_lasso import CovarianceLasso
+    from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 
     with np.load(path) as file:
         rows = file["logits"]
@@ -107,7 +107,7 @@ def run(*arguments: object) -> dict[str, float]:
 
 
 def main() -> None:
-    from holdfast.measures.lasso_rounds import has_numba
+    from haptera.analyses.dependencies.lasso_rounds import has_numba
 
     engines = ["numba", "numpy"] if has_numba() else ["numpy"]
     with tempfile.TemporaryDirectory() as folder:

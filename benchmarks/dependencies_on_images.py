@@ -5,7 +5,7 @@
 An image is two pictures side by side, each a digit of MNIST or a garment of Fashion-MNIST at 14 x 14 pixels, so there
 are 20 x 20 classes. 80 of them, the same for every seed, are never shown in training: they are the new classes of
 section 3.2 and the unseen ones of section 3.3. `mnist.npz` and `fashion-mnist.npz` (train_images, train_labels,
-test_images, test_labels) are read from $HOLDFAST_DATA, by default ~/.cache/holdfast, where weights are kept too. The
+test_images, test_labels) are read from $HAPTERA_DATA, by default ~/.cache/haptera, where weights are kept too. The
 first run takes about twenty minutes on one core. It writes `dependencies_on_images.csv`, one row for each
 seed and value, and `.txt`, the tables with means and 95 % intervals over seeds (Student's t), into `docs/tables`.
 
@@ -25,15 +25,15 @@ from scipy.stats import t as student
 from torch import nn
 from torch.nn import functional as F
 
-from holdfast.losses import DependencyPenalty
-from holdfast.measures.covariance_lasso import CovarianceLasso
-from holdfast.measures.cutting import cut_state, pairs_worth_cutting
-from holdfast.measures.new_classes import NewClasses, accuracy_by_group
-from holdfast.measures.redundancy import Redundancy
-from holdfast.measures.removal import removable, without
-from holdfast.measures.replacement import replacement
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+from haptera.analyses.dependencies.cutting import cut_state, pairs_worth_cutting
+from haptera.analyses.dependencies.new_classes import NewClasses, accuracy_by_group
+from haptera.analyses.dependencies.redundancy import Redundancy
+from haptera.analyses.dependencies.removal import removable, without
+from haptera.analyses.dependencies.replacement import replacement
+from haptera.losses import DependencyPenalty
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 FILES = ("mnist.npz", "fashion-mnist.npz")
 SEEDS = range(5)
 KINDS, NEW = 20, 80
@@ -266,5 +266,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     if missing := [name for name in FILES if not (DATA / name).is_file()]:
-        sys.exit(f"there is no {DATA / missing[0]}; put it there, or say in HOLDFAST_DATA where it is")
+        sys.exit(f"there is no {DATA / missing[0]}; put it there, or say in HAPTERA_DATA where it is")
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "tables")

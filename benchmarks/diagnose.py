@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import torch
 
-from holdfast.adapters import NoAdaptation, Watch
-from holdfast.batch import Batch
-from holdfast.models import ResNet
-from holdfast.observe import observe_moments
+from haptera.adapters import NoAdaptation, Watch
+from haptera.batch import Batch
+from haptera.models import ResNet
+from haptera.observe import observe_moments
 
 ROUNDS, BATCHES = 7, 6
 

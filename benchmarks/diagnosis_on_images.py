@@ -3,7 +3,7 @@
     python benchmarks/diagnosis_on_images.py [FOLDER] [sizes] [detectors] [priors]
 
 Three residual networks trained on Fashion-MNIST (`benchmarks/adaptation_on_images.py` trains them and keeps the weights
-beside the data in $HOLDFAST_DATA). Half of the test images are the labelled reference, the other half the data, whose
+beside the data in $HAPTERA_DATA). Half of the test images are the labelled reference, the other half the data, whose
 labels serve for the true errors alone. Writes `diagnosis_sizes.md`, `diagnosis_detectors.md` and `diagnosis_priors.md`
 into FOLDER, by default `docs/tables`; about twenty minutes on one core, three quarters of it for the priors.
 
@@ -23,23 +23,24 @@ from scipy.stats import spearmanr
 from torch import nn
 
 from adaptation_on_images import DATA, SEEDS, networks, over_seeds
-from holdfast.adapters import BatchNorm, NoAdaptation
-from holdfast.data import ArrayData
-from holdfast.known_shifts import known_shifts
-from holdfast.measures.detectors import ks_p_value, mmd
-from holdfast.measures.label_free import (
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.analyses.diagnosis.baselines import (
     agreement,
     average_confidence,
     difference_of_confidences,
     fitted_temperature,
+    ks_p_value,
+    mmd,
     thresholded_confidence,
 )
-from holdfast.measures.shift_size import shift_size, shift_test
-from holdfast.observe import observe_moments
-from holdfast.observe.moments import Observed
-from holdfast.shifts import Shift
-from holdfast.streams import Clean, Corruptions, Shifted, Truncated
-from holdfast.streams.sequence import all_shifts
+from haptera.analyses.diagnosis.known_shifts import known_shifts
+from haptera.analyses.diagnosis.shift_size import shift_size, shift_test
+from haptera.data import ArrayData
+from haptera.observe import observe_moments
+from haptera.observe.moments import Observed
+from haptera.shifts import Shift
+from haptera.streams import Clean, Corruptions, Shifted, Truncated
+from haptera.streams.sequence import all_shifts
 
 IMAGES, BATCH = 1000, 100
 FAMILIES = ("noise", "blur", "weather", "digital")

@@ -2,8 +2,8 @@
 
     python benchmarks/embed.py [speed] [loss] [memory] [--steps N] [--seeds N]
 
-The peer (`cebra`) gets an environment of its own, made once, in $HOLDFAST_DATA/peer-embed (default
-~/.cache/holdfast/peer-embed). 100 neurons x 10,000 samples of the synthetic sessions, offset10, 32 hidden units, 8
+The peer (`cebra`) gets an environment of its own, made once, in $HAPTERA_DATA/peer-embed (default
+~/.cache/haptera/peer-embed). 100 neurons x 10,000 samples of the synthetic sessions, offset10, 32 hidden units, 8
 dimensions, batches of 512, one thread; in turn, each in a process of its own. Steps per CPU-second: a fit of `steps`
 less one of 20, so that imports and set-up do not count; the best of three rounds. Loss: the mean over the last 100 of
 1,000 steps, its mean and standard deviation over seeds. In the peer's hybrid mode behaviour acts on dimensions 0 to 2,
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-HOME = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "peer-embed"
+HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "peer-embed"
 MODES = ("time", "time_delta", "hybrid")
 AIMS = {"time": 2.0, "time_delta": 4.0, "hybrid": 4.0}
 SHARED = {
@@ -70,7 +70,7 @@ def ours(task: dict[str, Any]) -> dict[str, float]:
     """The same here; runs in a process of its own."""
     import torch
 
-    from holdfast.embed import ContrastiveEmbedding
+    from haptera.contrastive.estimator import ContrastiveEmbedding
 
     torch.set_num_threads(1)
     data = np.load(task["data"])
@@ -117,7 +117,7 @@ def peer_python() -> str:
 
 
 def write_data(folder: Path) -> Path:
-    from holdfast.embed.synthetic import sessions
+    from haptera.recordings.synthetic import sessions
 
     made = sessions((100,), 10_000)[0]
     path = folder / "recording.npz"
@@ -165,7 +165,7 @@ def measure_memory(task: dict[str, str]) -> None:
     """One fit and one transform; runs in a process of its own."""
     import torch
 
-    from holdfast.embed import ContrastiveEmbedding
+    from haptera.contrastive.estimator import ContrastiveEmbedding
 
     torch.set_num_threads(1)
     model = ContrastiveEmbedding(**SHARED, random_state=0, max_iterations=30)

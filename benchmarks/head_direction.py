@@ -2,7 +2,7 @@
 
     python benchmarks/head_direction.py [FOLDER] [--tiny]
 
-`head-direction.nwb` is read from $HOLDFAST_DATA, by default ~/.cache/holdfast. Spikes in bins of 100 ms; encoders learn
+`head-direction.nwb` is read from $HAPTERA_DATA, by default ~/.cache/haptera. Spikes in bins of 100 ms; encoders learn
 from the first 56 % of the bins, decoders are chosen on the next 14 %, everything is scored on the last 30 %. Fits by
 label and by time alone, three seeds each, beside both kinds of shuffle, ridge, nearest neighbours and a Bayesian
 decoder on the signal itself, and the baselines that are installed. It takes about five minutes on one core. It writes
@@ -16,13 +16,13 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from holdfast.embed.analysis import Analysis, analyse
-from holdfast.embed.comparison import summarised
-from holdfast.embed.plan import Plan
-from holdfast.embed.reading import read_recording
-from holdfast.embed.summary import as_table, sentences, size
+from haptera.analyses.embedding.analysis import Analysis, analyse
+from haptera.analyses.embedding.comparison import summarised
+from haptera.analyses.embedding.plan import Plan
+from haptera.analyses.embedding.summary import as_table, sentences, size
+from haptera.recordings.reading import read_recording
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 FILE, LABEL = "head-direction.nwb", "head_direction"
 TINY = "--tiny" in sys.argv
 
@@ -68,6 +68,6 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     if not (DATA / FILE).is_file():
-        sys.exit(f"there is no {DATA / FILE}; put it there, or say in HOLDFAST_DATA where it is")
+        sys.exit(f"there is no {DATA / FILE}; put it there, or say in HAPTERA_DATA where it is")
     named = [word for word in sys.argv[1:] if not word.startswith("--")]
     main(Path(named[0]) if named else Path(__file__).parents[1] / "docs" / "tables")

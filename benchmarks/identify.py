@@ -16,8 +16,8 @@ pictures   scenes with six factors: pairs by nearest neighbours in the factors, 
            six principal components of the pixels (the identity baseline). Aim: R² above theirs by .1.
 
 One core. rows takes about 15 minutes, missed 6, wanted 2, limit one, pictures 15. Writes `identify.csv` into FOLDER if
-given. All rows of the tables, and figure 6.2: `holdfast identify examples/identify_small.toml`.
-n = 10 as in the text, on a GPU: `holdfast identify --dimensions 10 --steps 300000 --batch-size 6144 --device cuda
+given. All rows of the tables, and figure 6.2: `haptera identify examples/identify_small.toml`.
+n = 10 as in the text, on a GPU: `haptera identify --dimensions 10 --steps 300000 --batch-size 6144 --device cuda
 --learning-rate 1e-4`. The encoder needs 5.1 GFLOP for 1,000 latents forth and back, so that 300,000 steps of 3 x 6,144
 are about 3e16 FLOP: an hour or two on a GPU of 10 TFLOP/s that is well used. Nobody has run it here.
 """
@@ -37,16 +37,15 @@ from sklearn.decomposition import PCA
 from torch import nn
 from torch.nn import functional as F
 
-from holdfast.embed.identifiability import identifiability
-from holdfast.embed.identify import LatentModel, identify
-from holdfast.embed.identify_row import Row, run_row
-from holdfast.embed.latents_fit import latents_fit
-from holdfast.embed.laws import normal
-from holdfast.embed.loss import DotProduct, Euclidean, InfoNCE
-from holdfast.embed.outputs import OutputSpace
-from holdfast.embed.processes import Process
-from holdfast.embed.scenes import FACTORS, draw_scenes, nearest_pairs
-from holdfast.theory.contrastive_limit import contrastive_limit, measured_loss
+from haptera.analyses.identify.identifiability import identifiability, latents_fit
+from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.laws import normal
+from haptera.analyses.identify.limit import contrastive_limit, measured_loss
+from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.row import Row, run_row
+from haptera.analyses.identify.scenes import FACTORS, draw_scenes, nearest_pairs
+from haptera.analyses.identify.spaces import OutputSpace
+from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE
 
 ROWS = [
     ("sphere/uniform/vmf=10", "sphere/vmf", 1000),

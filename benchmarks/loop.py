@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from holdfast.adapters import NoAdaptation
-from holdfast.data import ArrayData
-from holdfast.loop import evaluate
-from holdfast.models import LeNet, ResNet
-from holdfast.streams import Clean
+from haptera.adapters import NoAdaptation
+from haptera.data import ArrayData
+from haptera.models import LeNet, ResNet
+from haptera.run.loop import evaluate
+from haptera.streams import Clean
 
 REPEATS = 9
 BATCH = 64

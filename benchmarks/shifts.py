@@ -3,7 +3,7 @@
     python benchmarks/shifts.py [speed] [alike] [NAME ...]
 
 The peer (`imagecorruptions` 1.1.2) needs older libraries, so it gets an environment of its own, made once, in
-$HOLDFAST_DATA/peer (default ~/.cache/holdfast/peer). Repaired there: an argument of scikit-image that was renamed.
+$HAPTERA_DATA/peer (default ~/.cache/haptera/peer). Repaired there: an argument of scikit-image that was renamed.
 Speed: one thread, severity 3, colour; ours on batches of 64 (32 px) and 16 (224 px), the peer image by image; the best
 of four rounds, in turn. Ours takes and gives floats in [0, 1], the peer 8 bits: `ratio` leaves each its own; for
 `as floats` the peer's images come from such floats and become floats again.
@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from holdfast.catalog import entries, find
+from haptera.catalog import entries, find
 
-HOME = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "peer"
+HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "peer"
 PACKAGES = [
     "numpy<2", "scikit-image<0.22", "opencv-python-headless<4.11", "numba", "pillow", "scipy", "setuptools<80",
 ]  # fmt: skip

@@ -13,12 +13,12 @@ from functools import partial
 import torch
 from torch import nn
 
-from holdfast.adapters import Adapter, BatchNorm, NoAdaptation, RDumb
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
-from holdfast.streams import Clean
+from haptera.adapters import Adapter, BatchNorm, NoAdaptation, RDumb
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import Contrast, GaussianBlur, GaussianNoise
+from haptera.streams import Clean
 
 SIZES = (2, 4, 8, 16, 64)
 ADAPTERS: dict[str, Callable[[nn.Module], Adapter]] = {

@@ -17,10 +17,10 @@ from math import pi
 import torch
 from torch import nn
 
-from holdfast.data import ArrayData
-from holdfast.models import LeNet, ResNet
-from holdfast.shifts import Diffeo
-from holdfast.stability import stability
+from haptera.analyses.stability.analysis import stability
+from haptera.data import ArrayData
+from haptera.models import LeNet, ResNet
+from haptera.shifts import Diffeo
 
 SIGMA = 0.4715
 CUTOFF = 3

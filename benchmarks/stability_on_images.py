@@ -2,8 +2,8 @@
 
     python benchmarks/stability_on_images.py [FOLDER]
 
-`fashion-mnist.npz` (train_images, train_labels, test_images, test_labels) is read from $HOLDFAST_DATA, by default
-~/.cache/holdfast, where the weights of every network are kept, so a stopped run goes on. The first run takes about
+`fashion-mnist.npz` (train_images, train_labels, test_images, test_labels) is read from $HAPTERA_DATA, by default
+~/.cache/haptera, where the weights of every network are kept, so a stopped run goes on. The first run takes about
 35 minutes on one core. Into FOLDER, by default `docs/tables`, it writes `stability_on_images.csv`, one row for each
 network, `.txt`, the tables, and `.svg`, error against R, and R against the size of the training set.
 
@@ -26,14 +26,14 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
-from holdfast.data import ArrayData
-from holdfast.measures.power_law import log_average, over_seeds, power_law, power_laws
-from holdfast.models import MLP, LeNet, ResNet
-from holdfast.models.layers import Normalise, norm_layer
-from holdfast.stability import stability
+from haptera.analyses.stability.analysis import stability
+from haptera.data import ArrayData
+from haptera.models import MLP, LeNet, ResNet
+from haptera.models.networks import Normalise, norm_layer
+from haptera.statistics.power_law import log_average, over_seeds, power_law, power_laws
 from loglog import Series, charts
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "fashion-mnist.npz"
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "fashion-mnist.npz"
 SEEDS = (0, 1, 2)
 TRAIN, STEPS, BATCH, PROBES = 6000, 1800, 128, 501
 SIZES, SIZE_STEPS = (500, 1500, 4500, 13500), 900
@@ -236,5 +236,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     if not DATA.is_file():
-        sys.exit(f"there is no {DATA}; put Fashion-MNIST there, or say in HOLDFAST_DATA where it is")
+        sys.exit(f"there is no {DATA}; put Fashion-MNIST there, or say in HAPTERA_DATA where it is")
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "tables")

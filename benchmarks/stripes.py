@@ -2,7 +2,7 @@
 
     python benchmarks/stripes.py [FOLDER]
 
-Settings and the range of P are those of `holdfast.theory.stripes`, fixed before this was run. It writes `stripes.csv`,
+Settings and the range of P are those of `haptera.theory.stripes`, fixed before this was run. It writes `stripes.csv`,
 one row for each network, `stripes.txt`, the slopes of log R against log P with 95 % intervals, overall (Student's t
 over sizes) and between neighbours, and `stripes.svg` into FOLDER, by default `docs/tables`. It takes a few minutes.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from holdfast.measures.power_law import local_slopes, log_average
-from holdfast.theory.stripes import slope, stripes
+from haptera.statistics.power_law import local_slopes, log_average
+from haptera.theory.stripes import slope, stripes
 from loglog import Series, charts
 
 SIZES, SEEDS = (500, 1000, 2000, 4000, 8000), (0, 1, 2)

@@ -23,12 +23,12 @@ import pandas as pd
 import torch
 from torch import nn
 
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.embed.baselines import baseline, installed
-from holdfast.embed.consistency import consistency
-from holdfast.embed.decoding import Part, decode_knn
-from holdfast.embed.label import Label
-from holdfast.embed.synthetic import NOISES, Synthetic, sessions, synthetic
+from haptera.analyses.embedding.baselines import baseline, installed
+from haptera.analyses.embedding.consistency import consistency
+from haptera.analyses.embedding.decoding import Part, decode_knn
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.recordings.label import Label
+from haptera.recordings.synthetic import NOISES, Synthetic, sessions, synthetic
 
 TINY = "--tiny" in sys.argv
 SAMPLES, NEURONS, SETS = (1500, 40, 2) if TINY else (15_000, 100, 5)

@@ -20,8 +20,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported
 
 import numpy as np
 
-from holdfast.measures import Wedge, closeness, count_triplets, frontier
-from holdfast.theory.probit_models import ProbitModels
+from haptera.analyses.trends import closeness, frontier
+from haptera.analyses.trends.triplets import count_triplets
+from haptera.analyses.trends.wedge import Wedge
+from haptera.theory.probit_models import ProbitModels
 
 REPEAT = 5
 GROWTH = ((66, 10_000), (66, 50_000), (66, 200_000), (125, 50_000), (250, 50_000), (500, 50_000))
@@ -101,7 +103,7 @@ def page(folder: Path | None) -> None:
             for path, accuracies in zip(files, sides, strict=True):
                 rows = [f"model {i},{accuracy}" for i, accuracy in enumerate(accuracies.tolist())]
                 path.write_text("\n".join(["model,accuracy", *rows]))
-        command = [sys.executable, "-m", "holdfast", "trends", *map(str, files), "--report", str(work / "page.html")]
+        command = [sys.executable, "-m", "haptera", "trends", *map(str, files), "--report", str(work / "page.html")]
         start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
         seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-from holdfast import __version__
+from haptera import __version__
 
-project = "holdfast"
-author = "the holdfast authors"
+project = "haptera"
+author = "the haptera authors"
 copyright = author
 release = version = __version__
 
@@ -26,5 +26,5 @@ autodoc_typehints_description_target = "documented_params"
 napoleon_use_ivar = True
 
 html_theme = "furo"
-html_title = f"holdfast {__version__}"
+html_title = f"haptera {__version__}"
 html_show_sphinx = False

@@ -1,6 +1,6 @@
 """Takes the picture of a report that the README shows.
 
-python docs/picture.py holdfast-demo/report.html docs/report.png
+python docs/picture.py haptera-demo/report.html docs/report.png
 """
 
 import shutil

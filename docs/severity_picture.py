@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from holdfast.catalog import entries, find
+from haptera.catalog import entries, find
 
 FAMILIES = ("noise", "blur", "weather", "digital")
 TABLES = {"imagenet": "constants of ImageNet-C", "cifar": "constants of CIFAR-10-C"}

@@ -1,7 +1,7 @@
 """Accuracy against severity: a small network on CIFAR-10 under all 19 corruptions, and where accuracy rises instead.
 
 Run it as `python examples/accuracy_by_severity.py [FOLDER]`, with `cifar10.npz` (train_images, train_labels,
-test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains once, in about five minutes on one
+test_images, test_labels) in $HAPTERA_DATA, by default ~/.cache/haptera. It trains once, in about five minutes on one
 core, and keeps the weights there. It writes `accuracy_by_severity.csv`; a second run into FOLDER finds every cell.
 """
 
@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from holdfast import Study
-from holdfast.catalog import entries, find
-from holdfast.data import ArrayData
-from holdfast.models import ModelSource, ResNet
-from holdfast.models.training import fit
-from holdfast.streams import Clean, Corruptions
+from haptera import Study
+from haptera.catalog import entries, find
+from haptera.data import ArrayData
+from haptera.models import ModelSource, ResNet
+from haptera.models.training import fit
+from haptera.streams import Clean, Corruptions
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "cifar10.npz"
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "cifar10.npz"
 WEIGHTS = DATA.with_name("cifar10-resnet24.safetensors")
 NET, TABLES = {"channels": 3, "width": 24, "stem": 2}, ("imagenet", "cifar")
 
@@ -55,5 +55,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     if not DATA.is_file():
-        sys.exit(f"there is no {DATA}; put CIFAR-10 there, or say in HOLDFAST_DATA where it is")
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+        sys.exit(f"there is no {DATA}; put CIFAR-10 there, or say in HAPTERA_DATA where it is")
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

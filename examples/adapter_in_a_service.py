@@ -7,12 +7,12 @@ import logging
 
 import torch
 
-from holdfast.adapters import BatchNorm
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast
-from holdfast.streams import Shifted
+from haptera.adapters import BatchNorm
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import Contrast
+from haptera.streams import Shifted
 
 log = logging.getLogger("service")
 

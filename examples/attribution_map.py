@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from holdfast.attribute import attribution_map, map_scores
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.embed.outputs import LatentEncoder
-from holdfast.embed.piecewise import piecewise
+from haptera.analyses.attribution import attribution_map, map_scores
+from haptera.analyses.identify.piecewise import piecewise
+from haptera.analyses.identify.spaces import LatentEncoder
+from haptera.contrastive.estimator import ContrastiveEmbedding
 
 SETTINGS = {"output_dimension": 4, "num_hidden_units": 64, "distance": "euclidean", "positive_in_denominator": True,
             "learning_rate": 2e-3, "batch_size": 256, "max_iterations": 500, "random_state": 0}  # fmt: skip
@@ -45,4 +45,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

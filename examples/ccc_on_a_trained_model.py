@@ -1,7 +1,7 @@
 """CCC with a yardstick of one's own: is the walk as hard as it was meant to be, all the way?
 
 Run it as `python examples/ccc_on_a_trained_model.py [FOLDER]`, with `cifar10.npz` (train_images, train_labels,
-test_images, test_labels) in $HOLDFAST_DATA, by default ~/.cache/holdfast. It trains once, in about five minutes on one
+test_images, test_labels) in $HAPTERA_DATA, by default ~/.cache/haptera. It trains once, in about five minutes on one
 core, and keeps the weights there. It calibrates into FOLDER, in about ten minutes, and writes `ccc_walk.csv`.
 """
 
@@ -14,15 +14,16 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from holdfast.adapters import NoAdaptation
-from holdfast.data import ArrayData
-from holdfast.loop import evaluate
-from holdfast.models import ModelSource, ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast, Fog, Frost, GaussianNoise, ImpulseNoise
-from holdfast.streams import CCC, calibrate
+from haptera.adapters import NoAdaptation
+from haptera.data import ArrayData
+from haptera.models import ModelSource, ResNet
+from haptera.models.training import fit
+from haptera.run.calibrate import calibrate
+from haptera.run.loop import evaluate
+from haptera.shifts import Contrast, Fog, Frost, GaussianNoise, ImpulseNoise
+from haptera.streams import CCC
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast")) / "cifar10.npz"
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "cifar10.npz"
 WEIGHTS = DATA.with_name("cifar10-resnet24.safetensors")
 NET, SPEED = {"channels": 3, "width": 24, "stem": 2}, 1000
 SHIFTS = (GaussianNoise, ImpulseNoise, Frost, Fog, Contrast)  # each can be made hard enough for this network
@@ -55,5 +56,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     if not DATA.is_file():
-        sys.exit(f"there is no {DATA}; put CIFAR-10 there, or say in HOLDFAST_DATA where it is")
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+        sys.exit(f"there is no {DATA}; put CIFAR-10 there, or say in HAPTERA_DATA where it is")
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

@@ -13,7 +13,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from sklearn.datasets import load_sample_image
 
-from holdfast.catalog import entries, find
+from haptera.catalog import entries, find
 
 SEVERITIES = (0, 1, 2, 3, 4, 5)
 SIDE, LEFT, TOP, GAP = 96, 150, 60, 3  # pixels: a tile, room for names, room for numbers, between tiles
@@ -54,4 +54,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

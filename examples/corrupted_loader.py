@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from holdfast.data import digits
-from holdfast.shifts import Compose, GaussianNoise, MotionBlur, Shift
+from haptera.data import digits
+from haptera.shifts import Compose, GaussianNoise, MotionBlur, Shift
 
 SHIFT = Compose([MotionBlur(2), GaussianNoise(1)])
 

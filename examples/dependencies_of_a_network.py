@@ -1,7 +1,7 @@
 """Dependencies of a network: which classes it derives from others, what replacing them costs, which could go.
 
 Run it as `python examples/dependencies_of_a_network.py [FOLDER]`. Two of scikit-learn's digits side by side make 100
-classes; a small network learns them in some seconds. `holdfast dependencies pairs.npz` does the same on its file.
+classes; a small network learns them in some seconds. `haptera dependencies pairs.npz` does the same on its file.
 """
 
 import sys
@@ -13,10 +13,10 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from holdfast.dependencies import analyse
-from holdfast.dependencies.summary import combination
-from holdfast.measures.removal import removable
-from holdfast.report.dependencies import write_dependencies
+from haptera.analyses.dependencies import analyse
+from haptera.analyses.dependencies.page import write_dependencies
+from haptera.analyses.dependencies.removal import removable
+from haptera.analyses.dependencies.summary import combination
 
 
 def pairs(samples: int, seed: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -55,4 +55,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

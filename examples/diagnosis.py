@@ -6,12 +6,12 @@ Run it as `python examples/diagnosis.py`. It trains a small network on digits an
 import numpy as np
 import torch
 
-from holdfast.data import ArrayData, digits
-from holdfast.diagnose import diagnose
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.report.diagnosis import sentences
-from holdfast.shifts import GaussianNoise
+from haptera.analyses.diagnosis.analysis import diagnose
+from haptera.analyses.diagnosis.page import sentences
+from haptera.data import ArrayData, digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import GaussianNoise
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """What does a population encode? An embedding with its controls, and the same by hand, on simulated cells.
 
 Run it as `python examples/embedding_with_controls.py [FOLDER]`. It writes `cells.npz`, for which
-`holdfast embed cells.npz --signal spikes --label heading --out cells` does the same from the command line.
+`haptera embed cells.npz --signal spikes --label heading --out cells` does the same from the command line.
 """
 
 import sys
@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.embed import ContrastiveEmbedding, read_recording
-from holdfast.embed.analysis import analyse
-from holdfast.embed.decoding import Part, decode_knn
-from holdfast.embed.plan import Plan
-from holdfast.embed.summary import sentences, size
-from holdfast.report.embedding import write_embedding
+from haptera.analyses.embedding.analysis import analyse
+from haptera.analyses.embedding.decoding import Part, decode_knn
+from haptera.analyses.embedding.page import write_embedding
+from haptera.analyses.embedding.plan import Plan
+from haptera.analyses.embedding.summary import sentences, size
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.recordings.reading import read_recording
 
 SETTINGS = {"model_architecture": "offset10-model", "output_dimension": 3, "time_offsets": 10, "max_iterations": 100,
             "learning_rate": 1e-3, "batch_size": 256}  # fmt: skip
@@ -50,4 +51,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

@@ -1,6 +1,6 @@
 """Predictions made by another framework, here scikit-learn, become cells of a study and rows of its table.
 
-Run it as `python examples/import_predictions.py [FOLDER]`. The same from the command line is `holdfast import`.
+Run it as `python examples/import_predictions.py [FOLDER]`. The same from the command line is `haptera import`.
 """
 
 import sys
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import RidgeClassifier
 
-from holdfast.importing import import_predictions
-from holdfast.results import measure, report
+from haptera.run.importing import import_predictions
+from haptera.run.results import measure, report
 
 
 def predict_elsewhere(folder: Path) -> dict[float, Path]:
-    """Train without holdfast, and save what the classifier says about clean and noisy digits, by severity."""
+    """Train without haptera, and save what the classifier says about clean and noisy digits, by severity."""
     images, targets = load_digits(return_X_y=True)
     images = images / 16
     rows = np.random.default_rng(0).permutation(len(images))
@@ -46,4 +46,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

@@ -1,6 +1,6 @@
 """An adapter of one's own: it keeps a running mean of the logits and takes it away. Check the laws, then compare.
 
-Run it as `python examples/my_own_adapter.py [FOLDER]`, or `holdfast check examples/my_own_adapter.py:CentredLogits`.
+Run it as `python examples/my_own_adapter.py [FOLDER]`, or `haptera check examples/my_own_adapter.py:CentredLogits`.
 """
 
 import sys
@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from holdfast import Study
-from holdfast.adapters import Adapter, NoAdaptation, check_logits
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Corruptions
-from holdfast.testing import check_adapter
+from haptera import Study
+from haptera.adapters import Adapter, NoAdaptation, check_logits
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean, Corruptions
+from haptera.testing import check_adapter
 
 
 class CentredLogits(Adapter):
@@ -57,4 +57,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

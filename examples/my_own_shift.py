@@ -1,6 +1,6 @@
 """A shift of one's own: dead pixels. Write `apply`, check the laws, use it like any other.
 
-Run it as `python examples/my_own_shift.py [FOLDER]`, or `holdfast check examples/my_own_shift.py:DeadPixels`.
+Run it as `python examples/my_own_shift.py [FOLDER]`, or `haptera check examples/my_own_shift.py:DeadPixels`.
 """
 
 import sys
@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import torch
 
-from holdfast import Study
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import SampleRandom, Shift
-from holdfast.streams import Corruptions
-from holdfast.testing import check_shift
+from haptera import Study
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import SampleRandom, Shift
+from haptera.streams import Corruptions
+from haptera.testing import check_shift
 
 
 @dataclass(frozen=True)
@@ -47,4 +47,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

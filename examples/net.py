@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from holdfast.data import digits
-from holdfast.models.training import fit
+from haptera.data import digits
+from haptera.models.training import fit
 
 
 class Net(nn.Module):
@@ -33,7 +33,7 @@ class Net(nn.Module):
 
 
 def build(width: int = 16) -> nn.Module:
-    """The network without weights; holdfast loads them from a file."""
+    """The network without weights; haptera loads them from a file."""
     return Net(width)
 
 
@@ -46,6 +46,6 @@ def trained(width: int = 16, epochs: int = 6) -> nn.Module:
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")) / "net.safetensors"
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")) / "net.safetensors"
     save_file(trained().state_dict(), path)
     print(f"weights: {path}")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
-from holdfast.adapters import BatchNorm, NoAdaptation
-from holdfast.pose import PoseModel, PoseStudy, drawn_animals, fit, predict, split_individuals
-from holdfast.pose.page import write_page
-from holdfast.shifts import Contrast
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.pose import PoseModel, PoseStudy, drawn_animals, fit, predict, split_individuals
+from haptera.pose.page_frames import write_page
+from haptera.shifts import Contrast
 
 
 def main(folder: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from holdfast.report.theory import collapse_figure, phase_figure, prior_figure, write_figures
-from holdfast.theory.collapse import trajectory
-from holdfast.theory.prior import Statistics, prior_curve
-from holdfast.theory.two_points import phase_diagram
+from haptera.adapters.prior import Statistics, prior_curve
+from haptera.theory.collapse import trajectory
+from haptera.theory.figures import collapse_figure, phase_figure, prior_figure, write_figures
+from haptera.theory.two_points import phase_diagram
 
 
 def main(folder: Path | None) -> None:

@@ -6,11 +6,11 @@ Run it as `python examples/stability_of_networks.py`. It trains small networks o
 import numpy as np
 import torch
 
-from holdfast.data import digits
-from holdfast.models import MLP, LeNet, ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Diffeo
-from holdfast.stability import stability
+from haptera.analyses.stability.analysis import stability
+from haptera.data import digits
+from haptera.models import MLP, LeNet, ResNet
+from haptera.models.training import fit
+from haptera.shifts import Diffeo
 
 NETWORKS = {
     "mlp": lambda: MLP(size=16, width=64),

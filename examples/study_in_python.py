@@ -10,13 +10,13 @@ from pathlib import Path
 
 import torch
 
-from holdfast import Study
-from holdfast.adapters import BatchNorm, NoAdaptation
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast, Fog, GaussianNoise
-from holdfast.streams import Clean, Corruptions
+from haptera import Study
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import Contrast, Fog, GaussianNoise
+from haptera.streams import Clean, Corruptions
 
 
 def main(folder: Path) -> None:
@@ -41,4 +41,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

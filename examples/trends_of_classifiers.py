@@ -1,7 +1,7 @@
 """Do classifiers of scikit-learn fall on a line when digits get noisy, and does any of them leave it?
 
 Run it as `python examples/trends_of_classifiers.py [FOLDER]`. It writes `clean.npz` and `noisy.npz`, for which
-`holdfast trends clean.npz noisy.npz --report trends.html` does the same from the command line.
+`haptera trends clean.npz noisy.npz --report trends.html` does the same from the command line.
 """
 
 import sys
@@ -16,9 +16,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from holdfast.report.trends import write_trends
-from holdfast.trends import Trends, join, read_side
-from holdfast.trends.summary import sentences, size
+from haptera.analyses.trends import Trends, join, read_side
+from haptera.analyses.trends.page import write_trends
+from haptera.analyses.trends.summary import sentences, size
 
 CLASSIFIERS = {
     "naive bayes": GaussianNB(),
@@ -55,4 +55,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

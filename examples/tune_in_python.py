@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
-from holdfast import Study
-from holdfast.adapters import BatchNorm, NoAdaptation, Tent
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast, GaussianNoise, ShotNoise
-from holdfast.streams import Corruptions
-from holdfast.tune import tune
+from haptera import Study
+from haptera.adapters import BatchNorm, NoAdaptation, Tent
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import Contrast, GaussianNoise, ShotNoise
+from haptera.streams import Corruptions
+from haptera.tune import tune
 
 
 def main(folder: Path) -> None:
@@ -44,4 +44,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="holdfast-")))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))

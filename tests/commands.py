@@ -1,6 +1,6 @@
 """How tests run a command."""
 
-from holdfast.cli import main
+from haptera.cli import main
 
 
 def call(*arguments):

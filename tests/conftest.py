@@ -106,11 +106,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 class CommandLine:
-    """Runs `holdfast` in a folder: in this process, or where that matters in one of its own."""
+    """Runs `haptera` in a folder: in this process, or where that matters in one of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.command = [sys.executable, "-m", "holdfast"]
+        self.command = [sys.executable, "-m", "haptera"]
         self.environment = os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
     def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -168,5 +168,5 @@ class CommandLine:
 
 
 @pytest.fixture
-def holdfast(folder: Path) -> CommandLine:
+def haptera(folder: Path) -> CommandLine:
     return CommandLine(folder)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast import catalog
-from holdfast.errors import HoldfastError
+from haptera import catalog
+from haptera.errors import HapteraError
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in catalog.KINDS for name in catalog.entries(kind)])
@@ -14,9 +14,9 @@ def test_every_name_leads_to_a_documented_object(kind, name):
 
 
 def test_unknown_names_are_errors_with_the_nearest():
-    with pytest.raises(HoldfastError, match="unknown shift 'gausian_noise'; did you mean 'gaussian_noise'"):
+    with pytest.raises(HapteraError, match="unknown shift 'gausian_noise'; did you mean 'gaussian_noise'"):
         catalog.find("shifts", "gausian_noise")
-    with pytest.raises(HoldfastError, match="unknown kind 'shift'; did you mean 'shifts'"):
+    with pytest.raises(HapteraError, match="unknown kind 'shift'; did you mean 'shifts'"):
         catalog.entries("shift")
 
 
@@ -24,7 +24,7 @@ def test_an_entry_point_adds_a_name_but_cannot_replace_ours(tmp_path, monkeypatc
     package = tmp_path / "plug-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[holdfast.adapters]\nmine = plug:Mine\nnone = plug:Mine\n")
+    (package / "entry_points.txt").write_text("[haptera.adapters]\nmine = plug:Mine\nnone = plug:Mine\n")
     (tmp_path / "plug.py").write_text("class Mine:\n    'An adapter.'\n")
     monkeypatch.syspath_prepend(tmp_path)
     catalog.entries.cache_clear()
@@ -37,5 +37,5 @@ def test_an_entry_point_adds_a_name_but_cannot_replace_ours(tmp_path, monkeypatc
 
 
 def test_a_plugin_that_cannot_be_loaded_is_named():
-    with pytest.raises(HoldfastError, match="cannot load nowhere:Thing"):
+    with pytest.raises(HapteraError, match="cannot load nowhere:Thing"):
         catalog.Entry("nowhere:Thing", "").load()

@@ -11,11 +11,11 @@ import pytest
 import torch
 from tests.conftest import wait_until
 
-from holdfast.data import ArrayData
-from holdfast.models import LeNet
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Corruptions
-from holdfast.study import Ran, Study
+from haptera.data import ArrayData
+from haptera.models import LeNet
+from haptera.run.study import Ran, Study
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean, Corruptions
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 
@@ -23,7 +23,7 @@ COSTS = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"
 SLOW = '''
 import os, time, zlib
 from pathlib import Path
-from holdfast.adapters import Adapter
+from haptera.adapters import Adapter
 
 
 class Slow(Adapter):

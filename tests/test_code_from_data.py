@@ -11,18 +11,20 @@ import pytest
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-import holdfast
+import haptera
 from commands import call
-from holdfast import Outputs
-from holdfast.attribute.recorded import attribute_recording
-from holdfast.data import open_data
-from holdfast.embed import ContrastiveEmbedding, read_recording
-from holdfast.errors import HoldfastError
-from holdfast.models import ModelSource
-from holdfast.pose import PoseModel
-from holdfast.streams import CCC, Calibration
+from haptera import Outputs
+from haptera.analyses.attribution.analysis import attribute_recording
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.data import open_data
+from haptera.errors import HapteraError
+from haptera.models import ModelSource
+from haptera.pose import PoseModel
+from haptera.recordings.reading import read_recording
+from haptera.run.calibrate import Calibration
+from haptera.streams import CCC
 
-SOURCE = Path(holdfast.__file__).parent
+SOURCE = Path(haptera.__file__).parent
 EVIL = "from pathlib import Path\nPath(__file__).with_name('owned').write_text('')\n\n\ndef S(*a, **k):\n    pass\n"
 
 
@@ -51,7 +53,7 @@ def test_the_header_of_a_pose_model(name, settings, evil):
     PoseModel(["nose"], "small", settings={"width": 2}).save(evil / "net.safetensors")
     facts = {"parts": ["nose"], "skeleton": [], "backbone": name, "settings": settings}
     save_file(load_file(evil / "net.safetensors"), evil / "net.safetensors", {"pose": json.dumps(facts)})
-    with pytest.raises(HoldfastError, match=r"settings is" if settings else r"owner's, .*name it again: --backbone"):
+    with pytest.raises(HapteraError, match=r"settings is" if settings else r"owner's, .*name it again: --backbone"):
         PoseModel.load(evil / "net.safetensors")
     assert call("pose", "predict", "net.safetensors", evil, "--out", "said.csv") == 2
     assert call("pose", "score", "drawn", "--model", "net.safetensors") == 2
@@ -65,7 +67,7 @@ def test_the_shifts_of_a_calibration(name, evil, folder):
     (evil / "calibration" / "calibration.json").write_text(json.dumps(facts | {"prints": {}}))
     for one, two in (names, names[::-1]):
         np.save(evil / "calibration" / "pairs" / f"{one} {two}.npy", np.array([[30, 20], [20, 10]]))
-    with pytest.raises(HoldfastError, match="unknown shift in the calibration"):
+    with pytest.raises(HapteraError, match="unknown shift in the calibration"):
         CCC(open_data(folder / "data.npz"), Calibration.load("calibration"))
     stream = "ccc:calibration=calibration,length=64"
     assert call("run", "--model", "net.py:build", "--data", "data.npz", "--stream", stream, "--out", "study") == 2
@@ -73,7 +75,7 @@ def test_the_shifts_of_a_calibration(name, evil, folder):
 
 @pytest.fixture
 def embedded(evil):
-    """A recording, and the folder that `holdfast embed` would leave."""
+    """A recording, and the folder that `haptera embed` would leave."""
     signal = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
     np.savez(evil / "recording.npz", signal=signal)
     settings = {"max_iterations": 2, "batch_size": 16, "num_hidden_units": 4, "output_dimension": 2}
@@ -93,7 +95,7 @@ def test_the_header_of_an_embedding(embedded):
         facts = json.loads(header)
         facts["settings"][setting] = "evil.py:S"
         save_file(load_file(embedded / "model.safetensors"), embedded / "bad.safetensors", {key: json.dumps(facts)})
-        with pytest.raises(HoldfastError, match=f"unknown {setting} 'evil.py:S'"):
+        with pytest.raises(HapteraError, match=f"unknown {setting} 'evil.py:S'"):
             ContrastiveEmbedding.load(embedded / "bad.safetensors")
 
 
@@ -103,7 +105,7 @@ def test_the_header_of_an_embedding(embedded):
 def test_what_attribute_reads(key, value, embedded):
     facts = json.loads((embedded / "result.json").read_text())
     (embedded / "result.json").write_text(json.dumps(facts | {"read": facts["read"] | {key: value}}))
-    with pytest.raises(HoldfastError, match=r"evil\.py|nothing is known about the channels"):
+    with pytest.raises(HapteraError, match=r"evil\.py|nothing is known about the channels"):
         attribute_recording(embedded, fits=1)
 
 
@@ -114,7 +116,7 @@ def test_a_study_manifest_and_the_provenance_of_outputs_are_words_only(evil):
     names = {key: provenance[key] for key in ("model", "stream", "adapter", "seed")}
     cell = {"key": "k", "part": "evil.py:S", **names}
     study = {"models": [{"build": "evil.py:S"}], "adapters": [{"use": "evil.py:S"}], "streams": [{"use": "evil:S"}]}
-    manifest = {"schema": holdfast.fingerprint.SCHEMA, "name": "evil.py:S", "settings": {"study": study}}
+    manifest = {"schema": haptera.files.fingerprint.SCHEMA, "name": "evil.py:S", "settings": {"study": study}}
     (evil / "study" / "study.json").write_text(json.dumps(manifest | {"left_out": [], "cells": [cell]}))
     assert call("measure", "study") == 0
     assert call("report", "study") == 0
@@ -148,7 +150,7 @@ def test_pickles(suffix, evil):
     readers = [read_recording, open_data, Outputs.load, PoseModel.load, ContrastiveEmbedding.load]
     readers.append(lambda weights: ModelSource("linear", weights, allow_pickle=True)())
     for read in readers:
-        with pytest.raises(HoldfastError):
+        with pytest.raises(HapteraError):
             read(path)
 
 
@@ -162,7 +164,7 @@ def test_what_names_a_builder_in_a_study_file_is_called_only_if_it_can_return_a_
         ("other.py:text", {"where": "owned"}),
         ("other.py:Thing", {}),
     ):
-        with pytest.raises(HoldfastError, match=r"a function that returns an nn\.Module was expected"):
+        with pytest.raises(HapteraError, match=r"a function that returns an nn\.Module was expected"):
             ModelSource(name, arguments=arguments)()
     assert not (folder / "owned").exists()
 

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-import holdfast
-from holdfast.adapters import BatchNorm, NoAdaptation
-from holdfast.correctness import correct
-from holdfast.data import ArrayData, Classes, MappedData
-from holdfast.diagnose import diagnose
-from holdfast.errors import HoldfastError
-from holdfast.known_shifts import known_shifts
-from holdfast.loop import evaluate
-from holdfast.observe import observe_moments
-from holdfast.shifts import GaussianNoise, SpeckleNoise
-from holdfast.stability import stability
-from holdfast.streams import Clean
-from holdfast.streams.calibration import calibrate
-from holdfast.tune import tune
+import haptera
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.analyses.diagnosis.analysis import diagnose
+from haptera.analyses.diagnosis.known_shifts import known_shifts
+from haptera.analyses.stability.analysis import stability
+from haptera.correctness import correct
+from haptera.data import ArrayData, Classes, MappedData
+from haptera.errors import HapteraError
+from haptera.observe import observe_moments
+from haptera.run.calibrate import calibrate
+from haptera.run.loop import evaluate
+from haptera.shifts import GaussianNoise, SpeckleNoise
+from haptera.streams import Clean
+from haptera.tune import tune
 
 MAPPING = {"cat": (7, 9), "dog": (2,), "owl": (5,)}
 
@@ -107,7 +107,7 @@ def test_data_with_other_classes_than_the_model_needs_a_mapping():
             lambda model=model: evaluate(NoAdaptation(model), Clean(six)),
             lambda model=model: stability(model, six, samples=4, draws=10),
         ):
-            with pytest.raises(HoldfastError, match=r"6 classes .'kind 0', .* outputs.*--mapping"):
+            with pytest.raises(HapteraError, match=r"6 classes .'kind 0', .* outputs.*--mapping"):
                 meet()
 
 
@@ -122,7 +122,7 @@ def test_few_labels_without_names_are_remarked_on(caplog, names):
 def test_no_other_module_compares_decisions_with_targets():
     """`x.argmax(...) == targets`, in whatever order and however it is spelt, outside the one place that may."""
     found = []
-    for path in Path(holdfast.__file__).parent.rglob("*.py"):
+    for path in Path(haptera.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
                 sides = [ast.unparse(side) for side in (node.left, *node.comparators)]

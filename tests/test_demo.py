@@ -7,19 +7,19 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from holdfast import demo as module
-from holdfast.demo import YARDSTICK
-from holdfast.manifest import Manifest
+from haptera import demo as module
+from haptera.demo import YARDSTICK
+from haptera.run.ledger import Manifest
 
 whole = pytest.mark.slow  # a dozen networks; CI runs these, too
 
 
-def test_in_small_it_writes_a_report_and_finds_everything_again(holdfast, monkeypatch):
+def test_in_small_it_writes_a_report_and_finds_everything_again(haptera, monkeypatch):
     networks = [replace(network, epochs=5) for network in module.NETWORKS if network.name == "mlp-64"]
     monkeypatch.setattr(module, "NETWORKS", networks)
     monkeypatch.setattr(module, "YARDSTICK", "mlp-64")
-    first, again = (json.loads(holdfast("demo", "--jobs", 1, "--json").stdout) for _ in range(2))
-    assert (holdfast.folder / first["report"]).is_file()
+    first, again = (json.loads(haptera("demo", "--jobs", 1, "--json").stdout) for _ in range(2))
+    assert (haptera.folder / first["report"]).is_file()
     assert first["failed"] == 0
     assert (again["ran"], again["kept"]) == (0, first["ran"])
 
@@ -36,7 +36,7 @@ def demo(tmp_path_factory):
 
 
 def accuracies(run):
-    table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    table = pd.read_parquet(run.folder / "haptera-demo" / "table.parquet")
     return table[table["measure"] == "accuracy"]
 
 
@@ -71,7 +71,7 @@ def test_batchnorm_statistics_help_where_contrast_is_low(demo):
 @whole
 def test_a_calibrated_stream_keeps_the_accuracy_of_its_yardstick(demo):
     run, printed = demo
-    table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    table = pd.read_parquet(run.folder / "haptera-demo" / "table.parquet")
     rows = table[(table["stream"] == "ccc") & (table["model"] == YARDSTICK) & (table["adapter"] == "none")]
     walk = rows[rows["measure"] == "expected_accuracy"]
     reached = rows[rows["measure"] == "accuracy_over_steps"]
@@ -84,7 +84,7 @@ def test_a_calibrated_stream_keeps_the_accuracy_of_its_yardstick(demo):
 @whole
 def test_the_report_sets_errors_against_stability(demo):
     run, printed = demo
-    table = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    table = pd.read_parquet(run.folder / "haptera-demo" / "table.parquet")
     plain = table[(table["measure"] == "relative_stability") & (table["adapter"] == "none")]
     assert set(plain["model"]) == set(table["model"]) - {""}  # a comparison of shifts is of no model
     assert (plain["low"] < plain["value"]).all()
@@ -96,19 +96,19 @@ def test_the_report_sets_errors_against_stability(demo):
 @whole
 def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
     run, first = demo
-    before = pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet")
+    before = pd.read_parquet(run.folder / "haptera-demo" / "table.parquet")
     again = json.loads(run("demo", "--json").stdout)
     assert (again["ran"], again["kept"]) == (0, first["ran"])
-    pd.testing.assert_frame_equal(pd.read_parquet(run.folder / "holdfast-demo" / "table.parquet"), before)
+    pd.testing.assert_frame_equal(pd.read_parquet(run.folder / "haptera-demo" / "table.parquet"), before)
 
 
 @whole
 def test_a_lost_network_is_trained_again_to_the_same_weights(demo):
     run, _ = demo
-    folder = run.folder / "holdfast-demo" / "networks"
+    folder = run.folder / "haptera-demo" / "networks"
     lost = next(folder.glob("linear-*.safetensors"))
     shutil.move(lost, run.folder / "kept.safetensors")
     again = json.loads(run("demo", "--json", "--jobs", 1).stdout)
     assert again["ran"] == 0
     assert lost.read_bytes() == (run.folder / "kept.safetensors").read_bytes()
-    assert len(Manifest.read(run.folder / "holdfast-demo").cells) == again["kept"]
+    assert len(Manifest.read(run.folder / "haptera-demo").cells) == again["kept"]

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.dependencies import LogitsFile, analyse
-from holdfast.dependencies.summary import as_json, combination, notes, sentences, size
-from holdfast.errors import HoldfastError
-from holdfast.importing import import_predictions
-from holdfast.measures.covariance_lasso import CovarianceLasso
-from holdfast.measures.redundancy import Redundancy
-from holdfast.measures.replacement import replacement
-from holdfast.measures.second_moment import BLOCK, SecondMoment
+from haptera.analyses.dependencies import LogitsFile, analyse
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+from haptera.analyses.dependencies.redundancy import Redundancy
+from haptera.analyses.dependencies.replacement import replacement
+from haptera.analyses.dependencies.second_moment import BLOCK, SecondMoment
+from haptera.analyses.dependencies.summary import as_json, combination, notes, sentences, size
+from haptera.errors import HapteraError
+from haptera.run.importing import import_predictions
 
 NAMES = ["macaw", "ostrich", "bittern", "crane", "crane"]
 
@@ -87,7 +87,7 @@ def test_too_few_examples_for_two_halves_are_said(tmp_path):
     assert few.fitted_on is None
     assert any("half of 8 examples is less than 5 classes" in note for note in notes(few))
     assert notes(analyse(tmp_path / "few.npz", fit_on="all")) == []
-    with pytest.raises(HoldfastError, match="did you mean 'half'"):
+    with pytest.raises(HapteraError, match="did you mean 'half'"):
         analyse(tmp_path / "few.npz", fit_on="halv")
 
 
@@ -202,7 +202,7 @@ def test_a_cell_of_a_study_and_the_study_itself(tmp_path):
     assert LogitsFile(cell).targets.tolist() == targets.tolist()
     assert LogitsFile(tmp_path / "audit").path == cell
     import_predictions(tmp_path / "predictions.npz", tmp_path / "audit", model="other", stream="clean")
-    with pytest.raises(HoldfastError, match=r"2 finished cells; name the file of one: .*net · clean · none"):
+    with pytest.raises(HapteraError, match=r"2 finished cells; name the file of one: .*net · clean · none"):
         LogitsFile(tmp_path / "audit")
 
 
@@ -265,7 +265,7 @@ BAD = {
 def test_a_bad_file_is_named_with_what_was_expected(kind, tmp_path):
     prepare, message = BAD[kind]
     prepare(tmp_path / "bad.npz")
-    with pytest.raises(HoldfastError, match=message) as caught:
+    with pytest.raises(HapteraError, match=message) as caught:
         analyse(tmp_path / "bad.npz")
     assert "bad.npz" in str(caught.value)
 
@@ -280,5 +280,5 @@ def test_a_bad_file_is_named_with_what_was_expected(kind, tmp_path):
 )
 def test_two_files_that_do_not_belong_together_are_named(saved, other, message):
     np.savez(saved.with_name("other.npz"), **other)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         analyse(saved, saved.with_name("other.npz"))

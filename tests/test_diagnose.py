@@ -9,17 +9,17 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from holdfast.data import ArrayData, digits
-from holdfast.diagnose import diagnose
-from holdfast.errors import HoldfastError
-from holdfast.known_shifts import change_of_statistics
-from holdfast.measures.error_prediction import predict_error
-from holdfast.models import LeNet, ResNet
-from holdfast.models.training import fit
-from holdfast.observe import batchnorm_statistics, observe_moments
-from holdfast.report.diagnosis import sentences
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean
+from haptera.analyses.diagnosis.analysis import diagnose
+from haptera.analyses.diagnosis.error_prediction import predict_error
+from haptera.analyses.diagnosis.known_shifts import change_of_statistics
+from haptera.analyses.diagnosis.page import sentences
+from haptera.data import ArrayData, digits
+from haptera.errors import HapteraError
+from haptera.models import LeNet, ResNet
+from haptera.models.training import fit
+from haptera.observe import batchnorm_statistics, observe_moments
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean
 
 TEST = digits("test", size=16)
 
@@ -126,7 +126,7 @@ def test_no_verdict_comes_from_a_number_that_is_not_finite(found, wrong):
 
 def test_activations_that_are_not_finite_are_told(net):
     images = pixels(part(0, 40)).astype(np.float32) / 255
-    with pytest.raises(HoldfastError, match="not finite for 40 of 40 images"):
+    with pytest.raises(HapteraError, match="not finite for 40 of 40 images"):
         diagnose(nn.Sequential(Overflow(), *net), ArrayData(images, None))
 
 
@@ -206,16 +206,16 @@ def test_a_model_in_evaluation_on_its_own_training_statistics_has_little_shift(n
     ],
 )
 def test_what_cannot_be_compared_is_said(model, settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         diagnose(model, part(0, 20), **settings)
 
 
 def test_a_layer_that_does_not_exist_is_named():
-    with pytest.raises(HoldfastError, match="no layer fits 'layer9'"):
+    with pytest.raises(HapteraError, match="no layer fits 'layer9'"):
         observe_moments(nn.Sequential(nn.Linear(2, 2)), [], ["layer9"])
 
 
-def test_classes_can_be_mapped_from_the_command_line(net, folder, holdfast):
+def test_classes_can_be_mapped_from_the_command_line(net, folder, haptera):
     """The net's outputs are digits; the data calls them by names, in another order, and knows three of them."""
     save_file(net.state_dict(), folder / "net.safetensors")
     names = ["two", "seven", "one"]
@@ -226,28 +226,28 @@ def test_classes_can_be_mapped_from_the_command_line(net, folder, holdfast):
     (folder / "classes.csv").write_text("class,accepted\ntwo,2\nseven,7\none,1\n")
     flags = ["diagnose", "--model", "resnet:width=8,stem=2", "--weights", "net.safetensors", "--data", "new.npz"]
     flags += ["--reference", "old.npz", "--known-samples", "0", "--json", "--device", "cpu"]
-    refused = holdfast(*flags)
+    refused = haptera(*flags)
     assert refused.returncode == 2
     assert "3 classes ('two', 'seven', 'one') and the model 10 outputs" in refused.stderr
     assert "--mapping" in refused.stderr
-    answer = json.loads(holdfast(*flags, "--mapping", "classes.csv").stdout)
+    answer = json.loads(haptera(*flags, "--mapping", "classes.csv").stdout)
     assert answer["reference_error"] < 0.2
     assert answer["measured_error"] < 0.2
-    assert "cuda:7" in holdfast(*flags[:-1], "cuda:7").stderr
+    assert "cuda:7" in haptera(*flags[:-1], "cuda:7").stderr
 
 
-def test_from_the_command_line(net, folder, holdfast):
+def test_from_the_command_line(net, folder, haptera):
     save_file(net.state_dict(), folder / "net.safetensors")
     for name, data in (("old", part(0, 200)), ("new", part(200, 400, GaussianNoise(5)))):
         np.savez(folder / f"{name}.npz", images=pixels(data), labels=data.targets)
     flags = ["diagnose", "--model", "resnet:width=8,stem=2", "--weights", "net.safetensors", "--data", "new.npz"]
     flags += ["--reference", "old.npz", "--known-samples", "32"]
-    answer = json.loads(holdfast(*flags, "--json").stdout)
+    answer = json.loads(haptera(*flags, "--json").stdout)
     assert answer["p_value"] < 0.01
     assert answer["nearest"]["shift"].endswith("noise")
     assert len(answer["layers"]) == 9
     assert answer["prediction"]["low"] <= answer["prediction"]["error"] <= answer["prediction"]["high"]
-    text = holdfast(*flags, "--report", "page.html").stdout
+    text = haptera(*flags, "--report", "page.html").stdout
     assert text.startswith("shift            clear: ")
     assert "predicted without labels" in text
     assert (folder / "page.html").stat().st_size > 10_000

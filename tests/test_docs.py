@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from holdfast.cli import app
+from haptera.cli import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -89,7 +89,7 @@ def test_examples_on_the_page_run(page, tmp_path, monkeypatch):
 )
 def test_command_on_the_page_exists(page, command):
     program, *words = shlex.split(command)
-    if program == "holdfast":
+    if program == "haptera":
         group = typer.main.get_command(app)
         group.commands[words[0]].make_context(words[0], words[1:])  # parses, runs nothing
     elif program == "python":
@@ -128,7 +128,7 @@ def test_files_on_the_page_exist(page):
     ],
 )
 def test_the_reference_has_every_public_class_and_function(package):
-    module = importlib.import_module(f"holdfast.{package}")
+    module = importlib.import_module(f"haptera.{package}")
     text = (DOCS / "reference.md").read_text("utf-8")
     found = {name: getattr(module, name) for name in module.__all__}
     public = [name for name, value in found.items() if inspect.isclass(value) or inspect.isfunction(value)]

@@ -12,7 +12,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 NEEDS = dict.fromkeys(["accuracy_by_severity.py", "ccc_on_a_trained_model.py"], "cifar10.npz")
 """Tested by themselves, where the data is."""
 LONG = (
@@ -74,7 +74,7 @@ def test_script_runs_and_says_what_it_found(script, run_example):
 
 @pytest.mark.parametrize("script", NEEDS)
 def test_script_without_its_data_says_what_is_missing(script, tmp_path, monkeypatch, run_example):
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    monkeypatch.setenv("HAPTERA_DATA", str(tmp_path))
     _, code = run_example(script)
     assert str(code).startswith(f"there is no {tmp_path / NEEDS[script]}; ")
 
@@ -123,9 +123,9 @@ def test_scripts_are_short_enough_to_read_at_once():
     assert max(lengths.values()) <= 60, lengths
 
 
-def test_study_file_runs_and_a_second_run_finds_everything_finished(holdfast):
+def test_study_file_runs_and_a_second_run_finds_everything_finished(haptera):
     command = ["run", EXAMPLES / "study.toml", "--out", "audit", "--json"]
-    first, second = holdfast(*command), holdfast(*command)
+    first, second = haptera(*command), haptera(*command)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     ran, found = json.loads(first.stdout), json.loads(second.stdout)
     assert ran["ran"] == ran["cells"] > 0

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.execute import in_processes, in_this_process, on_cluster
+from haptera.errors import HapteraError
+from haptera.run.execute import in_processes, in_this_process, on_cluster
 
 
 def note(folder, index):
@@ -58,12 +58,12 @@ def test_a_cell_that_kills_its_process_fails_alone(tmp_path):
 
 def test_what_cannot_be_sent_to_a_process_is_said():
     lock = __import__("threading").Lock()
-    with pytest.raises(HoldfastError, match="cannot be sent to other processes"):
+    with pytest.raises(HapteraError, match="cannot be sent to other processes"):
         list(in_processes(lambda index: str(lock), range(2), 2))
 
 
 @pytest.mark.slow
 def test_a_cluster_out_of_reach_is_said(work):
     pytest.importorskip("distributed")
-    with pytest.raises(HoldfastError, match=r"cannot reach a Dask scheduler at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(HapteraError, match=r"cannot reach a Dask scheduler at tcp://127\.0\.0\.1:9"):
         list(on_cluster(work, range(2), "tcp://127.0.0.1:9"))

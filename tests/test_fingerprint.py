@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from holdfast.errors import HoldfastError
-from holdfast.fingerprint import fingerprint, of_file, of_model
-from holdfast.models import LeNet, Linear, ResNet
-from holdfast.models.layers import Normalise
+from haptera.errors import HapteraError
+from haptera.files.fingerprint import fingerprint, of_file, of_model
+from haptera.models import LeNet, Linear, ResNet
+from haptera.models.networks import Normalise
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -60,7 +60,7 @@ def test_partials_and_dataclasses_differ_by_their_settings():
 
 
 def test_an_edited_class_of_the_users_has_another_fingerprint(tmp_path):
-    from holdfast.objects import find_object
+    from haptera.catalog import find_object
 
     prints = []
     for line in ("return inputs", "return inputs + 1"):
@@ -88,7 +88,7 @@ def test_a_function_differs_by_all_it_reads(monkeypatch):
 
 
 def test_what_cannot_be_told_apart_is_refused():
-    with pytest.raises(HoldfastError, match="cannot tell one object from another"):
+    with pytest.raises(HapteraError, match="cannot tell one object from another"):
         fingerprint(object())
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.importing import import_predictions
-from holdfast.manifest import Manifest
-from holdfast.outputs import Outputs
-from holdfast.results import measure
+from haptera.errors import HapteraError
+from haptera.outputs import Outputs
+from haptera.run.importing import import_predictions
+from haptera.run.ledger import Manifest
+from haptera.run.results import measure
 
 GENERATOR = np.random.default_rng(0)
 LOGITS, TARGETS = GENERATOR.normal(size=(20, 8)), GENERATOR.integers(0, 8, 20)
@@ -42,7 +42,7 @@ def test_class_names_are_kept(tmp_path):
     names = [f"kind {k}" for k in range(8)]
     listed = bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names)
     assert Outputs.load(Manifest(tmp_path / "study").path(listed)).classes.tolist() == names
-    with pytest.raises(HoldfastError, match="8 names were expected"):
+    with pytest.raises(HapteraError, match="8 names were expected"):
         bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names[:3])
 
 
@@ -74,12 +74,12 @@ def test_without_targets_outputs_are_kept_and_no_accuracy_appears(tmp_path):
     ],
 )
 def test_wrong_arrays_are_named(tmp_path, arrays, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         bring(tmp_path, **arrays)
     assert not (tmp_path / "study").exists()
 
 
 def test_pickled_arrays_are_never_loaded(tmp_path):
     np.savez(tmp_path / "preds.npz", logits=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(HoldfastError, match=r"preds\.npz"):
+    with pytest.raises(HapteraError, match=r"preds\.npz"):
         import_predictions(tmp_path / "preds.npz", tmp_path / "study", model="a", stream="b")

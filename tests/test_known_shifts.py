@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 import torch
 
-from holdfast.data import ArrayData, digits
-from holdfast.errors import HoldfastError
-from holdfast.known_shifts import KnownShifts, known_shifts
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.observe import observe_moments
-from holdfast.shifts import Contrast
-from holdfast.streams import Clean
+from haptera.analyses.diagnosis.known_shifts import KnownShifts, known_shifts
+from haptera.data import ArrayData, digits
+from haptera.errors import HapteraError
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.observe import observe_moments
+from haptera.shifts import Contrast
+from haptera.streams import Clean
 
 HELD = [("speckle_noise", True, size, 0.1 + 0.5 * size) for size in (0.2, 0.4, 0.8)]
 TESTED = [("gaussian_noise", False, 0.5, 0.95), ("shot_noise", False, 0.6, 0.35)]
@@ -88,5 +88,5 @@ def test_all_three_regressions_are_made(known):
 
 def test_adapted_errors_need_labels(net, reference):
     unlabelled = ArrayData(reference.images(np.arange(20)).numpy(), None)
-    with pytest.raises(HoldfastError, match="labelled reference"):
+    with pytest.raises(HapteraError, match="labelled reference"):
         known_shifts(net, unlabelled, observe_moments(net, Clean(unlabelled)).moments, adapted=True)

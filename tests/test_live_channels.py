@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.live_channels import DEAD, FLOOR, live, scale, typical_variance
+from haptera.statistics.moments import DEAD, FLOOR, live, scale, typical_variance
 
 variances = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30).map(np.array)
 

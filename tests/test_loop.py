@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Adapter, BatchNorm, NoAdaptation, Offline, Tent
-from holdfast.data import ArrayData, Classes, open_data
-from holdfast.dependencies.files import LogitsFile
-from holdfast.errors import HoldfastError
-from holdfast.loop import ahead, evaluate
-from holdfast.measures import class_attraction
-from holdfast.models import ResNet
-from holdfast.outputs import Outputs
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Continual, Shifted
+from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Offline, Tent
+from haptera.analyses.dependencies.files import LogitsFile
+from haptera.data import ArrayData, Classes, open_data
+from haptera.errors import HapteraError
+from haptera.measures import class_attraction
+from haptera.models import ResNet
+from haptera.outputs import Outputs
+from haptera.run.loop import ahead, evaluate
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean, Continual, Shifted
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_less_can_be_kept(data, model, keep, arrays):
 
 @pytest.mark.parametrize("keep", ["float64", "top0", "top", "top-5", ""])
 def test_what_cannot_be_kept_is_refused(data, model, keep):
-    with pytest.raises(HoldfastError, match="keep is"):
+    with pytest.raises(HapteraError, match="keep is"):
         evaluate(NoAdaptation(model), Clean(data), keep)
 
 
@@ -95,7 +95,7 @@ def test_mapped_classes_restrict_the_columns(data, model):
     assert (outputs.predictions() == best).all()
     assert (outputs.correct() == [b in ((1, 4), (7,))[t] for b, t in zip(best, data.targets, strict=True)]).all()
     data.classes = Classes(((1, 10), (7,)))
-    with pytest.raises(HoldfastError, match="names the model's class 10; the model has 10"):
+    with pytest.raises(HapteraError, match="names the model's class 10; the model has 10"):
         evaluate(NoAdaptation(model), Clean(data))
 
 
@@ -118,12 +118,12 @@ class Gives(nn.Module):
     ],
 )
 def test_outputs_that_are_no_logits_are_refused(data, function, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         evaluate(NoAdaptation(Gives(function)), Clean(data, batch_size=8))
 
 
 def test_labels_out_of_range_are_refused(data):
-    with pytest.raises(HoldfastError, match="out of range: the model has 3 classes"):
+    with pytest.raises(HapteraError, match="out of range: the model has 3 classes"):
         evaluate(NoAdaptation(Gives(lambda x: torch.zeros(len(x), 3))), Clean(data))
 
 
@@ -161,9 +161,9 @@ def test_a_stream_that_breaks_its_promise_is_refused(data, model):
         def samples(self):
             return self.promise
 
-    with pytest.raises(HoldfastError, match="longer than the 29 samples"):
+    with pytest.raises(HapteraError, match="longer than the 29 samples"):
         evaluate(NoAdaptation(model), Liar(data))
-    with pytest.raises(HoldfastError, match="ended after 30 of 31"):
+    with pytest.raises(HapteraError, match="ended after 30 of 31"):
         evaluate(NoAdaptation(model), Liar(data, 31))
 
 
@@ -175,17 +175,17 @@ def test_reading_ahead_keeps_the_order(data):
 @pytest.mark.parametrize("early", [True, False])
 def test_an_error_while_reading_reaches_the_caller(data, model, early, monkeypatch):
     if early:
-        monkeypatch.setattr("holdfast.adapters.Adapter.device", torch.device("meta"))
+        monkeypatch.setattr("haptera.adapters.Adapter.device", torch.device("meta"))
         monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_: tensor)
 
     @dataclass(frozen=True)
     class Failing(Clean):
         def __getitem__(self, index):
             if index == 2:
-                raise HoldfastError("cannot read b.jpg")
+                raise HapteraError("cannot read b.jpg")
             return super().__getitem__(index)
 
-    with pytest.raises(HoldfastError, match=r"b\.jpg"):
+    with pytest.raises(HapteraError, match=r"b\.jpg"):
         evaluate(NoAdaptation(model), Failing(data, batch_size=8))
 
 

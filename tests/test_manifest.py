@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.manifest import Listed, Manifest, locked
-from holdfast.outputs import Outputs
+from haptera.errors import HapteraError
+from haptera.outputs import Outputs
+from haptera.run.ledger import Listed, Manifest, locked
 
 CELL = Listed("k1", "net", "corruptions", "fog 1", "none", 0, model_print="m1", stream_print="s1")
 
@@ -80,17 +80,17 @@ def test_cells_of_another_schema_are_not_listed(tmp_path):
 
 
 def test_what_is_no_folder_of_a_study_is_refused(tmp_path):
-    with pytest.raises(HoldfastError, match="no folder"):
+    with pytest.raises(HapteraError, match="no folder"):
         Manifest.read(tmp_path / "nowhere")
-    with pytest.raises(HoldfastError, match=r"has no study\.json"):
+    with pytest.raises(HapteraError, match=r"has no study\.json"):
         Manifest.read(tmp_path)
     (tmp_path / "study.json").write_text("{")
-    with pytest.raises(HoldfastError, match=r"study\.json (is not JSON|has no)"):
+    with pytest.raises(HapteraError, match=r"study\.json (is not JSON|has no)"):
         Manifest.read(tmp_path)
 
 
 def test_a_second_run_is_kept_out(tmp_path):
-    with locked(tmp_path), pytest.raises(HoldfastError, match="another run is writing"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(HapteraError, match="another run is writing"), locked(tmp_path):
         pass
     with locked(tmp_path):
         pass
@@ -98,13 +98,13 @@ def test_a_second_run_is_kept_out(tmp_path):
 
 def test_a_run_that_fails_before_it_writes_leaves_no_folder(tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(HoldfastError, match="nothing"), locked(tmp_path / "out"):
-        raise HoldfastError("nothing came of it")
+    with pytest.raises(HapteraError, match="nothing"), locked(tmp_path / "out"):
+        raise HapteraError("nothing came of it")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_run_that_fails_after_it_wrote_keeps_what_there_is(tmp_path):
     (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(HoldfastError, match="too late"), locked(tmp_path):
-        raise HoldfastError("too late")
+    with pytest.raises(HapteraError, match="too late"), locked(tmp_path):
+        raise HapteraError("too late")
     assert (tmp_path / "study.json").exists()

@@ -8,14 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast import materialise as module
-from holdfast.cli import main
-from holdfast.data import ArrayData, CorruptedImages, open_data
-from holdfast.errors import HoldfastError
-from holdfast.materialise import class_folders, materialise
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Directory, Shifted
-from holdfast.testing.streams import example_data
+from haptera.cli import main
+from haptera.data import ArrayData, CorruptedImages, open_data
+from haptera.errors import HapteraError
+from haptera.run import materialise as module
+from haptera.run.materialise import class_folders, materialise
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Directory, Shifted
+from haptera.testing.streams import example_data
 
 DATA = example_data()
 PAIR = (GaussianNoise, Contrast)
@@ -119,11 +119,11 @@ def test_a_finished_part_is_not_written_again_and_a_folder_can_grow(tmp_path):
     assert manifest["parts"].keys() == {"gaussian_noise/1", "gaussian_noise/2", *again.written}
     assert set(manifest["parts"].values()) == {23}
     assert (manifest["seed"], manifest["table"], manifest["fingerprint"]) == (0, "imagenet", DATA.fingerprint())
-    assert "holdfast" in manifest["versions"]
+    assert "haptera" in manifest["versions"]
 
 
 @pytest.mark.parametrize("layout", ["imagenet-c", "cifar-10-c"])
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(28, "No space left on device"), HoldfastError("no")])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(28, "No space left on device"), HapteraError("no")])
 def test_stopped_in_the_middle_it_goes_on(tmp_path, monkeypatch, layout, stop):
     whole = materialise(DATA, PAIR, tmp_path / "whole", layout=layout, quality="png")
     target = "write_image" if layout == "imagenet-c" else "_begin_npy"
@@ -137,7 +137,7 @@ def test_stopped_in_the_middle_it_goes_on(tmp_path, monkeypatch, layout, stop):
         real(*arguments)
 
     monkeypatch.setattr(module, target, failing)
-    with pytest.raises((KeyboardInterrupt, HoldfastError)) as raised:
+    with pytest.raises((KeyboardInterrupt, HapteraError)) as raised:
         materialise(DATA, PAIR, tmp_path / "out", layout=layout, quality="png")
     if isinstance(stop, OSError):
         done = "4 of 10" if layout == "imagenet-c" else "1 of 2"
@@ -183,7 +183,7 @@ OTHER = ArrayData(np.zeros((3, 4, 4), np.uint8), [0, 1, 2], "other")
 def test_other_data_or_settings_are_refused(tmp_path, data, settings, message):
     materialise(DATA, [Contrast], tmp_path, severities=[1])
     before = tree(tmp_path)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         materialise(data, [Contrast], tmp_path, **{"severities": [1]} | settings)
     assert tree(tmp_path) == before
 
@@ -204,17 +204,17 @@ def test_other_data_or_settings_are_refused(tmp_path, data, settings, message):
     ],
 )
 def test_wrong_settings_are_refused(tmp_path, arguments, settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         materialise(*arguments, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(HoldfastError, match=r"is not empty and has no manifest\.json"):
+    with pytest.raises(HapteraError, match=r"is not empty and has no manifest\.json"):
         materialise(DATA, PAIR, tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(HoldfastError, match=r"manifest\.json has no 'fingerprint'"):
+    with pytest.raises(HapteraError, match=r"manifest\.json has no 'fingerprint'"):
         materialise(DATA, PAIR, tmp_path)
 
 
@@ -269,13 +269,13 @@ def test_data_that_is_corrupted_already_is_refused(folder, monkeypatch, capsys):
     assert "c is corrupted already" in capsys.readouterr().err
 
 
-def test_interrupted_it_says_how_to_go_on(folder, holdfast):
-    process = holdfast.start_until("*/contrast/*", *COMMAND, "--shift", "gaussian_noise", after=2)
+def test_interrupted_it_says_how_to_go_on(folder, haptera):
+    process = haptera.start_until("*/contrast/*", *COMMAND, "--shift", "gaussian_noise", after=2)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 130
     assert "the same command goes on from there" in error
     assert "Traceback" not in error
-    done = json.loads(holdfast(*COMMAND, "--shift", "gaussian_noise", "--json").stdout)
+    done = json.loads(haptera(*COMMAND, "--shift", "gaussian_noise", "--json").stdout)
     assert done["kept"]
     assert len(done["written"]) + len(done["kept"]) == 10

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
-from holdfast import memory
-from holdfast.memory import forget_peak, peak
+from haptera.run import loop as memory
+from haptera.run.loop import forget_peak, peak
 
 CPU = torch.device("cpu")
 LARGE = 200_000_000

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from holdfast.errors import HoldfastError
-from holdfast.outputs import Outputs, context_columns
+from haptera.errors import HapteraError
+from haptera.outputs import Outputs, context_columns
 
 LOGITS = arrays(np.float32, st.tuples(st.integers(1, 12), st.integers(2, 7)), elements=st.integers(-3, 3).map(float))
 
@@ -48,9 +48,9 @@ def test_best_k_give_the_same_answer_as_all_logits():
     for k in (1, 3, 5):
         assert (full.correct(k) == best.correct(k)).all()
     assert (full.predictions() == best.predictions()).all()
-    with pytest.raises(HoldfastError, match="only the best 5 were kept"):
+    with pytest.raises(HapteraError, match="only the best 5 were kept"):
         best.correct(6)
-    with pytest.raises(HoldfastError, match="logits were not kept"):
+    with pytest.raises(HapteraError, match="logits were not kept"):
         _ = best.logits
 
 
@@ -105,14 +105,14 @@ def test_a_damaged_file_is_named_and_not_readable(tmp_path, damage):
     else:
         path.unlink()
     assert not Outputs.readable(path)
-    with pytest.raises(HoldfastError, match=r"cell\.npz"):
+    with pytest.raises(HapteraError, match=r"cell\.npz"):
         Outputs.load(path)
 
 
 def test_lengths_must_agree():
-    with pytest.raises(HoldfastError, match="targets has 3 entries, ids have 2"):
+    with pytest.raises(HapteraError, match="targets has 3 entries, ids have 2"):
         Outputs({"labels": np.arange(2)}, np.arange(2), np.arange(3))
-    with pytest.raises(HoldfastError, match="need logits"):
+    with pytest.raises(HapteraError, match="need logits"):
         Outputs({}, np.arange(2))
 
 
@@ -120,9 +120,9 @@ def test_context_is_one_value_or_one_for_each():
     columns = context_columns([({"shift": "fog", "severity": [1, 2, 3]}, 3), ({"shift": "mist", "severity": 4}, 2)])
     assert columns["shift"].tolist() == ["fog"] * 3 + ["mist"] * 2
     assert columns["severity"].tolist() == [1, 2, 3, 4, 4]
-    with pytest.raises(HoldfastError, match="context 'severity' has shape"):
+    with pytest.raises(HapteraError, match="context 'severity' has shape"):
         context_columns([({"severity": [1, 2]}, 3)])
-    with pytest.raises(HoldfastError, match="context 'severity' is None"):
+    with pytest.raises(HapteraError, match="context 'severity' is None"):
         context_columns([({"severity": 1}, 3), ({}, 3)])
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-import holdfast
+import haptera
 
 
-@pytest.mark.parametrize("name", holdfast.__all__)
+@pytest.mark.parametrize("name", haptera.__all__)
 def test_every_promised_name_is_there(name):
-    assert getattr(holdfast, name)
+    assert getattr(haptera, name)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast.errors import HoldfastError
-from holdfast.phase_diagram import phase_diagram
-from holdfast.shifts import Diffeo
+from haptera.analyses.stability.phase_diagram import phase_diagram
+from haptera.errors import HapteraError
+from haptera.shifts import Diffeo
 
 IMAGE = torch.rand(3, 24, 40, generator=torch.Generator().manual_seed(0))
 
@@ -59,5 +59,5 @@ def test_the_picture_has_a_tile_for_each_place(diagram):
     [(torch.rand(8, 8), r"the image is \(8, 8\)"), (torch.rand(1, 3, 9), "3 x 9 pixels are too small")],
 )
 def test_what_is_no_image_is_said(image, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         phase_diagram(image)

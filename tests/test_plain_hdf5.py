@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import tables
 
-from holdfast.deeplabcut import read_deeplabcut
-from holdfast.embed import read_recording
-from holdfast.errors import HoldfastError
-from holdfast.plain_hdf5 import check_plain
+from haptera.errors import HapteraError
+from haptera.files.deeplabcut import read_deeplabcut
+from haptera.files.hdf5 import check_plain
+from haptera.recordings.reading import read_recording
 
 
 class Attack:
@@ -71,7 +71,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_does_not_run(hide, changed,
     target = path.parent / "was here"
     hide(path, changed(pickle.dumps(Attack(target), protocol=0)))
     for read in (check_plain, read_deeplabcut, read_recording):
-        with pytest.raises(HoldfastError, match=r"tracks.h5: .* asks for (posix|nt).mkdir, and could run code"):
+        with pytest.raises(HapteraError, match=r"tracks.h5: .* asks for (posix|nt).mkdir, and could run code"):
             read(path)
     assert not target.exists()
 
@@ -97,5 +97,5 @@ def test_plain_values_and_text_that_is_no_pickle_pass(path):
 
 def test_what_is_no_hdf5_file_is_named(tmp_path):
     (tmp_path / "a.h5").write_text("what is this?")
-    with pytest.raises(HoldfastError, match=r"cannot read .*a.h5: it is not an HDF5 file"):
+    with pytest.raises(HapteraError, match=r"cannot read .*a.h5: it is not an HDF5 file"):
         check_plain(tmp_path / "a.h5")

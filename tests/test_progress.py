@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from holdfast.progress import Progress
+from haptera.progress import Progress
 
 
 def count_to_three(**options):
@@ -58,7 +58,7 @@ def test_no_bar_when_told_so_or_when_there_is_nothing_to_do(notebook):
 
 def test_the_time_left_is_in_proportion_to_the_work_that_is_left(notebook, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("holdfast.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("haptera.progress.time.monotonic", lambda: now[0])
     with Progress("study", 3, seconds=60) as bar:
         assert "60 s left" in notebook[-1]  # nothing is known but the guess
         now[0] += 20
@@ -72,7 +72,7 @@ def test_the_time_left_is_in_proportion_to_the_work_that_is_left(notebook, monke
 
 def test_without_a_guess_every_cell_counts_the_same(notebook, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("holdfast.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("haptera.progress.time.monotonic", lambda: now[0])
     with Progress("study", 4) as bar:
         assert "left" not in notebook[-1]
         now[0] += 5

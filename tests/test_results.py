@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.importing import import_predictions
-from holdfast.measures import adaptation_gain, mce, measure
-from holdfast.results import completed, report, table_of
-from holdfast.results import measure as measure_folder
-from holdfast.settings import make_measure
-from holdfast.table import tidy
+from haptera.errors import HapteraError
+from haptera.measures import adaptation_gain, mce, measure
+from haptera.run.importing import import_predictions
+from haptera.run.results import completed, report, table_of
+from haptera.run.results import measure as measure_folder
+from haptera.run.settings import make_measure
+from haptera.table import tidy
 
 RIGHT = {("one", "none"): 12, ("one", "tent"): 18, ("two", "none"): 6, ("two", "tent"): 9}
 
@@ -69,7 +69,7 @@ def test_nothing_is_divided_by_a_reference_that_nobody_named(study):
 def test_a_measure_with_its_settings_comes_from_text(study):
     table = measure_folder(study, [make_measure("mce:reference=two")])
     assert set(table["measure"]) == {"mce"}
-    with pytest.raises(HoldfastError, match="measure mce needs reference: mce:reference="):
+    with pytest.raises(HapteraError, match="measure mce needs reference: mce:reference="):
         make_measure("mce")
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from holdfast.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent
-from holdfast.errors import HoldfastError
-from holdfast.report.summary import summarise
-from holdfast.settings import Spec, from_flags, make_study, read_study
-from holdfast.shifts import Contrast
+from haptera.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent
+from haptera.errors import HapteraError
+from haptera.report.study.summary import summarise
+from haptera.run.settings import Spec, from_flags, make_study, read_study
+from haptera.shifts import Contrast
 
 STUDY = """
 batch_size = 8
@@ -63,8 +63,8 @@ def test_models_are_called_after_their_weights_or_their_file(folder):
     assert names(f"{folder}/net.py:build") == ["net"]
     assert names(f"{folder}/net.py:build", weights=[folder / "best.safetensors"]) == ["best"]
     assert names(f"{folder}/net.py:build", f"{folder}/net.py:pair", "lenet") == ["net-build", "net-pair", "lenet"]
-    assert names("holdfast.models:LeNet") == ["LeNet"]
-    with pytest.raises(HoldfastError, match="two models are called 'net-build'"):
+    assert names("haptera.models:LeNet") == ["LeNet"]
+    with pytest.raises(HapteraError, match="two models are called 'net-build'"):
         names(f"{folder}/net.py:build", f"{folder}/net.py:build")
 
 
@@ -144,29 +144,29 @@ def test_without_streams_and_adapters_there_are_defaults(folder):
 )
 def test_every_mistake_is_named_with_the_nearest_valid_name(folder, old, new, message):
     assert old in STUDY
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make(folder, STUDY.replace(old, new)).run()
 
 
 def test_a_list_where_a_table_is_given_is_refused(folder):
-    with pytest.raises(HoldfastError, match=r"a list of tables, \[\[models\]\], was expected"):
+    with pytest.raises(HapteraError, match=r"a list of tables, \[\[models\]\], was expected"):
         make(folder, 'data = "data.npz"\nmodels = 3')
-    with pytest.raises(HoldfastError, match="no models"):
+    with pytest.raises(HapteraError, match="no models"):
         make(folder, 'data = "data.npz"')
 
 
 def test_two_models_of_one_name_are_refused(folder):
-    with pytest.raises(HoldfastError, match="two models are called 'lenet'"):
+    with pytest.raises(HapteraError, match="two models are called 'lenet'"):
         make(folder, 'data = "data.npz"\nmodels = ["lenet", "lenet"]')
 
 
 def test_weights_must_be_as_many_as_models():
-    with pytest.raises(HoldfastError, match="--weights is given 1 times for 2 models"):
+    with pytest.raises(HapteraError, match="--weights is given 1 times for 2 models"):
         from_flags(["lenet", "mlp"], ["w.safetensors"])
 
 
 def test_a_missing_study_file_is_named(tmp_path):
-    with pytest.raises(HoldfastError, match=r"no study file .*none\.toml"):
+    with pytest.raises(HapteraError, match=r"no study file .*none\.toml"):
         read_study(tmp_path / "none.toml")
 
 
@@ -195,12 +195,12 @@ def test_a_bare_word_stands_for_the_setting_that_the_catalog_names():
     assert first == {"use": "ccc", "difficulty": "easy"}
     assert second == {"use": "ccc", "difficulty": 0.3, "speed": 2000}
     assert others == [{"use": "clean"}, {"use": "my.py:Stream"}, {"use": "corruptions", "severities": [1, 3]}]
-    with pytest.raises(HoldfastError, match="gives 'difficulty' twice"):
+    with pytest.raises(HapteraError, match="gives 'difficulty' twice"):
         from_flags(["lenet"], streams=["ccc:easy,difficulty=hard"])
-    with pytest.raises(HoldfastError, match="says 'easy'; key=value was expected"):
+    with pytest.raises(HapteraError, match="says 'easy'; key=value was expected"):
         from_flags(["lenet"], streams=["continual:easy,severity=3"])
 
 
 def test_a_setting_given_twice_is_refused():
-    with pytest.raises(HoldfastError, match="gives 'lr' twice"):
+    with pytest.raises(HapteraError, match="gives 'lr' twice"):
         Spec.parse("tent:lr=1,lr=2")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from tests.commands import call
 
-from holdfast.deeplabcut import KeypointTable
-from holdfast.embed.reading import read_recording
-from holdfast.errors import HoldfastError
-from holdfast.files import write_text
-from holdfast.importing import import_predictions
-from holdfast.manifest import Manifest, locked
-from holdfast.results import measure, report
-from holdfast.streams.calibration import Calibration
+from haptera.errors import HapteraError
+from haptera.files.atomic import write_text
+from haptera.files.deeplabcut import KeypointTable
+from haptera.recordings.reading import read_recording
+from haptera.run.calibrate import Calibration
+from haptera.run.importing import import_predictions
+from haptera.run.ledger import Manifest, locked
+from haptera.run.results import measure, report
 
 RANDOM = np.random.default_rng(0)
 
@@ -41,13 +41,13 @@ def test_samples_that_are_not_in_the_order_of_time_are_put_there(tmp_path):
 @pytest.mark.parametrize("index", [(300, 200), (200, 401), (-1, 400)])
 def test_an_index_of_spikes_that_falls_or_leaves_the_file_is_refused(tmp_path, index):
     write_nwb(tmp_path / "a.nwb", index=index)
-    with pytest.raises(HoldfastError, match=r"a\.nwb: units/spike_times_index is .* for unit"):
+    with pytest.raises(HapteraError, match=r"a\.nwb: units/spike_times_index is .* for unit"):
         read_recording(tmp_path / "a.nwb")
 
 
 def test_one_wrong_time_does_not_make_millions_of_bins(tmp_path):
     write_nwb(tmp_path / "a.nwb", times=np.append(np.linspace(0, 30, 299), 1e9))
-    with pytest.raises(HoldfastError, match=r"a\.nwb: from .* bins of 0\.1 s .* is a time wrong"):
+    with pytest.raises(HapteraError, match=r"a\.nwb: from .* bins of 0\.1 s .* is a time wrong"):
         read_recording(tmp_path / "a.nwb", "speed", bin=0.1)
 
 
@@ -65,7 +65,7 @@ def test_an_hdf5_file_reads_no_other_file(tmp_path, how):
             layout = h5py.VirtualLayout((100,), "f8")
             layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "secret", (100,))
             file.create_virtual_dataset("signal", layout)
-    with pytest.raises(HoldfastError, match=r"a\.h5: 'signal' (is a link into another file|keeps its values in other)"):
+    with pytest.raises(HapteraError, match=r"a\.h5: 'signal' (is a link into another file|keeps its values in other)"):
         read_recording(tmp_path / "a.h5")
 
 
@@ -93,7 +93,7 @@ def test_labels_that_no_class_has_are_refused_and_nothing_is_listed(tmp_path):
     for wrong in (np.array([2**40]), np.array([2**64 - 1], np.uint64), np.array([-1])):
         for name in ("labels", "targets"):
             arrays = {"labels": np.zeros(1, int), "targets": np.zeros(1, int)} | {name: wrong}
-            with pytest.raises(HoldfastError, match=rf"theirs\.npz: {name} hold {wrong[0]}; 0 to"):
+            with pytest.raises(HapteraError, match=rf"theirs\.npz: {name} hold {wrong[0]}; 0 to"):
                 bring(tmp_path, "bad", **arrays)
     assert [cell.model for cell in Manifest.read(tmp_path / "study").cells] == ["good"]
     assert accuracies(tmp_path / "study") == {"good": 1.0}
@@ -141,7 +141,7 @@ def write_calibration(folder, counts, **settings):
 )
 def test_counts_that_cannot_be_are_refused(tmp_path, counts, settings, message):
     write_calibration(tmp_path / "cal", counts, **settings)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Calibration.load(tmp_path / "cal")
 
 
@@ -154,7 +154,7 @@ def test_a_link_where_a_temporary_file_was_expected_is_not_followed(tmp_path):
     (tmp_path / "locked" / ".lock").symlink_to(victim)
     KeypointTable(np.zeros((2, 1, 2)), ("nose",), np.array(["1.png", "2.png"])).write(tmp_path / "a.h5")
     write_text(tmp_path / "a.txt", "text")
-    with pytest.raises(HoldfastError, match=r"cannot lock .*\.lock"), locked(tmp_path / "locked"):
+    with pytest.raises(HapteraError, match=r"cannot lock .*\.lock"), locked(tmp_path / "locked"):
         pass
     assert victim.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file() and not path.is_symlink()) == [
@@ -165,7 +165,7 @@ def test_a_link_where_a_temporary_file_was_expected_is_not_followed(tmp_path):
 def test_a_pipe_among_images_is_left_out(tmp_path, caplog):
     from PIL import Image
 
-    from holdfast.data import open_data
+    from haptera.data import open_data
 
     Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
     os.mkfifo(tmp_path / "2.png")

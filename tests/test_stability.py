@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.data import ArrayData, digits
-from holdfast.errors import HoldfastError
-from holdfast.measures.power_law import over_seeds, power_law
-from holdfast.models import MLP, LeNet, Linear, ResNet
-from holdfast.models.training import fit
-from holdfast.report.stability import sentences
-from holdfast.shifts import Diffeo
-from holdfast.stability import stability
+from haptera.analyses.stability.analysis import stability
+from haptera.analyses.stability.page import sentences
+from haptera.data import ArrayData, digits
+from haptera.errors import HapteraError
+from haptera.models import MLP, LeNet, Linear, ResNet
+from haptera.models.training import fit
+from haptera.shifts import Diffeo
+from haptera.statistics.power_law import over_seeds, power_law
 
 TEST = digits("test", size=16)
 
@@ -62,7 +62,7 @@ def test_errors_are_those_of_the_images_used_and_follow_a_law(found, nets):
 def test_values_at_another_setting_can_be_asked_for(found):
     one, two = found.value("D", model="mlp"), found.value("D", model="mlp", delta=2.0)
     assert two > 2 * one
-    with pytest.raises(HoldfastError, match="there is no median R of mlp at"):
+    with pytest.raises(HapteraError, match="there is no median R of mlp at"):
         found.value("R", model="mlp", delta=3.0)
 
 
@@ -101,14 +101,14 @@ def test_seeds_are_averaged_in_logarithms():
     ],
 )
 def test_what_cannot_be_measured_is_said(settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         stability(LeNet(size=16), TEST, **settings)
 
 
 def test_models_are_needed_and_must_give_classes_for_labelled_images():
-    with pytest.raises(HoldfastError, match="at least one model"):
+    with pytest.raises(HapteraError, match="at least one model"):
         stability({}, TEST)
-    with pytest.raises(HoldfastError, match=r"10 classes .* and the model 3 outputs"):
+    with pytest.raises(HapteraError, match=r"10 classes .* and the model 3 outputs"):
         stability(Linear(size=16, classes=3), TEST, samples=10)
 
 
@@ -130,7 +130,7 @@ def test_deltas_are_those_of_the_fields_that_were_used(nets):
 def test_images_of_one_colour_have_no_r(interpolation):
     grey = np.full((30, 1, 16, 16), 1 / 3, np.float32) * np.random.default_rng(0).uniform(0.1, 1, (30, 1, 1, 1))
     with pytest.raises(
-        HoldfastError, match=r"R is undefined: .* but for rounding, as they do with images of one colour"
+        HapteraError, match=r"R is undefined: .* but for rounding, as they do with images of one colour"
     ):
         stability(LeNet(size=16), ArrayData(grey.astype(np.float32), None), samples=30, interpolation=interpolation)
 
@@ -178,7 +178,7 @@ def test_dense_outputs_have_r_and_no_error():
 
 
 def test_images_that_a_model_does_not_take_are_one_sentence():
-    with pytest.raises(HoldfastError, match=r"net: the model fails on images of shape \(1, 16, 16\): RuntimeError: "):
+    with pytest.raises(HapteraError, match=r"net: the model fails on images of shape \(1, 16, 16\): RuntimeError: "):
         stability({"net": LeNet(size=16, channels=3)}, TEST, samples=10)
 
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from holdfast.stopping import STOPS, ending_quietly, say_stopped
+from haptera.run.stopping import STOPS, ending_quietly, say_stopped
 
 
 @pytest.mark.parametrize("number", STOPS)

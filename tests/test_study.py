@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Adapter, BatchNorm, NoAdaptation
-from holdfast.data import ArrayData
-from holdfast.errors import HoldfastError, Unfinished
-from holdfast.loop import evaluate
-from holdfast.manifest import Manifest
-from holdfast.models import LeNet, ResNet
-from holdfast.outputs import Outputs
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Continual, Corruptions
-from holdfast.study import Ran, Study
+from haptera.adapters import Adapter, BatchNorm, NoAdaptation
+from haptera.data import ArrayData
+from haptera.errors import HapteraError, Unfinished
+from haptera.models import LeNet, ResNet
+from haptera.outputs import Outputs
+from haptera.run.ledger import Manifest
+from haptera.run.loop import evaluate
+from haptera.run.study import Ran, Study
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean, Continual, Corruptions
 
 COSTS = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"]
 
@@ -108,7 +108,7 @@ def test_without_seeds_streams_keep_their_own(make, data):
 
 def test_a_refused_study_leaves_no_folder(make):
     study = make(models={"bad": LeNet(channels=3, size=16)})
-    with pytest.raises(HoldfastError):
+    with pytest.raises(HapteraError):
         study.run()
     assert not study.out.exists()
 
@@ -184,7 +184,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(make, monkeypatch)
 
     def save_until_full(outputs, path):
         if len(saved) == 3:
-            from holdfast.files import whole
+            from haptera.files.atomic import whole
 
             with whole(path) as file:
                 file.write(b"half")
@@ -207,29 +207,29 @@ def test_what_cannot_work_is_said_before_anything_runs(make, data, tmp_path):
         def forward(self, images):
             return images, images
 
-    with pytest.raises(HoldfastError, match="model bad on stream clean: the model returned a tuple"):
+    with pytest.raises(HapteraError, match="model bad on stream clean: the model returned a tuple"):
         make(models={"bad": Pair()}).run()
-    with pytest.raises(HoldfastError, match=r"model bad fails on images of shape \(1, 16, 16\): RuntimeError"):
+    with pytest.raises(HapteraError, match=r"model bad fails on images of shape \(1, 16, 16\): RuntimeError"):
         make(models={"bad": LeNet(channels=3, size=16)}).run()
     wrong = ArrayData(data.images(np.arange(24)), np.r_[np.zeros(23, int), 9])
-    with pytest.raises(HoldfastError, match="label 9 is out of range: the model has 4 classes"):
+    with pytest.raises(HapteraError, match="label 9 is out of range: the model has 4 classes"):
         make(models={"few": LeNet(size=16, classes=4)}, streams=[Clean(wrong, batch_size=4)]).run()
-    with pytest.raises(HoldfastError, match="nothing to run: batchnorm is left out for lenet"):
+    with pytest.raises(HapteraError, match="nothing to run: batchnorm is left out for lenet"):
         make(models={"lenet": LeNet(size=16)}, adapters=[BatchNorm]).run()
     assert not list((tmp_path / "study").glob("cells/*"))
 
 
 def test_empty_and_doubled_arguments_are_refused(make, data):
     for empty in ({"models": {}}, {"streams": []}, {"adapters": []}, {"seeds": []}):
-        with pytest.raises(HoldfastError, match=f"a study needs {next(iter(empty))}"):
+        with pytest.raises(HapteraError, match=f"a study needs {next(iter(empty))}"):
             make(**empty)
-    with pytest.raises(HoldfastError, match="two streams have the name 'clean'"):
+    with pytest.raises(HapteraError, match="two streams have the name 'clean'"):
         make(streams=[Clean(data), Clean(data, batch_size=2)])
-    with pytest.raises(HoldfastError, match="two adapters are called 'batchnorm'"):
+    with pytest.raises(HapteraError, match="two adapters are called 'batchnorm'"):
         make(adapters=[BatchNorm, BatchNorm])
-    with pytest.raises(HoldfastError, match="device 'gpu9' cannot be used"):
+    with pytest.raises(HapteraError, match="device 'gpu9' cannot be used"):
         make(device="gpu9")
-    with pytest.raises(HoldfastError, match="jobs is 0"):
+    with pytest.raises(HapteraError, match="jobs is 0"):
         make().run(jobs=0)
 
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from holdfast import table as tables
-from holdfast.errors import HoldfastError
-from holdfast.outputs import Outputs
+from haptera import table as tables
+from haptera.errors import HapteraError
+from haptera.outputs import Outputs
 
 ROWS = [
     {"model": "b", "measure": "accuracy", "value": 0.5, "n": 4, "seed": 0, "severity": 2, "world": "wet"},
@@ -36,13 +36,13 @@ def test_a_file_gives_back_the_table(tmp_path, suffix):
 
 
 def test_what_is_no_table_is_refused(tmp_path):
-    with pytest.raises(HoldfastError, match="no table at"):
+    with pytest.raises(HapteraError, match="no table at"):
         tables.read(tmp_path / "table.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"no")
-    with pytest.raises(HoldfastError, match="cannot read the table"):
+    with pytest.raises(HapteraError, match="cannot read the table"):
         tables.read(tmp_path / "bad.parquet")
     (tmp_path / "other.csv").write_text("x,y\n1,2\n")
-    with pytest.raises(HoldfastError, match="no column 'model'"):
+    with pytest.raises(HapteraError, match="no column 'model'"):
         tables.read(tmp_path / "other.csv")
 
 

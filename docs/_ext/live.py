@@ -53,7 +53,7 @@ class Laws(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """One entry for each law, with the sentence that states it."""
         kind = self.arguments[0]
-        laws = getattr(import_module(f"holdfast.testing.{kind}"), f"{kind.removesuffix('s').upper()}_LAWS")
+        laws = getattr(import_module(f"haptera.testing.{kind}"), f"{kind.removesuffix('s').upper()}_LAWS")
         entries = nodes.definition_list()
         for law in laws:
             sentence, _ = self.parse_inline((law.__doc__ or "").strip().splitlines()[0])
@@ -69,11 +69,11 @@ def _folded(text: str) -> list[str]:
 
 
 def _run(words: list[str]) -> tuple[int, str]:
-    """Exit code and output; a command of holdfast runs in this process, which has paid for the imports already."""
-    if words[0] == "holdfast":
-        from holdfast.cli import app
+    """Exit code and output; a command of haptera runs in this process, which has paid for the imports already."""
+    if words[0] == "haptera":
+        from haptera.cli import app
 
-        done = CliRunner().invoke(app, words[1:], prog_name="holdfast", env={"COLUMNS": str(WIDTH)})
+        done = CliRunner().invoke(app, words[1:], prog_name="haptera", env={"COLUMNS": str(WIDTH)})
         return done.exit_code, done.output + (f"error: {done.exception}" if done.exit_code and done.exception else "")
     assert words[0] == "python", words
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from holdfast import catalog
-from holdfast.adapters import (
+from haptera import catalog
+from haptera.adapters import (
     CPL,
     DINO,
     EATA,
@@ -29,7 +29,7 @@ from holdfast.adapters import (
     Tent,
     Watch,
 )
-from holdfast.testing.adapters import (
+from haptera.testing.adapters import (
     ADAPTER_LAWS,
     check_adapter,
     example_batches,
@@ -37,9 +37,8 @@ from holdfast.testing.adapters import (
     infinite_prior_is_the_model,
     memory_layout_does_not_matter,
 )
-from holdfast.testing.batchnorm_networks import batchnorm_networks
-from holdfast.testing.convolutional_networks import convolutional_networks
-from holdfast.testing.law import run_laws
+from haptera.testing.batchnorm_networks import batchnorm_networks, convolutional_networks
+from haptera.testing.law import run_laws
 
 ANY = ("batch", "group", "layer", "none")
 NORMED = ("batch", "group", "layer")

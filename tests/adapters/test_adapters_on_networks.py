@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from holdfast.adapters import (
+from haptera.adapters import (
     CPL,
     DINO,
     EATA,
@@ -25,11 +25,11 @@ from holdfast.adapters import (
     Tent,
     Watch,
 )
-from holdfast.adapters.passes import run
-from holdfast.adapters.sharing import unwrapped
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import works_or_says_why
-from holdfast.testing.networks import as_it_is, awkward_networks, images, networks_without_logits, plain
+from haptera.adapters.passes import run
+from haptera.adapters.sharing import unwrapped
+from haptera.errors import HapteraError
+from haptera.testing.adapters import works_or_says_why
+from haptera.testing.networks import as_it_is, awkward_networks, images, networks_without_logits, plain
 
 NETWORKS = awkward_networks() | networks_without_logits()
 KEPT = {"margin": 1.1, "redundancy": 1.1}
@@ -109,7 +109,7 @@ def test_the_unadapted_model_is_the_model_in_evaluation_mode(network):
 )
 def test_refusals_name_the_cause(make, network, why):
     model, batches = NETWORKS[network]()
-    with pytest.raises(HoldfastError, match=why):
+    with pytest.raises(HapteraError, match=why):
         make(model)(batches[0])
 
 
@@ -126,13 +126,13 @@ def test_states_of_awkward_networks_are_saved(network, tmp_path):
 
 def test_a_learner_around_torchscript_is_not_copied_but_its_state_is():
     adapter = Tent(NETWORKS["traced"]()[0], lr=0.1, parameters="all")
-    with pytest.raises(HoldfastError, match="load the state of this one"):
+    with pytest.raises(HapteraError, match="load the state of this one"):
         copy.deepcopy(adapter)
     assert torch.allclose(adapter.release()(images()[0]), adapter.predict(images()[0]))
 
 
 def test_a_model_without_values_is_refused():
-    with pytest.raises(HoldfastError, match="meta"):
+    with pytest.raises(HapteraError, match="meta"):
         Tent(plain().to("meta"))
 
 
@@ -146,7 +146,7 @@ def test_a_model_that_hides_its_gradients_is_refused():
         def forward(self, inputs):
             return self.inner(inputs)
 
-    with pytest.raises(HoldfastError, match="no gradient reaches"):
+    with pytest.raises(HapteraError, match="no gradient reaches"):
         Tent(Hidden())(images()[0])
     assert torch.isfinite(BatchNorm(Hidden())(images()[0])).all()
 

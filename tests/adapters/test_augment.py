@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter1d
 
-from holdfast.adapters import Augment
-from holdfast.adapters.augment import blurred, coloured, fresh, moved
-from holdfast.errors import HoldfastError
+from haptera.adapters import Augment
+from haptera.adapters.augment import blurred, coloured, fresh, moved
+from haptera.errors import HapteraError
 
 OFF = Augment(**{field.name: 0.0 for field in fields(Augment)})
 
@@ -150,11 +150,11 @@ def test_generators_differ_with_every_number_of_the_key():
 
 @pytest.mark.parametrize("settings", [{"flip": 1.5}, {"rotation": -1}, {"noise": float("nan")}, {"scale": 2}])
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(HoldfastError, match=f"{next(iter(settings))} of the views is"):
+    with pytest.raises(HapteraError, match=f"{next(iter(settings))} of the views is"):
         Augment(**settings)
 
 
 @pytest.mark.parametrize("given", [torch.rand(4, 10), torch.zeros(2, 3, 4, 4, dtype=torch.uint8)])
 def test_other_inputs_are_refused(given):
-    with pytest.raises(HoldfastError, match="views need images"):
+    with pytest.raises(HapteraError, match="views need images"):
         Augment()(given, fresh(0))

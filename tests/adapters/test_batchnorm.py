@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import BatchNorm, NoAdaptation
-from holdfast.batch import Batch
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.batch import Batch
+from haptera.errors import HapteraError, NotApplicable
+from haptera.testing.adapters import example_batches, example_models
 
 
 @pytest.fixture
@@ -75,13 +75,13 @@ def test_models_without_batchnorm_do_not_apply():
 
 @pytest.mark.parametrize("prior", [-1, float("nan"), "16", True])
 def test_wrong_prior_is_refused(model, prior):
-    with pytest.raises(HoldfastError, match="prior is"):
+    with pytest.raises(HapteraError, match="prior is"):
         BatchNorm(model, prior=prior)
 
 
 def test_one_value_per_channel_has_no_variance():
     net = nn.Sequential(nn.BatchNorm1d(3))
-    with pytest.raises(HoldfastError, match="needs a prior above 0"):
+    with pytest.raises(HapteraError, match="needs a prior above 0"):
         BatchNorm(net, prior=0)(torch.rand(1, 3))
     assert torch.isfinite(BatchNorm(net, prior=1)(torch.rand(1, 3))).all()
 

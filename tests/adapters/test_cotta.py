@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Augment, BatchNorm, CoTTA, NoAdaptation
-from holdfast.adapters.augment import fresh
-from holdfast.adapters.cotta import scattered
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import Augment, BatchNorm, CoTTA, NoAdaptation
+from haptera.adapters.augment import fresh
+from haptera.adapters.cotta import scattered
+from haptera.errors import HapteraError
+from haptera.testing.adapters import example_batches, example_models
 
 
 def on_batch_statistics(model):
@@ -184,5 +184,5 @@ def test_the_parent_without_views_is_batchnorm_or_the_model_as_it_is():
     [{"augmentations": -1}, {"augmentations": 1.5}, {"threshold": 2}, {"restore": -0.1}, {"decay": 1.1}, {"seed": -1}],
 )
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(HoldfastError, match=f"^{next(iter(settings))} is"):
+    with pytest.raises(HapteraError, match=f"^{next(iter(settings))} is"):
         CoTTA(example_models()["none"], **settings)

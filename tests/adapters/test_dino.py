@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import DINO, Augment, BatchNorm
-from holdfast.adapters.augment import fresh
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import DINO, Augment, BatchNorm
+from haptera.adapters.augment import fresh
+from haptera.errors import HapteraError, NotApplicable
+from haptera.testing.adapters import example_batches, example_models
 
 
 def features(model, images):
@@ -117,5 +117,5 @@ def test_a_head_needs_a_last_layer():
     [{"views": 1}, {"views": 2.0}, {"centring": 1.5}, {"student_temperature": 0}, {"teacher_temperature": -1}],
 )
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(HoldfastError, match=f"^{next(iter(settings))} is"):
+    with pytest.raises(HapteraError, match=f"^{next(iter(settings))} is"):
         DINO(example_models()["layer"], **settings)

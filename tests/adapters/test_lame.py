@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import LAME
-from holdfast.adapters.lame import adjusted, affinities
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import LAME
+from haptera.adapters.lame import adjusted, affinities
+from haptera.errors import HapteraError, NotApplicable
+from haptera.testing.adapters import example_batches, example_models
 
 
 def scene(n=9, d=5, classes=4, seed=0):
@@ -174,7 +174,7 @@ def test_a_last_layer_that_is_not_used_is_said():
         def forward(self, inputs):
             return self.first(inputs)
 
-    with pytest.raises(HoldfastError, match="does not use its last"):
+    with pytest.raises(HapteraError, match="does not use its last"):
         LAME(Unused())(torch.rand(3, 4))
 
 
@@ -187,5 +187,5 @@ def test_a_last_layer_that_is_not_used_is_said():
     ],
 )
 def test_wrong_settings_are_refused(settings, says):
-    with pytest.raises(HoldfastError, match=says):
+    with pytest.raises(HapteraError, match=says):
         LAME(example_models()["none"], **settings)

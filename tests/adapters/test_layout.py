@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters.layout import takes_channels_last
-from holdfast.models import ResNet
-from holdfast.testing.convolutional_networks import convolutional_networks
+from haptera.adapters.layout import takes_channels_last
+from haptera.models import ResNet
+from haptera.testing.batchnorm_networks import convolutional_networks
 
 LAYOUTS = Path(__file__).parents[2] / "benchmarks" / "layouts.py"
 OLDER = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "85"}
 LEARN = """
 import sys, torch
-from holdfast.adapters import Tent
-from holdfast.testing.convolutional_networks import convolutional_networks
+from haptera.adapters import Tent
+from haptera.testing.batchnorm_networks import convolutional_networks
 torch.set_num_threads(1)
 torch.manual_seed(0)
 for name, network in convolutional_networks().items():
@@ -70,8 +70,8 @@ def test_layers_of_unknown_kinds_and_scripts_stay_contiguous():
 
 NARROW = """
 import torch
-from holdfast.adapters import Tent
-from holdfast.models import ResNet
+from haptera.adapters import Tent
+from haptera.models import ResNet
 torch.set_num_threads(1)
 torch.manual_seed(0)
 adapter = Tent(ResNet(width=8, channels=3), lr=1e-3, parameters="all")

@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from holdfast.adapters import BatchNorm, Learner, NoAdaptation, Tent, adapt
-from holdfast.adapters.base import all_finite
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import BatchNorm, Learner, NoAdaptation, Tent, adapt
+from haptera.adapters.base import all_finite
+from haptera.errors import HapteraError, NotApplicable
+from haptera.testing.adapters import example_batches, example_models
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_a_changing_number_of_classes_is_an_error():
     adapter = NoAdaptation(Growing())
     adapter(torch.zeros(2, 4))
     adapter.model.classes = 4
-    with pytest.raises(HoldfastError, match="4 classes after 3"):
+    with pytest.raises(HapteraError, match="4 classes after 3"):
         adapter(torch.zeros(2, 4))
 
 
@@ -241,13 +241,13 @@ def test_a_model_that_cannot_take_channels_last_runs_in_the_usual_layout():
     ],
 )
 def test_wrong_settings_are_refused(model, settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Tent(model, **settings)
 
 
 def test_the_choice_of_parameters_is_logged_once(model, caplog, monkeypatch):
-    monkeypatch.setattr("holdfast.adapters.learner._SAID", set())
-    with caplog.at_level(logging.INFO, "holdfast"):
+    monkeypatch.setattr("haptera.adapters.learner._SAID", set())
+    with caplog.at_level(logging.INFO, "haptera"):
         Tent(model)
         Tent(model)
     assert caplog.text.count("Tent adapts") == 1

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from holdfast.adapters import MEMO, Augment, BatchNorm, NoAdaptation
-from holdfast.adapters.augment import fresh
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import MEMO, Augment, BatchNorm, NoAdaptation
+from haptera.adapters.augment import fresh
+from haptera.errors import HapteraError
+from haptera.testing.adapters import example_batches, example_models
 
 
 class Small(nn.Module):
@@ -131,12 +131,12 @@ def test_the_parent_without_batchnorm_is_the_model_as_it_is():
 
 @pytest.mark.parametrize("settings", [{"augmentations": 0}, {"augmentations": True}, {"seed": 1.5}, {"lr": -1}])
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(HoldfastError, match=f"^{next(iter(settings))} is"):
+    with pytest.raises(HapteraError, match=f"^{next(iter(settings))} is"):
         MEMO(example_models()["none"], **settings)
 
 
 def test_other_inputs_than_images_are_refused():
-    with pytest.raises(HoldfastError, match="views need images"):
+    with pytest.raises(HapteraError, match="views need images"):
         MEMO(nn.Sequential(nn.Linear(4, 2)))(torch.rand(3, 4))
 
 

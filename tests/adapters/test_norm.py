@@ -6,10 +6,10 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from holdfast.adapters import BatchNorm
-from holdfast.adapters.norm import blended, blending, blends_of, unblended
-from holdfast.testing.adapters import example_batches
-from holdfast.testing.batchnorm_networks import Called, batchnorm_networks
+from haptera.adapters import BatchNorm
+from haptera.adapters.norm import blended, blending, blends_of, unblended
+from haptera.testing.adapters import example_batches
+from haptera.testing.batchnorm_networks import Called, batchnorm_networks
 
 
 def layer_with_statistics(dims=2):

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import DINO, LAME, MEMO, BatchNorm, CoTTA, NoAdaptation, RDumb, RoTTA, Tent, Watch
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.testing.adapters import example_models
-from holdfast.testing.networks import ModelOutput, Returns, images, plain
+from haptera.adapters import DINO, LAME, MEMO, BatchNorm, CoTTA, NoAdaptation, RDumb, RoTTA, Tent, Watch
+from haptera.errors import HapteraError, NotApplicable
+from haptera.testing.adapters import example_models
+from haptera.testing.networks import ModelOutput, Returns, images, plain
 
 EVERY = [NoAdaptation, Watch, BatchNorm, Tent, MEMO, CoTTA, RoTTA, DINO, LAME, RDumb]
 
@@ -31,7 +31,7 @@ def test_an_empty_batch_that_the_model_does_not_take_is_a_sentence():
         def forward(self, inputs):
             return inputs.view(len(inputs), -1)
 
-    with pytest.raises(HoldfastError, match="the batch is empty"):
+    with pytest.raises(HapteraError, match="the batch is empty"):
         NoAdaptation(Viewing())(torch.zeros(0, 3, 4))
 
 
@@ -46,7 +46,7 @@ def test_an_empty_batch_that_the_model_does_not_take_is_a_sentence():
     ],
 )
 def test_inputs_other_than_one_tensor_are_refused_in_a_sentence(arguments, keywords, found):
-    with pytest.raises(HoldfastError, match=found):
+    with pytest.raises(HapteraError, match=found):
         BatchNorm(plain())(*arguments, **keywords)
 
 
@@ -107,8 +107,8 @@ DISTRIBUTED = """
 import os, sys
 import torch
 from torch import nn
-from holdfast.adapters import CoTTA, Tent
-from holdfast.testing.networks import images, plain
+from haptera.adapters import CoTTA, Tent
+from haptera.testing.networks import images, plain
 
 torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
 inputs = images()[0]
@@ -143,5 +143,5 @@ def test_a_network_of_whole_numbers_is_not_learnt_from():
     inputs = images()[1]
     assert torch.equal(NoAdaptation(net)(inputs), net(inputs))
     for make in (MEMO, CoTTA, DINO):
-        with pytest.raises(HoldfastError, match=r"quantised|chooses none of"):
+        with pytest.raises(HapteraError, match=r"quantised|chooses none of"):
             make(net)(inputs)

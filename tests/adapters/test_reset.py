@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from holdfast.adapters import (
+from haptera.adapters import (
     ETA,
     At,
     BatchNorm,
@@ -19,9 +19,9 @@ from holdfast.adapters import (
     ResetWhen,
     Tent,
 )
-from holdfast.batch import Batch
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.batch import Batch
+from haptera.errors import HapteraError
+from haptera.testing.adapters import example_batches, example_models
 
 LEARN = {"lr": 0.1, "margin": 1.1, "redundancy": 1.1}
 
@@ -84,7 +84,7 @@ def test_frozen_it_neither_counts_nor_resets(model):
 
 @pytest.mark.parametrize("every", [0, -3, 1.5, True])
 def test_a_wrong_interval_is_refused(every):
-    with pytest.raises(HoldfastError, match="every is"):
+    with pytest.raises(HapteraError, match="every is"):
         Every(every)
 
 
@@ -109,5 +109,5 @@ def test_offline_learns_from_the_whole_stream_first(model):
             by_hand(batch.inputs)
     by_hand.frozen = True
     assert torch.equal(offline(stream[0].inputs), by_hand(stream[0].inputs))
-    with pytest.raises(HoldfastError, match="epochs is 0"):
+    with pytest.raises(HapteraError, match="epochs is 0"):
         Offline(model, Tent, epochs=0)

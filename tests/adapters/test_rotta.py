@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Augment, NoAdaptation, RoTTA
-from holdfast.adapters.augment import fresh
-from holdfast.adapters.norm import blends_of
-from holdfast.adapters.rotta import place
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import Augment, NoAdaptation, RoTTA
+from haptera.adapters.augment import fresh
+from haptera.adapters.norm import blends_of
+from haptera.adapters.rotta import place
+from haptera.errors import HapteraError
+from haptera.testing.adapters import example_batches, example_models
 
 
 class SlowBank:
@@ -153,7 +153,7 @@ def test_another_shape_of_images_is_refused():
     net = nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.LayerNorm(4), nn.Linear(4, 3))
     adapter = RoTTA(net)
     adapter(torch.rand(2, 1, 4, 4))
-    with pytest.raises(HoldfastError, match=r"shape \(1, 6, 6\) came after some of \(1, 4, 4\)"):
+    with pytest.raises(HapteraError, match=r"shape \(1, 6, 6\) came after some of \(1, 4, 4\)"):
         adapter(torch.rand(2, 1, 6, 6))
 
 
@@ -167,5 +167,5 @@ def test_the_parent_moves_statistics_or_is_the_model_as_it_is():
     "settings", [{"capacity": 0}, {"frequency": 1.5}, {"share": 2}, {"timeliness": -1}, {"uncertainty": float("nan")}]
 )
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(HoldfastError, match=next(iter(settings))):
+    with pytest.raises(HapteraError, match=next(iter(settings))):
         RoTTA(example_models()["layer"], **settings)

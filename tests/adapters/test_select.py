@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Select, Tent
-from holdfast.errors import HoldfastError, NotApplicable
+from haptera.adapters import Select, Tent
+from haptera.errors import HapteraError, NotApplicable
 
 
 def net():
@@ -50,12 +50,12 @@ def test_a_norm_of_every_dimension_is_found():
 
 @pytest.mark.parametrize("what", ["", "!", "norm+", 3])
 def test_what_is_no_choice_is_refused(what):
-    with pytest.raises(HoldfastError, match="parameters is"):
+    with pytest.raises(HapteraError, match="parameters is"):
         Select(what)
 
 
 def test_a_pattern_that_fits_nothing_names_a_parameter():
-    with pytest.raises(HoldfastError, match=r"layer9.*chooses none of the 14 parameters.*'0.weight'"):
+    with pytest.raises(HapteraError, match=r"layer9.*chooses none of the 14 parameters.*'0.weight'"):
         Select("layer9.*")(net())
 
 

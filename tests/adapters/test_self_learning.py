@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from holdfast.adapters import EATA, ETA, RPL, SAR, SLR, Collapsed, PeriodicReset, PseudoLabels, RDumb, Tent
-from holdfast.batch import Batch
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import EATA, ETA, RPL, SAR, SLR, Collapsed, PeriodicReset, PseudoLabels, RDumb, Tent
+from haptera.batch import Batch
+from haptera.errors import HapteraError
+from haptera.testing.adapters import example_batches, example_models
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_sar_resets_when_the_running_loss_is_too_low(model):
 
 
 def test_sar_takes_one_batch_per_update(model):
-    with pytest.raises(HoldfastError, match="accumulate is not for SAR"):
+    with pytest.raises(HapteraError, match="accumulate is not for SAR"):
         SAR(model, accumulate=2)
 
 

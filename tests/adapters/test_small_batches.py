@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import BatchNorm, RDumb, Tent
-from holdfast.adapters.norm import REACH, SMALL, blends_of
-from holdfast.data import digits
-from holdfast.models import ResNet
-from holdfast.models.training import fit
-from holdfast.shifts import GaussianNoise
-from holdfast.streams import Shifted
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import BatchNorm, RDumb, Tent
+from haptera.adapters.norm import REACH, SMALL, blends_of
+from haptera.data import digits
+from haptera.models import ResNet
+from haptera.models.training import fit
+from haptera.shifts import GaussianNoise
+from haptera.streams import Shifted
+from haptera.testing.adapters import example_batches, example_models
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_a_single_image_is_adapted_to():
 
 
 def test_the_note_is_logged_once_and_not_with_a_prior(model, caplog, monkeypatch):
-    monkeypatch.setattr("holdfast.adapters.norm._SAID", set())
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    monkeypatch.setattr("haptera.adapters.norm._SAID", set())
+    with caplog.at_level(logging.WARNING, "haptera"):
         Tent(model, prior=0)(batch_of(4))
         Tent(model)(batch_of(16))
         assert "too few images" not in caplog.text

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from holdfast.adapters import EATA, BatchNorm, CoTTA, NoAdaptation, PeriodicReset, RDumb, Tent
-from holdfast.errors import HoldfastError
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import EATA, BatchNorm, CoTTA, NoAdaptation, PeriodicReset, RDumb, Tent
+from haptera.errors import HapteraError
+from haptera.testing.adapters import example_batches, example_models
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_an_old_state_does_not_revert_a_retrained_model(model):
     adapter(example_batches()[0])
     state, new = adapter.state_dict(), retrained(model)
     before = weights(new)
-    with pytest.raises(HoldfastError, match="another model"):
+    with pytest.raises(HapteraError, match="another model"):
         Tent(new, lr=0.1).load_state_dict(state)
     assert same(new, before)
 
@@ -74,13 +74,13 @@ def test_a_state_is_a_snapshot(model):
 def test_a_state_of_another_adapter_is_refused(model, other, why):
     adapter = Tent(model)
     before = repr(adapter.state_dict())
-    with pytest.raises(HoldfastError, match=why):
+    with pytest.raises(HapteraError, match=why):
         adapter.load_state_dict(other(model).state_dict())
     assert repr(adapter.state_dict()) == before
 
 
 def test_the_adapter_inside_a_wrapper_is_compared_too(model):
-    with pytest.raises(HoldfastError, match="adapter 'Tent'; this one has 'BatchNorm'"):
+    with pytest.raises(HapteraError, match="adapter 'Tent'; this one has 'BatchNorm'"):
         PeriodicReset(BatchNorm)(model).load_state_dict(PeriodicReset(Tent)(model).state_dict())
 
 
@@ -138,7 +138,7 @@ def test_numbers_that_are_not_finite_survive_a_file(model, tmp_path):
 def test_a_value_that_no_file_can_hold_is_named(model, tmp_path):
     adapter = NoAdaptation(model)
     adapter.memory["rule"] = nn.ReLU()
-    with pytest.raises(HoldfastError, match=r"memory\.rule.*ReLU"):
+    with pytest.raises(HapteraError, match=r"memory\.rule.*ReLU"):
         adapter.save_state(tmp_path / "s")
 
 
@@ -156,8 +156,8 @@ def test_a_value_that_no_file_can_hold_is_named(model, tmp_path):
 )
 def test_a_file_that_is_not_a_state_is_refused_by_name(model, facts, why, tmp_path):
     path = tmp_path / "state.safetensors"
-    save_file({"x": torch.zeros(1)}, path, None if facts is None else {"holdfast.adapter": facts})
-    with pytest.raises(HoldfastError, match=why) as caught:
+    save_file({"x": torch.zeros(1)}, path, None if facts is None else {"haptera.adapter": facts})
+    with pytest.raises(HapteraError, match=why) as caught:
         BatchNorm(model).load_state(path)
     assert str(path) in str(caught.value)
 
@@ -169,19 +169,19 @@ def test_values_of_another_kind_are_refused(model, tmp_path):
     tensors = load_file(path)
     with open(path, "rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        header = json.loads(json.loads(file.read(size))["__metadata__"]["holdfast.adapter"])
+        header = json.loads(json.loads(file.read(size))["__metadata__"]["haptera.adapter"])
     header["_extra_state"]["dict"]["memory"]["dict"]["pending"] = "many"
-    save_file(tensors, path, {"holdfast.adapter": json.dumps(header)})
-    with pytest.raises(HoldfastError, match="_extra_state"):
+    save_file(tensors, path, {"haptera.adapter": json.dumps(header)})
+    with pytest.raises(HapteraError, match="_extra_state"):
         adapter.load_state(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a tensor file", pickle.dumps({"a": 1})])
 def test_other_files_are_refused(model, content, tmp_path):
     (tmp_path / "state").write_bytes(content)
-    with pytest.raises(HoldfastError, match="cannot read the state"):
+    with pytest.raises(HapteraError, match="cannot read the state"):
         BatchNorm(model).load_state(tmp_path / "state")
-    with pytest.raises(HoldfastError, match="there is no file"):
+    with pytest.raises(HapteraError, match="there is no file"):
         BatchNorm(model).load_state(tmp_path / "missing")
 
 
@@ -206,7 +206,7 @@ def test_an_adapter_inside_another_module_is_loaded_by_it(model, make):
     two.load_state_dict(one.state_dict())
     assert torch.equal(one(batches[1]), two(batches[1]))
     assert same(model, before)
-    with pytest.raises(HoldfastError, match="another model"):
+    with pytest.raises(HapteraError, match="another model"):
         Service(make(retrained(model))).load_state_dict(one.state_dict())
     with pytest.raises(RuntimeError, match="adapter"):
         two.load_state_dict({"scale": torch.ones(1)})
@@ -219,9 +219,9 @@ def test_a_retrained_model_ends_the_adapter_with_a_sentence_and_a_new_one_begins
     model.train()(batches[0]).sum().backward()
     optimiser.step()
     model.eval()
-    with pytest.raises(HoldfastError, match="the model was changed after Tent was built around it, first in"):
+    with pytest.raises(HapteraError, match="the model was changed after Tent was built around it, first in"):
         adapter(batches[0])
-    with pytest.raises(HoldfastError, match="the model was changed"):
+    with pytest.raises(HapteraError, match="the model was changed"):
         adapter.reset()
     assert torch.isfinite(separate(batches[0])).all()
     assert torch.equal(NoAdaptation(model)(batches[0]), model(batches[0]))
@@ -249,5 +249,5 @@ def test_weights_are_shared_in_memory(model):
 
 def test_assigning_is_refused(model):
     adapter = Tent(model)
-    with pytest.raises(HoldfastError, match="assign"):
+    with pytest.raises(HapteraError, match="assign"):
         adapter.load_state_dict(adapter.state_dict(), assign=True)

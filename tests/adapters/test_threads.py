@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from holdfast.adapters import BatchNorm, NoAdaptation, RDumb, Tent
-from holdfast.testing.adapters import example_batches, example_models
+from haptera.adapters import BatchNorm, NoAdaptation, RDumb, Tent
+from haptera.testing.adapters import example_batches, example_models
 
 
 @pytest.fixture

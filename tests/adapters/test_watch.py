@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Watch
-from holdfast.adapters.norm import per_image
-from holdfast.adapters.watch import DRAWS, squared_size
-from holdfast.batch import Batch
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.live_channels import scale
+from haptera.adapters import Watch
+from haptera.adapters.norm import per_image
+from haptera.adapters.watch import DRAWS, squared_size
+from haptera.batch import Batch
+from haptera.errors import HapteraError, NotApplicable
+from haptera.statistics.moments import scale
 
 
 def net(mean=0.0, var=1.0):
@@ -140,7 +140,7 @@ def test_one_image_has_no_size_which_is_said_once(caplog):
 
 
 def test_a_reference_that_is_not_a_stream_is_told():
-    with pytest.raises(HoldfastError, match="stream of batches"):
+    with pytest.raises(HapteraError, match="stream of batches"):
         Watch(net(), reference="old.npz")
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.attribute import METHODS, attribute, attribution_map
-from holdfast.attribute.methods import feature_ablation, gradient, integrated_gradients, shapley_sampling
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.embed.encoder import build_encoder
-from holdfast.errors import HoldfastError
+from haptera.analyses.attribution import METHODS, attribute, attribution_map
+from haptera.analyses.attribution.methods import feature_ablation, gradient, integrated_gradients, shapley_sampling
+from haptera.contrastive.encoder import build_encoder
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.errors import HapteraError
 
 SAMPLES, INPUTS, LATENTS = 6, 4, 3
 
@@ -116,7 +116,7 @@ def test_a_map_is_the_fold_of_the_samples_in_blocks_of_any_size(encoder, inputs,
     assert whole.values.shape == (SAMPLES, LATENTS, INPUTS)
     np.testing.assert_allclose(whole.map("max"), np.abs(whole.values).max(0))
     if method != "shapley":  # which draws orders for each block
-        monkeypatch.setattr("holdfast.attribute.attribution.BLOCK", 4)
+        monkeypatch.setattr("haptera.analyses.attribution.attribution.BLOCK", 4)
     for by, expected in (("sum", np.abs(whole.values).sum(0)), ("max", np.abs(whole.values).max(0))):
         found = attribution_map(encoder, data, method, by=by, orders=2, steps=5)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
@@ -172,14 +172,14 @@ def test_attribution_leaves_the_mode_of_the_encoder_alone(encoder, inputs):
     ],
 )
 def test_a_wrong_setting_is_named(encoder, inputs, options, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         attribute(encoder, inputs.numpy(), **options)
 
 
 def test_data_that_is_no_table_of_numbers_is_named(encoder):
-    with pytest.raises(HoldfastError, match=r"\(4,\); \(samples, inputs\)"):
+    with pytest.raises(HapteraError, match=r"\(4,\); \(samples, inputs\)"):
         attribute(encoder, np.zeros(4))
-    with pytest.raises(HoldfastError, match="NaN"):
+    with pytest.raises(HapteraError, match="NaN"):
         attribute(encoder, np.full((2, 4), np.nan))
 
 

@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from holdfast.attribute import attribution_map, carriers, map_scores
-from holdfast.attribute.carriers import compare_with_decoys
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.errors import HoldfastError
+from haptera.analyses.attribution import attribution_map, carriers, map_scores
+from haptera.analyses.attribution.carriers import compare_with_decoys
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.errors import HapteraError
 
 
 def test_auroc_is_the_share_of_pairs_in_the_right_order():
@@ -35,9 +35,9 @@ def test_only_the_chosen_latents_are_scored():
 
 
 def test_a_map_without_two_kinds_of_entries_is_an_error():
-    with pytest.raises(HoldfastError, match="every entry"):
+    with pytest.raises(HapteraError, match="every entry"):
         map_scores(np.ones((2, 2)), np.ones((2, 2)))
-    with pytest.raises(HoldfastError, match="shapes"):
+    with pytest.raises(HapteraError, match="shapes"):
         map_scores(np.ones((2, 2)), np.ones((2, 3)))
 
 
@@ -150,5 +150,5 @@ def test_a_wrong_number_is_named():
         ({"copies": 1}, "2 decoys"),
         ({"level": 2.0}, "between 0 and 1"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             carriers(settings(), signal, angle, **options)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from holdfast.attribute import carriers
-from holdfast.embed import ContrastiveEmbedding, read_recording
+from haptera.analyses.attribution import carriers
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.recordings.reading import read_recording
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 BINS = 36
 
 

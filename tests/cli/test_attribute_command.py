@@ -1,4 +1,4 @@
-"""`holdfast attribute` as a user runs it, after `holdfast embed`."""
+"""`haptera attribute` as a user runs it, after `haptera embed`."""
 
 import json
 
@@ -90,7 +90,7 @@ def test_a_recording_that_has_moved_can_be_named(embedded, capsys):
 
 def test_mistakes_are_named(embedded, tmp_path, capsys):
     for arguments, message in (
-        ((tmp_path,), "a folder that `holdfast embed --out` wrote"),
+        ((tmp_path,), "a folder that `haptera embed --out` wrote"),
         ((embedded / "hd", "--method", "gradent"), "did you mean 'gradient'"),
         ((embedded / "hd", "--fits", 0), "at least 1"),
         ((embedded / "hd", "--jacobian-weight", -1), "at least 0"),

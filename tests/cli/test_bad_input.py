@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
-from holdfast.cli import main
+from haptera.cli import main
 
 RUN = ["run", "--model", "net.py:build", "--out", "out", "--stream", "clean", "--quiet"]
 DATA = ["--data", "data.npz"]
@@ -185,27 +185,27 @@ def test_a_mistake_in_a_later_run_leaves_its_folder_as_it_was(kind, folder, befo
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
-def test_no_write_permission(folder, holdfast):
+def test_no_write_permission(folder, haptera):
     (folder / "locked").mkdir(mode=0o555)
     if os.geteuid() == 0:  # root may write anywhere, unless it gives that up
         drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
         assert shutil.which("setpriv"), "setpriv (util-linux) is needed to test this as root"
-        holdfast.command = [*drop, *holdfast.command]
-    done = holdfast.apart("run", "--model", "net.py:build", *DATA, "--out", "locked/out")
+        haptera.command = [*drop, *haptera.command]
+    done = haptera.apart("run", "--model", "net.py:build", *DATA, "--out", "locked/out")
     assert done.returncode == 2
     assert "cannot write into locked/out: Permission denied" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_disk_that_is_full_in_the_middle(folder, holdfast):
+def test_a_disk_that_is_full_in_the_middle(folder, haptera):
     npz(folder, np.zeros((3000, 8, 8), np.uint8))
 
     def small_files_only():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    first = holdfast(*RUN, *DATA)
+    first = haptera(*RUN, *DATA)
     finished = sorted((folder / "out" / "cells").iterdir())
-    full = holdfast.apart(*RUN, "--data", "bad.npz", preexec_fn=small_files_only)
+    full = haptera.apart(*RUN, "--data", "bad.npz", preexec_fn=small_files_only)
     assert (first.returncode, full.returncode) == (0, 1)
     assert "File too large" in full.stderr
     assert "finished cells are intact" in full.stderr
@@ -213,19 +213,19 @@ def test_a_disk_that_is_full_in_the_middle(folder, holdfast):
     assert sorted((folder / "out" / "cells").iterdir()) == finished  # and no half-written file beside them
 
 
-def test_two_runs_in_one_folder(folder, holdfast):
-    from holdfast.manifest import locked
+def test_two_runs_in_one_folder(folder, haptera):
+    from haptera.run.ledger import locked
 
     (folder / "out").mkdir()
     with locked(folder / "out"):
-        done = holdfast(*RUN, *DATA)
+        done = haptera(*RUN, *DATA)
     assert done.returncode == 2
     assert "another run is writing into out" in done.stderr
 
 
-def test_a_report_that_nobody_reads_to_the_end(folder, holdfast):
+def test_a_report_that_nobody_reads_to_the_end(folder, haptera):
     done = subprocess.run(
-        " ".join([*holdfast.command, "list", "|", "head", "-1"]),
+        " ".join([*haptera.command, "list", "|", "head", "-1"]),
         shell=True,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""`holdfast dependencies` as a user runs it: text, JSON, report, and mistakes."""
+"""`haptera dependencies` as a user runs it: text, JSON, report, and mistakes."""
 
 import json
 
@@ -79,7 +79,7 @@ def test_torch_is_not_imported(here):
     import sys
 
     code = (
-        "import sys; from holdfast.cli import main\n"
+        "import sys; from haptera.cli import main\n"
         "try: main(['dependencies', 'net.npz', '--json'])\n"
         "except SystemExit: pass\n"
         "print([name for name in ('torch', 'sklearn') if name in sys.modules])"

@@ -1,4 +1,4 @@
-"""`holdfast embed` as a user runs it: text, JSON, files, and mistakes."""
+"""`haptera embed` as a user runs it: text, JSON, files, and mistakes."""
 
 import json
 import os
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.commands import call
 
-from holdfast.cli.embed import _seconds
+from haptera.cli.embed import _seconds
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 QUICK = ("--steps", 40, "--batch-size", 128, "--seeds", 1, "--shuffles", 0, "--baseline", "pca")
 SHORT = ("--steps", 3, "--batch-size", 32, "--seeds", 2, "--shuffles", 1, "--baseline", "pca")
 
@@ -71,7 +71,7 @@ def test_awkward_recordings_are_embedded_with_notes_and_folds(here, capsys):
 
 
 def test_the_saved_model_gives_the_saved_embedding(here, capsys):
-    from holdfast.embed import ContrastiveEmbedding
+    from haptera.contrastive.estimator import ContrastiveEmbedding
 
     arguments = ("--label", "heading", "--out", "hd", "--no-controls", "--steps", 20, "--json")
     assert call("embed", "mouse.npz", *arguments) == 0

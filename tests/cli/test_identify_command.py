@@ -1,4 +1,4 @@
-"""`holdfast identify` as a user runs it: text, JSON, tables from a file, and mistakes."""
+"""`haptera identify` as a user runs it: text, JSON, tables from a file, and mistakes."""
 
 import json
 
@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from tests.commands import call
 
-from holdfast.embed import identify_tables
-from holdfast.errors import Unfinished
+from haptera.analyses.identify import analysis as identify_tables
+from haptera.errors import Unfinished
 
 TABLES = """
 dimensions = 2

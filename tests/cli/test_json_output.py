@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from holdfast.cli.say import say_json
+from haptera.cli.say import say_json
 
 
 def test_numbers_that_are_not_finite_are_null(capsys):

@@ -27,12 +27,12 @@ def stamps(folder):
     return {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.glob("*.npz")}
 
 
-def interrupted_by(stops, folder, holdfast, jobs):
+def interrupted_by(stops, folder, haptera, jobs):
     """Run a study undisturbed, and again with each of these stops before it may end; both must say the same."""
     (folder / "study.toml").write_text(STUDY)
     run = ["run", "study.toml", "--quiet", "--jobs", jobs]
     start = time.monotonic()
-    assert holdfast("run", "study.toml", "--quiet", "--out", "undisturbed").returncode == 0
+    assert haptera("run", "study.toml", "--quiet", "--out", "undisturbed").returncode == 0
     duration = time.monotonic() - start
     cells, finished = folder / "disturbed" / "cells", {}
     for stop in stops:
@@ -40,7 +40,7 @@ def interrupted_by(stops, folder, holdfast, jobs):
         now = stamps(cells)
         assert finished.items() <= now.items(), "a finished cell was run again"
         finished = now
-    assert holdfast(*run, "--out", "disturbed").returncode == 0
+    assert haptera(*run, "--out", "disturbed").returncode == 0
     assert finished.items() <= stamps(cells).items()
     pd.testing.assert_frame_equal(
         values(folder / "disturbed/table.parquet"), values(folder / "undisturbed/table.parquet")
@@ -50,24 +50,24 @@ def interrupted_by(stops, folder, holdfast, jobs):
 
 
 @pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_killed_between_two_cells_it_goes_on(folder, holdfast, jobs):
+def test_killed_between_two_cells_it_goes_on(folder, haptera, jobs):
     def stop(run, _):
-        process = holdfast.start_until("*/cells/*.npz", *run, after=5)
+        process = haptera.start_until("*/cells/*.npz", *run, after=5)
         process.send_signal(signal.SIGKILL)
         process.communicate()
 
-    assert len(interrupted_by([stop], folder, holdfast, jobs)) >= 5
+    assert len(interrupted_by([stop], folder, haptera, jobs)) >= 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_killed_at_a_random_moment_five_times_it_goes_on(folder, holdfast, jobs):
+def test_killed_at_a_random_moment_five_times_it_goes_on(folder, haptera, jobs):
     moments = random.Random(jobs)
 
     def stop(run, duration):
-        process = holdfast.start(*run)
+        process = haptera.start(*run)
         time.sleep(moments.uniform(0.3, 0.9) * duration)
         process.kill()
         process.communicate()
 
-    interrupted_by([stop] * 5, folder, holdfast, jobs)
+    interrupted_by([stop] * 5, folder, haptera, jobs)

@@ -1,4 +1,4 @@
-"""`holdfast pose`: train, go on, predict, score, and what is said about bad input."""
+"""`haptera pose`: train, go on, predict, score, and what is said about bad input."""
 
 import json
 
@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from holdfast.cli import main
-from holdfast.pose import KeypointTable, PoseModel, drawn_animals
+from haptera.cli import main
+from haptera.files.deeplabcut import KeypointTable
+from haptera.pose import PoseModel, drawn_animals
 
 
 class Done:
@@ -20,7 +21,7 @@ class Done:
 
 @pytest.fixture
 def pose(tmp_path, monkeypatch, capsys):
-    """Runs `holdfast pose` in a folder, in this process, for starting one costs more than what is tested."""
+    """Runs `haptera pose` in a folder, in this process, for starting one costs more than what is tested."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -106,8 +107,8 @@ def test_bad_input_ends_with_2_and_says_what_was_expected(pose, tmp_path, argume
     assert "Traceback" not in done.stderr
 
 
-def test_help_names_the_three(holdfast):
-    said = holdfast("pose", "--help").stdout
+def test_help_names_the_three(haptera):
+    said = haptera("pose", "--help").stdout
     assert all(word in said for word in ("train", "predict", "score"))
 
 

@@ -13,7 +13,7 @@ HEAVY = ["torch", "pandas", "plotly", "numpy", "scipy", "sklearn"]
 def test_no_heavy_library_is_imported(arguments):
     script = f"""
 import sys
-from holdfast.cli import main
+from haptera.cli import main
 try:
     main({arguments!r})
 except SystemExit as end:
@@ -24,34 +24,34 @@ print([name for name in {HEAVY!r} if name in sys.modules])
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_list_shows_every_kind_and_one(holdfast):
-    everything = holdfast("list").stdout
+def test_list_shows_every_kind_and_one(haptera):
+    everything = haptera("list").stdout
     assert all(word in everything for word in ("gaussian_noise", "corruptions", "batchnorm", "accuracy", "resnet"))
-    assert set(json.loads(holdfast("list", "shifts", "--json").stdout)) == {"shifts"}
-    wrong = holdfast("list", "shift")
+    assert set(json.loads(haptera("list", "shifts", "--json").stdout)) == {"shifts"}
+    wrong = haptera("list", "shift")
     assert wrong.returncode == 2
     assert "did you mean 'shifts'" in wrong.stderr
 
 
-def test_check_tells_kept_from_broken_and_ends_with_1(holdfast, folder):
-    assert holdfast("check", "contrast").returncode == 0
+def test_check_tells_kept_from_broken_and_ends_with_1(haptera, folder):
+    assert haptera("check", "contrast").returncode == 0
     (folder / "mine.py").write_text(
         "from dataclasses import dataclass\n"
-        "from holdfast.shifts import Shift\n"
+        "from haptera.shifts import Shift\n"
         "@dataclass(frozen=True)\n"
         "class Mine(Shift):\n"
         "    name = 'mine'\n"
         "    def apply(self, images, random):\n"
         "        return images + len(images) / 100\n"
     )
-    done = holdfast("check", "mine.py:Mine")
+    done = haptera("check", "mine.py:Mine")
     assert done.returncode == 1
     assert "broken  does not depend on batches: batches of 1 give other images" in done.stdout
-    assert json.loads(holdfast.apart("check", "mine:Mine", "--json").stdout)["broken"]
+    assert json.loads(haptera.apart("check", "mine:Mine", "--json").stdout)["broken"]
 
 
 @pytest.mark.parametrize("typo", [["rnu"], ["run", "--modle", "x"], ["report"]])
-def test_wrong_usage_ends_with_2(holdfast, typo):
-    done = holdfast(*typo)
+def test_wrong_usage_ends_with_2(haptera, typo):
+    done = haptera(*typo)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""`holdfast stability` as a user runs it: text, JSON, report, and mistakes."""
+"""`haptera stability` as a user runs it: text, JSON, report, and mistakes."""
 
 import json
 
@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from tests.commands import call
 
-from holdfast.models import LeNet
+from haptera.models import LeNet
 
 
 @pytest.fixture

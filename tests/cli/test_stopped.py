@@ -28,11 +28,11 @@ def build():
 NOISE = ("Traceback", "leaked", "resource_tracker", "Warning")
 
 
-def stop(holdfast, number, batch, *arguments, whole_group=False):
+def stop(haptera, number, batch, *arguments, whole_group=False):
     """Start a command whose model never answers a batch of that size, and stop it then; its exit code and stderr."""
-    (holdfast.folder / "blocked.py").write_text(BLOCKED.replace("BATCH", str(batch)))
-    process = holdfast.start(*arguments, start_new_session=True)
-    wait_until((holdfast.folder / "begun").exists, process)
+    (haptera.folder / "blocked.py").write_text(BLOCKED.replace("BATCH", str(batch)))
+    process = haptera.start(*arguments, start_new_session=True)
+    wait_until((haptera.folder / "begun").exists, process)
     os.killpg(process.pid, number) if whole_group else process.send_signal(number)
     return process.returncode if process.returncode is not None else process.wait(), process.communicate()[1]
 
@@ -52,21 +52,21 @@ RUN = (
 )
 
 
-def test_a_scheduler_that_ends_a_run_is_told_how_to_go_on(holdfast):
-    code, said = stop(holdfast, signal.SIGTERM, 13, *RUN)
+def test_a_scheduler_that_ends_a_run_is_told_how_to_go_on(haptera):
+    code, said = stop(haptera, signal.SIGTERM, 13, *RUN)
     assert (code, said) == (130, "error: stopped after 0 of 1 cell; the same command goes on from there\n")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_a_terminal_that_closes_on_several_processes_leaves_no_noise(holdfast, number):
+def test_a_terminal_that_closes_on_several_processes_leaves_no_noise(haptera, number):
     more = ("--stream", "corruptions:shifts=contrast,severities=1", "--jobs", 2)
-    code, said = stop(holdfast, number, 13, *RUN, *more, whole_group=True)
+    code, said = stop(haptera, number, 13, *RUN, *more, whole_group=True)
     assert code == 130, said
     assert not [word for word in NOISE if word in said], said
     assert said.endswith("of 2 cells; the same command goes on from there\n")
 
 
-def test_ctrl_c_in_a_diagnosis_shows_no_traceback(holdfast):
+def test_ctrl_c_in_a_diagnosis_shows_no_traceback(haptera):
     diagnose = ("diagnose", "--model", "blocked.py:build", "--data", "data.npz", "--batch-size", 13)
-    assert stop(holdfast, signal.SIGINT, 13, *diagnose, "--quiet") == (130, "error: stopped\n")
+    assert stop(haptera, signal.SIGINT, 13, *diagnose, "--quiet") == (130, "error: stopped\n")

@@ -13,45 +13,45 @@ RUN = ["run", "--model", "net.py:build", "--data", "data.npz", "--out", "out"]
 STREAMS = ["--stream", "clean", "--stream", "corruptions:shifts=gaussian_noise,contrast,gaussian_blur"]
 
 
-def test_run_measure_report_and_the_same_again(folder, holdfast):
+def test_run_measure_report_and_the_same_again(folder, haptera):
     run = [*RUN, *STREAMS, "--adapter", "none", "--adapter", "batchnorm:prior=4"]
-    done = holdfast(*run, "--json")
+    done = haptera(*run, "--json")
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert (counts["cells"], counts["ran"], counts["kept"], counts["failed"]) == (32, 32, 0, 0)
     table = pd.read_parquet(folder / "out" / "table.parquet")
-    again = holdfast(*run)
+    again = haptera(*run)
     assert "0 cells run, 32 found finished, 0 failed" in again.stdout
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "out" / "table.parquet"), table)
-    measured = json.loads(holdfast("measure", "out", "--json").stdout)
+    measured = json.loads(haptera("measure", "out", "--json").stdout)
     assert len(measured["rows"]) == len(table)
-    reported = json.loads(holdfast("report", "out", "--json").stdout)
+    reported = json.loads(haptera("report", "out", "--json").stdout)
     assert (folder / reported["report"]).is_file()
     assert reported["summary"]
 
 
-def test_one_measure_alone_is_printed_and_the_table_stays(folder, holdfast):
-    holdfast(*RUN, "--stream", "clean")
+def test_one_measure_alone_is_printed_and_the_table_stays(folder, haptera):
+    haptera(*RUN, "--stream", "clean")
     table = (folder / "out" / "table.parquet").read_bytes()
-    rows = json.loads(holdfast("measure", "out", "--measure", "error", "--json").stdout)["rows"]
+    rows = json.loads(haptera("measure", "out", "--measure", "error", "--json").stdout)["rows"]
     assert {row["measure"] for row in rows} == {"error"}
-    assert "mean error" in holdfast("measure", "out", "--measure", "error").stdout
+    assert "mean error" in haptera("measure", "out", "--measure", "error").stdout
     assert (folder / "out" / "table.parquet").read_bytes() == table
 
 
-def test_a_table_that_is_older_than_the_cells_is_not_reported(folder, holdfast):
-    holdfast(*RUN, "--stream", "clean", "--quiet")
+def test_a_table_that_is_older_than_the_cells_is_not_reported(folder, haptera):
+    haptera(*RUN, "--stream", "clean", "--quiet")
     table = (folder / "out" / "table.parquet").read_bytes()
-    holdfast(*RUN, "--stream", "clean", "--stream", "continual", "--quiet")
+    haptera(*RUN, "--stream", "clean", "--stream", "continual", "--quiet")
     (folder / "out" / "table.parquet").write_bytes(table)  # as if the second run had been stopped before measuring
     os.utime(folder / "out" / "table.parquet", (0, 0))
-    assert holdfast("report", "out").returncode == 0
+    assert haptera("report", "out").returncode == 0
     assert "continual" in set(pd.read_parquet(folder / "out" / "table.parquet")["stream"])
 
 
-def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, holdfast):
+def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, haptera):
     (folder / "mine.py").write_text(
-        "from holdfast.adapters import Adapter\n"
+        "from haptera.adapters import Adapter\n"
         "class Mine(Adapter):\n"
         "    def __init__(self, model, shift=0.0, *, frozen=False):\n"
         "        super().__init__(model, frozen=frozen)\n"
@@ -60,18 +60,18 @@ def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, holdfast
         "        return self.predict(inputs) + self.shift\n"
     )
     run = [*RUN, "--stream", "clean", "--seed", 0, "--seed", 1, "--adapter", "mine.py:Mine:shift=1.5", "--json"]
-    done = holdfast(*run, "--jobs", 2)
+    done = haptera(*run, "--jobs", 2)
     assert json.loads(done.stdout)["ran"] == 2, done.stderr
-    assert json.loads(holdfast(*run).stdout)["kept"] == 2
-    wrong = holdfast(*RUN, "--stream", "clean", "--adapter", "mine.py:Mine:shfit=1.5")
+    assert json.loads(haptera(*run).stdout)["kept"] == 2
+    wrong = haptera(*RUN, "--stream", "clean", "--adapter", "mine.py:Mine:shfit=1.5")
     assert "did you mean 'shift'" in wrong.stderr
 
 
-def test_import_stands_beside_a_run(folder, holdfast):
-    holdfast(*RUN, "--stream", "clean")
+def test_import_stands_beside_a_run(folder, haptera):
+    haptera(*RUN, "--stream", "clean")
     labels = np.load(folder / "data.npz")["labels"]
     np.savez(folder / "preds.npz", labels=labels, targets=labels)
-    done = holdfast("import", "preds.npz", "--model", "oracle", "--stream", "clean", "--out", "out")
+    done = haptera("import", "preds.npz", "--model", "oracle", "--stream", "clean", "--out", "out")
     assert done.returncode == 0, done.stderr
     table = pd.read_parquet(folder / "out" / "table.parquet")
     accuracy = table[table["measure"] == "accuracy"].set_index("model")["value"]
@@ -79,13 +79,13 @@ def test_import_stands_beside_a_run(folder, holdfast):
     assert set(accuracy.index) == {"net", "oracle"}
 
 
-def test_two_processes_and_two_seeds(folder, holdfast):
-    done = holdfast(*RUN, "--stream", "clean", "--seed", 0, "--seed", 5, "--jobs", 2, "--json")
+def test_two_processes_and_two_seeds(folder, haptera):
+    done = haptera(*RUN, "--stream", "clean", "--seed", 0, "--seed", 5, "--jobs", 2, "--json")
     assert json.loads(done.stdout)["ran"] == 2
 
 
 @pytest.mark.parametrize("layout", ["class folders", "imagenet-c", "cifar-10-c"])
-def test_data_on_disk_in_every_layout(folder, holdfast, layout):
+def test_data_on_disk_in_every_layout(folder, haptera, layout):
     generator = np.random.default_rng(0)
     root = folder / "images"
     if layout == "cifar-10-c":
@@ -103,7 +103,7 @@ def test_data_on_disk_in_every_layout(folder, holdfast, layout):
                         root / place / name / f"{i}.png"
                     )
     streams = ["--stream", "clean"] if layout == "class folders" else []
-    done = holdfast("run", "--model", "net.py:build:channels=3", "--data", "images", "--out", "out", *streams)
+    done = haptera("run", "--model", "net.py:build:channels=3", "--data", "images", "--out", "out", *streams)
     assert done.returncode == 0, done.stderr
     table = pd.read_parquet(folder / "out" / "table.parquet")
     rows = table[table["measure"] == "accuracy"]
@@ -116,7 +116,7 @@ def test_data_on_disk_in_every_layout(folder, holdfast, layout):
     assert set(rows["n"]) == {6}
 
 
-def test_classes_are_mapped_restricted_and_dropped(folder, holdfast):
+def test_classes_are_mapped_restricted_and_dropped(folder, haptera):
     (folder / "map.csv").write_text("class,accepted\n0,1 4\n2,7\n")
     run = [
         "run",
@@ -129,7 +129,7 @@ def test_classes_are_mapped_restricted_and_dropped(folder, holdfast):
         "--mapping",
         "map.csv",
     ]
-    assert holdfast(*run, "--restrict", "--out", "out").returncode == 0
+    assert haptera(*run, "--restrict", "--out", "out").returncode == 0
     table = pd.read_parquet(folder / "out" / "table.parquet")
     kept = np.isin(np.load(folder / "data.npz")["labels"], [0, 2]).sum()
     assert table[table["measure"] == "accuracy"]["n"].tolist() == [kept]
@@ -139,19 +139,19 @@ def test_classes_are_mapped_restricted_and_dropped(folder, holdfast):
     assert json.loads(cell["provenance"].tobytes())["dropped"] == 40 - kept
 
 
-def test_quiet_says_nothing_but_the_result_and_json_is_one_object(folder, holdfast):
-    done = holdfast(*RUN, "--stream", "clean", "--quiet", "--json")
+def test_quiet_says_nothing_but_the_result_and_json_is_one_object(folder, haptera):
+    done = haptera(*RUN, "--stream", "clean", "--quiet", "--json")
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
     json.loads(done.stdout)
 
 
-def test_interrupted_it_says_how_to_go_on(folder, holdfast):
+def test_interrupted_it_says_how_to_go_on(folder, haptera):
     run = [*RUN, *STREAMS]
-    process = holdfast.start_until("*/cells/*.npz", *run, after=2)
+    process = haptera.start_until("*/cells/*.npz", *run, after=2)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 130
     assert "stopped after 2 of 16 cells; the same command goes on from there" in error
     assert "Traceback" not in error
-    assert holdfast(*run).returncode == 0
+    assert haptera(*run).returncode == 0

@@ -1,12 +1,12 @@
-"""`holdfast trends` as a user runs it."""
+"""`haptera trends` as a user runs it."""
 
 import json
 
 import numpy as np
 import pytest
 
-from holdfast.cli import main
-from holdfast.theory.probit_models import ProbitModels
+from haptera.cli import main
+from haptera.theory.probit_models import ProbitModels
 
 NAMES = [f"net-{place}" for place in range(9)]
 

@@ -1,4 +1,4 @@
-"""`holdfast tune`: what is printed and written, the same again, and refusals with their exit codes."""
+"""`haptera tune`: what is printed and written, the same again, and refusals with their exit codes."""
 
 import json
 import tomllib
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from tests.commands import call
 
-from holdfast.tune.studyfile import write_study
+from haptera.run.settings import write_study
 
 TUNE = ["tune", "--model", "net.py:build", "--data", "data.npz", "--out", "tuned", "--severities", "5"]
 GRID = ["--adapter", "tent", "--grid", "lr=1e-2,10", "--grid", "momentum=0,0.9"]
@@ -37,9 +37,9 @@ def test_tune_then_the_same_again_then_run_what_was_chosen(folder, capsys):
 
     assert call(*TUNE, *GRID, "--seed", "0", "--seed", "1") == 0
     again = capsys.readouterr().out
-    assert "0 cells run, 40 found finished, 0 failed; see them with: holdfast report tuned" in again
+    assert "0 cells run, 40 found finished, 0 failed; see them with: haptera report tuned" in again
     assert f"chosen        {best['setting']}: mean error {best['error']:.4f}" in again
-    assert "test it with: holdfast run tuned/chosen.toml --out DIR" in again
+    assert "test it with: haptera run tuned/chosen.toml --out DIR" in again
 
     content = tomllib.loads((folder / "tuned" / "chosen.toml").read_text())
     assert content["adapters"][1] == {"use": "tent", **said["best"]}
@@ -50,7 +50,7 @@ def test_tune_then_the_same_again_then_run_what_was_chosen(folder, capsys):
 
 
 def test_a_study_file_finds_an_adapter_of_ones_own_and_names_what_stays(folder, capsys):
-    (folder / "mine.py").write_text("from holdfast.adapters import BatchNorm\nclass Mine(BatchNorm):\n    pass\n")
+    (folder / "mine.py").write_text("from haptera.adapters import BatchNorm\nclass Mine(BatchNorm):\n    pass\n")
     chosen = ["--adapter", "mine.py:Mine:statistics=batch", "--grid", "prior=0,8", "--shift", "spatter"]
     assert call(*TUNE, *chosen, "--batch-size", "8", "--quiet") == 0
     assert "Mine:statistics=batch on spatter at severity 5; seed 0, batches of 8" in capsys.readouterr().out

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.data import ArrayData
-from holdfast.errors import HoldfastError
+from haptera.data import ArrayData
+from haptera.errors import HapteraError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (7, 5, 6, 3), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])
@@ -104,7 +104,7 @@ def test_the_fingerprint_is_of_pixels_labels_and_settings_but_not_of_the_name() 
     ],
 )
 def test_wrong_labels_are_refused(labels: np.ndarray, message: str) -> None:
-    with pytest.raises(HoldfastError, match=f"pets: {message}"):
+    with pytest.raises(HapteraError, match=f"pets: {message}"):
         ArrayData(IMAGES, labels, "pets")
 
 
@@ -118,7 +118,7 @@ def test_wrong_labels_are_refused(labels: np.ndarray, message: str) -> None:
     ],
 )
 def test_wrong_ids_are_refused(ids: np.ndarray, message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         ArrayData(IMAGES, ids=ids)
 
 
@@ -132,7 +132,7 @@ def test_wrong_ids_are_refused(ids: np.ndarray, message: str) -> None:
     ],
 )
 def test_wrong_names_of_classes_are_refused(classes: list[str], message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         ArrayData(IMAGES, LABELS, classes=classes)
 
 

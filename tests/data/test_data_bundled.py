@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.data import ArrayData, digits, open_data
-from holdfast.errors import HoldfastError
+from haptera.data import ArrayData, digits, open_data
+from haptera.errors import HapteraError
 
 
 def test_open_data_gives_the_test_half_at_32_pixels() -> None:
@@ -53,5 +53,5 @@ def test_size_and_channels_are_taken() -> None:
 
 
 def test_another_split_names_the_nearest() -> None:
-    with pytest.raises(HoldfastError, match="unknown split of digits 'tests'; did you mean 'test'"):
+    with pytest.raises(HapteraError, match="unknown split of digits 'tests'; did you mean 'test'"):
         digits("tests")

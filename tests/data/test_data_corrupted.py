@@ -11,9 +11,9 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast.data import CorruptedImages, FolderData, NpyData, open_data
-from holdfast.errors import HoldfastError
-from holdfast.fingerprint import fingerprint
+from haptera.data import CorruptedImages, FolderData, NpyData, open_data
+from haptera.errors import HapteraError
+from haptera.files.fingerprint import fingerprint
 
 Put = Callable[..., np.ndarray]
 
@@ -61,25 +61,25 @@ def test_size_and_channels_reach_every_part(imagenet_c: Path, cifar_c: Path) -> 
 
 def test_a_corruption_that_is_there_twice_is_refused(imagenet_c: Path) -> None:
     shutil.copytree(imagenet_c / "fog", imagenet_c / "weather/fog")
-    with pytest.raises(HoldfastError, match=r"holds the corruption 'fog' twice: .* and .*"):
+    with pytest.raises(HapteraError, match=r"holds the corruption 'fog' twice: .* and .*"):
         open_data(imagenet_c)
 
 
 def test_parts_with_other_files_are_refused(imagenet_c: Path) -> None:
     (imagenet_c / "fog/3/n02/b.png").unlink()
-    with pytest.raises(HoldfastError, match=r"fog/3 holds 2 images and .*blur/1 holds 3; .*n02/b\.png is in one"):
+    with pytest.raises(HapteraError, match=r"fog/3 holds 2 images and .*blur/1 holds 3; .*n02/b\.png is in one"):
         open_data(imagenet_c)
 
 
 def test_parts_with_other_classes_are_refused(imagenet_c: Path, caplog: pytest.LogCaptureFixture) -> None:
     (imagenet_c / "fog/3/n00").mkdir()
-    with pytest.raises(HoldfastError, match="n00 is in one of them only"):
+    with pytest.raises(HapteraError, match="n00 is in one of them only"):
         open_data(imagenet_c)
 
 
 def test_an_empty_severity_is_refused(imagenet_c: Path) -> None:
     (imagenet_c / "fog/5").mkdir()
-    with pytest.raises(HoldfastError, match=r"no images in .*fog/5"):
+    with pytest.raises(HapteraError, match=r"no images in .*fog/5"):
         open_data(imagenet_c)
 
 
@@ -157,7 +157,7 @@ def test_every_part_has_a_fingerprint_of_its_own(layout: str, request: pytest.Fi
 )
 def test_wrong_labels_of_cifar_c_are_refused(cifar_c: Path, labels: np.ndarray, message: str) -> None:
     np.save(cifar_c / "labels.npy", labels)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         open_data(cifar_c)
 
 
@@ -171,7 +171,7 @@ def test_wrong_labels_of_cifar_c_are_refused(cifar_c: Path, labels: np.ndarray, 
 )
 def test_wrong_images_of_cifar_c_are_refused(cifar_c: Path, images: np.ndarray, message: str) -> None:
     np.save(cifar_c / "fog.npy", images)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         open_data(cifar_c)
 
 
@@ -180,28 +180,28 @@ def test_a_damaged_or_missing_file_of_cifar_c_is_named(cifar_c: Path) -> None:
     content = path.read_bytes()
     for damaged in (b"", b"hello", content[:500]):
         path.write_bytes(damaged)
-        with pytest.raises(HoldfastError, match=r"fog\.npy (cannot be read: |says that it is )"):
+        with pytest.raises(HapteraError, match=r"fog\.npy (cannot be read: |says that it is )"):
             open_data(cifar_c)
     path.write_bytes(content)
     part = opened(cifar_c).parts[5].data
     path.unlink()
-    with pytest.raises(HoldfastError, match=r"there is no file .*fog\.npy"):
+    with pytest.raises(HapteraError, match=r"there is no file .*fog\.npy"):
         part.images(np.array([0]))
 
 
 def test_an_archive_among_the_files_of_cifar_c_is_refused(cifar_c: Path) -> None:
     with (cifar_c / "fog.npy").open("wb") as file:
         np.savez(file, images=np.zeros(3))
-    with pytest.raises(HoldfastError, match=r"fog\.npy: it is an \.npz archive"):
+    with pytest.raises(HapteraError, match=r"fog\.npy: it is an \.npz archive"):
         open_data(cifar_c)
 
 
 def test_labels_alone_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "labels.npy", np.zeros(10, int))
-    with pytest.raises(HoldfastError, match=r"labels\.npy but no other \.npy file; one per corruption"):
+    with pytest.raises(HapteraError, match=r"labels\.npy but no other \.npy file; one per corruption"):
         open_data(tmp_path)
 
 
 def test_a_size_that_is_not_that_of_cifar_c_is_refused(cifar_c: Path) -> None:
-    with pytest.raises(HoldfastError, match=r"contrast\.npy holds images of 8 x 8 .*size is 32"):
+    with pytest.raises(HapteraError, match=r"contrast\.npy holds images of 8 x 8 .*size is 32"):
         open_data(cifar_c, size=32)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from holdfast.data.decode import check_size, decode, header_size
-from holdfast.errors import HoldfastError
+from haptera.data.decode import check_size, decode, header_size
+from haptera.errors import HapteraError
 
 Put = Callable[..., np.ndarray]
 
@@ -80,7 +80,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, put_image: Put) -> None:
         path = tmp_path / name
         put_image(path, (64, 64, 3))
         path.write_bytes(path.read_bytes()[:800])
-        with pytest.raises(HoldfastError, match=rf"cannot read the image .*{name}: "):
+        with pytest.raises(HapteraError, match=rf"cannot read the image .*{name}: "):
             decode(path, 3, None)
 
 
@@ -89,12 +89,12 @@ def test_what_is_no_image_is_named(tmp_path: Path) -> None:
     for content in (b"", b"hello", b"\x89PNG\r\n\x1a\n" + b"\0" * 30):
         path.write_bytes(content)
         for read in (header_size, lambda path: decode(path, 3, None)):
-            with pytest.raises(HoldfastError, match=r"cannot read (the image )?.*x\.jpg"):
+            with pytest.raises(HapteraError, match=r"cannot read (the image )?.*x\.jpg"):
                 read(path)
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match=r"there is no file .*gone\.png"):
+    with pytest.raises(HapteraError, match=r"there is no file .*gone\.png"):
         decode(tmp_path / "gone.png", 3, None)
 
 
@@ -102,18 +102,18 @@ def test_an_image_of_more_pixels_than_memory_holds_is_refused(
     tmp_path: Path, put_image: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_image(tmp_path / "x.png", (64, 64, 3))
-    monkeypatch.setattr("holdfast.data.decode.LARGEST", 4095)
-    with pytest.raises(HoldfastError, match=r"x\.png: it says that it has 64 x 64 pixels; 4,095 in all"):
+    monkeypatch.setattr("haptera.data.decode.LARGEST", 4095)
+    with pytest.raises(HapteraError, match=r"x\.png: it says that it has 64 x 64 pixels; 4,095 in all"):
         decode(tmp_path / "x.png", 3, None)
 
 
 def test_pixels_of_32_bits_are_refused(tmp_path: Path) -> None:
     Image.fromarray(np.ones((4, 4), np.float32)).save(tmp_path / "x.png", format="TIFF")
-    with pytest.raises(HoldfastError, match=r"x\.png: its pixels are of Pillow's mode 'F'; 8 or 16 bits"):
+    with pytest.raises(HapteraError, match=r"x\.png: its pixels are of Pillow's mode 'F'; 8 or 16 bits"):
         decode(tmp_path / "x.png", 3, None)
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True, "32"])
 def test_other_sizes_are_refused(size: int) -> None:
-    with pytest.raises(HoldfastError, match=r"size is .*a whole number of at least 1"):
+    with pytest.raises(HapteraError, match=r"size is .*a whole number of at least 1"):
         check_size(size)

@@ -12,8 +12,8 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast.data import FolderData, open_data
-from holdfast.errors import HoldfastError
+from haptera.data import FolderData, open_data
+from haptera.errors import HapteraError
 
 Put = Callable[..., np.ndarray]
 
@@ -105,7 +105,7 @@ def test_an_empty_class_folder_is_kept_as_a_class_and_warned_of(
     class_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (class_folder / "cow").mkdir()
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "haptera"):
         data = FolderData(class_folder)
     assert data.names == ("cat", "cow", "dog")
     assert data.targets is not None
@@ -116,7 +116,7 @@ def test_an_empty_class_folder_is_kept_as_a_class_and_warned_of(
 def test_different_sizes_name_two_files_and_the_remedy(class_folder: Path, put_image: Put) -> None:
     put_image(class_folder / "dog/b.png", (8, 10, 3))
     with pytest.raises(
-        HoldfastError, match=r"dog/b\.png is 10 x 8 and .*cat/10\.png is 8 x 8 .*give size, such as size=224"
+        HapteraError, match=r"dog/b\.png is 10 x 8 and .*cat/10\.png is 8 x 8 .*give size, such as size=224"
     ):
         FolderData(class_folder)
     assert FolderData(class_folder, size=14).images(np.arange(6)).shape == (6, 3, 14, 14)
@@ -125,7 +125,7 @@ def test_different_sizes_name_two_files_and_the_remedy(class_folder: Path, put_i
 def test_a_size_that_no_header_showed_is_found_when_it_is_decoded(class_folder: Path, put_image: Put) -> None:
     data = FolderData(class_folder)
     put_image(class_folder / "dog/b.png", (4, 4, 3))
-    with pytest.raises(HoldfastError, match=r"dog/b\.png is 4 x 4 and .*cat/10\.png is 8 x 8"):
+    with pytest.raises(HapteraError, match=r"dog/b\.png is 4 x 4 and .*cat/10\.png is 8 x 8"):
         data.images(np.arange(6))
 
 
@@ -135,15 +135,15 @@ def test_a_damaged_image_in_the_middle_is_named(class_folder: Path, put_image: P
     path.write_bytes(path.read_bytes()[:2000])
     data = FolderData(class_folder, size=8)
     assert len(data.images(np.array([0, 1]))) == 2
-    with pytest.raises(HoldfastError, match=r"cannot read the image .*dog/b\.png"):
+    with pytest.raises(HapteraError, match=r"cannot read the image .*dog/b\.png"):
         data.images(np.arange(6))
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match=r"no images in .*: it holds no files; \.jpg, \.jpeg, \.png are read"):
+    with pytest.raises(HapteraError, match=r"no images in .*: it holds no files; \.jpg, \.jpeg, \.png are read"):
         open_data(tmp_path)
     (tmp_path / "cat").mkdir()
-    with pytest.raises(HoldfastError, match="it holds no files"):
+    with pytest.raises(HapteraError, match="it holds no files"):
         open_data(tmp_path)
 
 
@@ -151,15 +151,13 @@ def test_a_folder_without_images_says_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     for name in ("a.tif", "cat/b.TIF", "cat/README"):
         (tmp_path / name).write_text("")
-    with pytest.raises(HoldfastError, match=r"found 2 of \.tif, 1 of no suffix"):
+    with pytest.raises(HapteraError, match=r"found 2 of \.tif, 1 of no suffix"):
         open_data(tmp_path)
 
 
 def test_images_beside_class_folders_are_refused(class_folder: Path, put_image: Put) -> None:
     put_image(class_folder / "stray.png")
-    with pytest.raises(
-        HoldfastError, match=r"pets holds images \(stray\.png, \.\.\.\) beside folders of images \(cat/"
-    ):
+    with pytest.raises(HapteraError, match=r"pets holds images \(stray\.png, \.\.\.\) beside folders of images \(cat/"):
         open_data(class_folder)
 
 
@@ -172,7 +170,7 @@ def test_a_folder_without_images_beside_flat_images_does_no_harm(tmp_path: Path,
 def test_the_parts_of_a_data_set_are_not_taken_for_its_classes(tmp_path: Path, put_image: Put) -> None:
     for name in ("train/cat/a.png", "test/cat/a.png"):
         put_image(tmp_path / name)
-    with pytest.raises(HoldfastError, match=r"the parts of a data set \(test, train\).*such as .*/test"):
+    with pytest.raises(HapteraError, match=r"the parts of a data set \(test, train\).*such as .*/test"):
         open_data(tmp_path)
 
 
@@ -190,16 +188,16 @@ def test_links_are_followed_and_broken_ones_named(class_folder: Path, tmp_path: 
     (linked / "cat").symlink_to(class_folder / "cat")
     assert len(FolderData(linked)) == 3
     (linked / "gone.png").symlink_to(tmp_path / "nowhere.png")
-    with pytest.raises(HoldfastError, match=r"cannot read .*gone\.png: No such file"):
+    with pytest.raises(HapteraError, match=r"cannot read .*gone\.png: No such file"):
         FolderData(linked)
 
 
 def test_a_folder_that_links_to_itself_is_refused(class_folder: Path) -> None:
     (class_folder / "cat/loop").symlink_to(class_folder / "cat")
-    with pytest.raises(HoldfastError, match="Too many levels of symbolic links"):
+    with pytest.raises(HapteraError, match="Too many levels of symbolic links"):
         FolderData(class_folder)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match=r"cannot list the folder .*nowhere: No such file"):
+    with pytest.raises(HapteraError, match=r"cannot list the folder .*nowhere: No such file"):
         FolderData(tmp_path / "nowhere")

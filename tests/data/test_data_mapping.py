@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.data import ArrayData, CorruptedImages, MappedData, open_data, read_mapping, with_mapping
-from holdfast.errors import HoldfastError
+from haptera.data import ArrayData, CorruptedImages, MappedData, open_data, read_mapping, with_mapping
+from haptera.errors import HapteraError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 4, 4), dtype=np.uint8)
 LABELS = np.array([2, 0, 1, 2, 7, 1])
@@ -57,15 +57,15 @@ def test_several_accepted_classes_stand_in_rows_or_in_one_field(tmp_path: Path, 
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_mapping(written(tmp_path, text))
 
 
 def test_a_missing_or_binary_table_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HoldfastError, match=r"there is no file .*none\.csv"):
+    with pytest.raises(HapteraError, match=r"there is no file .*none\.csv"):
         open_data("digits", mapping=tmp_path / "none.csv")
     (tmp_path / "map.csv").write_bytes(b"class,accepted\n\xff,1\n")
-    with pytest.raises(HoldfastError, match=r"cannot read the mapping .*map\.csv as CSV in UTF-8"):
+    with pytest.raises(HapteraError, match=r"cannot read the mapping .*map\.csv as CSV in UTF-8"):
         read_mapping(tmp_path / "map.csv")
 
 
@@ -99,7 +99,7 @@ def test_classes_go_by_name_where_there_are_names(class_folder: Path, tmp_path: 
 
 def test_what_is_left_out_is_logged(class_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = written(tmp_path, "class,accepted\ndog,1\nowl,2\n")
-    with caplog.at_level(logging.INFO, "holdfast"):
+    with caplog.at_level(logging.INFO, "haptera"):
         open_data(class_folder, mapping=path)
     warning, info = caplog.records
     assert warning.levelno == logging.WARNING
@@ -109,7 +109,7 @@ def test_what_is_left_out_is_logged(class_folder: Path, tmp_path: Path, caplog: 
 
 
 def test_a_whole_mapping_is_silent(class_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "holdfast"):
+    with caplog.at_level(logging.INFO, "haptera"):
         data = open_data(class_folder, mapping=written(tmp_path, "class,accepted\ndog,1\ncat,0\n"))
     assert not caplog.records
     assert data.names == ("cat", "dog")
@@ -118,17 +118,17 @@ def test_a_whole_mapping_is_silent(class_folder: Path, tmp_path: Path, caplog: p
 
 def test_nothing_left_is_an_error_with_examples_of_both_sides() -> None:
     expected = r"no class that has samples in array: the data has '0', '1', '2', \.\.\.; the mapping has 'cat'"
-    with pytest.raises(HoldfastError, match=expected):
+    with pytest.raises(HapteraError, match=expected):
         MappedData(ArrayData(IMAGES, LABELS), {"cat": (1,)})
 
 
 def test_data_without_labels_cannot_be_mapped() -> None:
-    with pytest.raises(HoldfastError, match="array has no labels"):
+    with pytest.raises(HapteraError, match="array has no labels"):
         MappedData(ArrayData(IMAGES), {"1": (1,)})
 
 
 def test_restrict_without_a_mapping_is_refused() -> None:
-    with pytest.raises(HoldfastError, match="restrict needs a mapping"):
+    with pytest.raises(HapteraError, match="restrict needs a mapping"):
         open_data("digits", restrict=True)
 
 
@@ -137,7 +137,7 @@ def test_every_part_of_corrupted_images_is_mapped_and_logged_once(
 ) -> None:
     for root, row, rows in ((cifar_c, "2,7", [1, 3]), (imagenet_c, "n02,7", [1, 2])):
         caplog.clear()
-        with caplog.at_level(logging.INFO, "holdfast"):
+        with caplog.at_level(logging.INFO, "haptera"):
             data = open_data(root, mapping=written(tmp_path, f"class,accepted\n{row}\n"), restrict=True)
         assert isinstance(data, CorruptedImages)
         assert data.name == root.name

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.data import ArrayData, NpzData, open_data
-from holdfast.errors import HoldfastError
+from haptera.data import ArrayData, NpzData, open_data
+from haptera.errors import HapteraError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
 LABELS = np.arange(40) % 4
@@ -76,10 +76,10 @@ def test_a_file_given_by_a_relative_path_is_found_from_another_folder(
 def test_a_file_that_is_gone_or_changed_when_it_is_read_again_is_named(path: Path) -> None:
     data = pickle.loads(pickle.dumps(NpzData(path)))
     np.savez(path, other=IMAGES)
-    with pytest.raises(HoldfastError, match=r"pets\.npz has no array 'images' any more"):
+    with pytest.raises(HapteraError, match=r"pets\.npz has no array 'images' any more"):
         data.images(np.array([0]))
     path.unlink()
-    with pytest.raises(HoldfastError, match=r"there is no file .*pets\.npz"):
+    with pytest.raises(HapteraError, match=r"there is no file .*pets\.npz"):
         data.images(np.array([0]))
 
 
@@ -99,41 +99,41 @@ def test_channels_are_converted(path: Path) -> None:
 
 def test_a_size_that_is_not_that_of_the_arrays_is_refused(path: Path) -> None:
     assert len(open_data(path, size=16)) == 40
-    with pytest.raises(HoldfastError, match=r"pets\.npz holds images of 16 x 16 .*size is 32"):
+    with pytest.raises(HapteraError, match=r"pets\.npz holds images of 16 x 16 .*size is 32"):
         open_data(path, size=32)
 
 
 def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "bad.npz"
     bad.write_text("hello")
-    with pytest.raises(HoldfastError, match=r"bad\.npz is not an \.npz file"):
+    with pytest.raises(HapteraError, match=r"bad\.npz is not an \.npz file"):
         open_data(bad)
     with bad.open("wb") as file:
         np.save(file, IMAGES)
-    with pytest.raises(HoldfastError, match=r"bad\.npz is not an \.npz file"):
+    with pytest.raises(HapteraError, match=r"bad\.npz is not an \.npz file"):
         open_data(bad)
 
 
 def test_a_missing_key_names_the_nearest(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", image=IMAGES, labels=LABELS)
-    with pytest.raises(HoldfastError, match=r"no array 'images' .*did you mean 'image'\? found: image, labels"):
+    with pytest.raises(HapteraError, match=r"no array 'images' .*did you mean 'image'\? found: image, labels"):
         open_data(tmp_path / "x.npz")
 
 
 def test_an_archive_without_arrays_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w"):
         pass
-    with pytest.raises(HoldfastError, match="found: nothing"):
+    with pytest.raises(HapteraError, match="found: nothing"):
         open_data(tmp_path / "x.npz")
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as file:
         file.writestr("images", "text")
-    with pytest.raises(HoldfastError, match="the array 'images' cannot be read: EOF"):
+    with pytest.raises(HapteraError, match="the array 'images' cannot be read: EOF"):
         open_data(tmp_path / "x.npz")
 
 
 def test_a_misspelt_key_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     np.savez(tmp_path / "x.npz", images=IMAGES, label=LABELS, source=np.array("camera"))
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "haptera"):
         assert open_data(tmp_path / "x.npz").targets is None
     assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
         "the array 'label' is not read; did you mean 'labels'?"
@@ -142,7 +142,7 @@ def test_a_misspelt_key_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_python_objects_are_never_unpickled(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", images=IMAGES, labels=np.array([{}] * 40, dtype=object))
-    with pytest.raises(HoldfastError, match=r"x\.npz: the array 'labels' cannot be read: it holds Python objects"):
+    with pytest.raises(HapteraError, match=r"x\.npz: the array 'labels' cannot be read: it holds Python objects"):
         open_data(tmp_path / "x.npz")
 
 
@@ -152,20 +152,20 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[5000] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(HoldfastError, match=r"x\.npz: cannot read the array 'images', the file is damaged"):
+    with pytest.raises(HapteraError, match=r"x\.npz: cannot read the array 'images', the file is damaged"):
         open_data(path)
     path.write_bytes(content[:5000])
-    with pytest.raises(HoldfastError, match=r"x\.npz is not an \.npz file"):
+    with pytest.raises(HapteraError, match=r"x\.npz is not an \.npz file"):
         open_data(path)
 
 
 def test_what_is_wrong_with_the_arrays_names_the_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", images=IMAGES.astype(np.float32))
-    with pytest.raises(HoldfastError, match=r"/x\.npz: images reach 255"):
+    with pytest.raises(HapteraError, match=r"/x\.npz: images reach 255"):
         open_data(tmp_path / "x.npz")
     np.savez(tmp_path / "x.npz", images=IMAGES[:0])
-    with pytest.raises(HoldfastError, match=r"/x\.npz holds no images"):
+    with pytest.raises(HapteraError, match=r"/x\.npz holds no images"):
         open_data(tmp_path / "x.npz")
     np.savez(tmp_path / "x.npz", images=IMAGES, labels=LABELS[:3])
-    with pytest.raises(HoldfastError, match=r"/x\.npz: there are 3 labels for 40 images"):
+    with pytest.raises(HapteraError, match=r"/x\.npz: there are 3 labels for 40 images"):
         open_data(tmp_path / "x.npz")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from holdfast.data.pixels import Layout, check_channels, check_values, read_layout, to_images
-from holdfast.errors import HoldfastError
+from haptera.data.pixels import Layout, check_channels, check_values, read_layout, to_images
+from haptera.errors import HapteraError
 
 sides = st.integers(4, 9) | st.just(2)
 
@@ -35,7 +35,7 @@ def test_the_same_images_are_read_whichever_end_the_channels_are_at(
 
 @pytest.mark.parametrize("shape", [(5, 3, 8, 3), (5, 1, 8, 3), (2, 1, 1, 1), (2, 3, 3, 3)])
 def test_a_shape_that_reads_in_two_ways_is_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(HoldfastError, match="first or last; save them with the channels at the other end"):
+    with pytest.raises(HapteraError, match="first or last; save them with the channels at the other end"):
         read_layout(shape, "x.npz")
 
 
@@ -46,20 +46,20 @@ def test_the_advice_for_an_ambiguous_shape_helps() -> None:
 
 @pytest.mark.parametrize("shape", [(), (5,), (5, 8), (5, 8, 8, 4), (5, 4, 8, 8), (5, 2, 8, 8, 3)])
 def test_other_shapes_are_refused_with_those_that_can_be_read(shape: tuple[int, ...]) -> None:
-    with pytest.raises(HoldfastError, match=r"x\.npz: images have shape .*\(N, H, W, 1 or 3\)"):
+    with pytest.raises(HapteraError, match=r"x\.npz: images have shape .*\(N, H, W, 1 or 3\)"):
         read_layout(shape, "x.npz")
 
 
 def test_no_images_and_no_pixels_are_refused() -> None:
-    with pytest.raises(HoldfastError, match=r"x\.npz holds no images: the shape is \(0, 8, 8\)"):
+    with pytest.raises(HapteraError, match=r"x\.npz holds no images: the shape is \(0, 8, 8\)"):
         read_layout((0, 8, 8), "x.npz")
-    with pytest.raises(HoldfastError, match="images without pixels"):
+    with pytest.raises(HapteraError, match="images without pixels"):
         read_layout((3, 0, 8), "x.npz")
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int16, np.int64, np.uint16, np.complex64])
 def test_other_types_are_refused(dtype: type) -> None:
-    with pytest.raises(HoldfastError, match=r"x\.npz: images are .*uint8 \(0 to 255\) or floats"):
+    with pytest.raises(HapteraError, match=r"x\.npz: images are .*uint8 \(0 to 255\) or floats"):
         check_values(np.ones((2, 4, 4), dtype), "x.npz")
 
 
@@ -67,14 +67,14 @@ def test_pixels_that_are_not_finite_are_counted_and_placed() -> None:
     images = np.zeros((3000, 2, 2), np.float32)
     images[2500, 0, 0] = np.inf
     images[1700, 1] = np.nan
-    with pytest.raises(HoldfastError, match="3 pixels are NaN or infinite, the first in row 1700"):
+    with pytest.raises(HapteraError, match="3 pixels are NaN or infinite, the first in row 1700"):
         check_values(images, "x")
 
 
 def test_floats_outside_the_unit_interval_are_refused_with_advice() -> None:
-    with pytest.raises(HoldfastError, match=r"reach 255, floats must lie within \[0, 1\]; divide them by 255"):
+    with pytest.raises(HapteraError, match=r"reach 255, floats must lie within \[0, 1\]; divide them by 255"):
         check_values(np.full((2, 4, 4), 255.0), "x")
-    with pytest.raises(HoldfastError, match=r"go down to -0\.5.*undo the normalisation"):
+    with pytest.raises(HapteraError, match=r"go down to -0\.5.*undo the normalisation"):
         check_values(np.full((2, 4, 4), -0.5, np.float16), "x")
 
 
@@ -112,5 +112,5 @@ def test_white_stays_white_in_grey() -> None:
 
 @pytest.mark.parametrize("channels", [0, 2, 4, "3", True])
 def test_other_channels_are_refused(channels: int) -> None:
-    with pytest.raises(HoldfastError, match=r"channels is .*1 \(grey\), 3 \(colour\)"):
+    with pytest.raises(HapteraError, match=r"channels is .*1 \(grey\), 3 \(colour\)"):
         check_channels(channels)

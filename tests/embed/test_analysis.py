@@ -8,19 +8,19 @@ import pandas as pd
 import pytest
 import torch
 
-from holdfast.embed.analysis import analyse
-from holdfast.embed.baselines import baseline, installed
-from holdfast.embed.comparison import block_windows, summarised, value_of
-from holdfast.embed.estimator import ContrastiveEmbedding
-from holdfast.embed.hypotheses import combined, compare_hypotheses
-from holdfast.embed.label import Label
-from holdfast.embed.plan import Parts, Plan
-from holdfast.embed.preparation import smooth
-from holdfast.embed.recording import Recording
-from holdfast.embed.summary import as_json, as_table, sentences, size
-from holdfast.embed.windows import Offset
-from holdfast.errors import HoldfastError
-from holdfast.report.embedding import methods, write_embedding
+from haptera.analyses.embedding.analysis import analyse
+from haptera.analyses.embedding.baselines import baseline, installed
+from haptera.analyses.embedding.comparison import block_windows, summarised, value_of
+from haptera.analyses.embedding.hypotheses import combined, compare_hypotheses
+from haptera.analyses.embedding.page import methods, write_embedding
+from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.summary import as_json, as_table, sentences, size
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.errors import HapteraError
+from haptera.recordings.label import Label
+from haptera.recordings.preparation import smooth
+from haptera.recordings.recording import Recording
+from haptera.recordings.windows import Offset
 
 QUICK = {"max_iterations": 60, "batch_size": 128, "num_hidden_units": 16}
 
@@ -152,7 +152,7 @@ def test_a_unit_that_is_silent_in_the_training_part_is_left_out_with_a_note():
     assert np.array_equal(parts.whole.signal(), rest.whole.signal())
     frame = compare_hypotheses(late, {"heading": ["heading"]}, progress=False, max_iterations=2, batch_size=16)
     assert len(frame) == 2
-    with pytest.raises(HoldfastError, match="none of the 4 units changes in the training part"):
+    with pytest.raises(HapteraError, match="none of the 4 units changes in the training part"):
         Parts.of(replace(late, signals={"spikes": np.zeros_like(signal)}), plan)
 
 
@@ -170,7 +170,7 @@ def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_s
     )
     assert dict(sentences(told))["fit"].startswith("not known on held-out samples")
     assert as_json(told)["fit"]["held_out"]["bits"] is None
-    with pytest.raises(HoldfastError, match="label 'block' is the same in every sample of the training part"):
+    with pytest.raises(HapteraError, match="label 'block' is the same in every sample of the training part"):
         Parts.of(made, replace(plan, held=0.6))
     own = told.folds.query("what == 'embedding' and decoder == 'knn' and measure == 'accuracy'")
     assert own["fold"].tolist() == [1, 2, 3]
@@ -181,9 +181,9 @@ def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_s
     assert f"{own['value'].mean():.1%} right over 3 folds of whole trials" in said
     assert as_json(told)["folds"]["values"] == own["value"].tolist()
     assert as_table(told)["fold"].nunique() == 3
-    with pytest.raises(HoldfastError, match=r"folds hold out whole trials, and mouse\.npz has none"):
+    with pytest.raises(HapteraError, match=r"folds hold out whole trials, and mouse\.npz has none"):
         analyse(recording, Plan(labels=("heading",), folds=3, **few), progress=False)
-    with pytest.raises(HoldfastError, match="folds is 2; at least 3, or 0"):
+    with pytest.raises(HapteraError, match="folds is 2; at least 3, or 0"):
         Plan(folds=2)
 
 
@@ -208,7 +208,7 @@ def test_an_architecture_without_unit_length_learns_euclidean_distances():
     assert settings["positive_in_denominator"] is True
     assert "distance" not in Plan(labels=("heading",)).estimator_settings(compass(50), 0)
     with pytest.raises(
-        HoldfastError, match=r"not of unit length.*distance='euclidean' was expected, or 'offset1-model'"
+        HapteraError, match=r"not of unit length.*distance='euclidean' was expected, or 'offset1-model'"
     ):
         ContrastiveEmbedding("offset1-model-mse", max_iterations=1).fit(compass(50).signal())
 
@@ -324,16 +324,16 @@ def test_umap_embeds_every_sample_and_leaves_the_threads_of_torch_as_they_are():
     ],
 )
 def test_a_plan_that_makes_no_sense_is_an_error(plan, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Plan(**plan)
 
 
 def test_a_recording_that_does_not_fit_the_plan_is_an_error():
     recording = compass(200)
-    with pytest.raises(HoldfastError, match="unknown label of mouse"):
+    with pytest.raises(HapteraError, match="unknown label of mouse"):
         Parts.of(recording, Plan(labels=("haeding",)))
     constant = recording.with_label("still", np.zeros(200))
-    with pytest.raises(HoldfastError, match="label 'still' is the same in every sample"):
+    with pytest.raises(HapteraError, match="label 'still' is the same in every sample"):
         Parts.of(constant, Plan(labels=("still",)))
-    with pytest.raises(HoldfastError, match="no hypothesis"):
+    with pytest.raises(HapteraError, match="no hypothesis"):
         compare_hypotheses(recording, {})

@@ -6,10 +6,10 @@ from scipy.spatial import procrustes as scipy_procrustes
 from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 
-from holdfast.embed.alignment import average, nearest_by_label, procrustes, trial_averages
-from holdfast.embed.consistency import binned, consistency, group_consistency, linear_r2
-from holdfast.embed.label import Label
-from holdfast.errors import HoldfastError
+from haptera.analyses.embedding.alignment import average, nearest_by_label, procrustes, trial_averages
+from haptera.analyses.embedding.consistency import binned, consistency, group_consistency, linear_r2
+from haptera.errors import HapteraError
+from haptera.recordings.label import Label
 
 GENERATOR = np.random.default_rng(0)
 
@@ -105,7 +105,7 @@ def test_within_a_group_of_neurons_embeddings_agree_more_than_between():
     assert found["repeat"].nunique() == 2
     columns = [tuple(part[0]) for part in seen[:2]]
     assert not set(columns[0]) & set(columns[1])  # disjoint neurons
-    with pytest.raises(HoldfastError, match="two disjoint sets of 11"):
+    with pytest.raises(HapteraError, match="two disjoint sets of 11"):
         group_consistency(signal, groups, embed, neurons=11)
 
 
@@ -156,7 +156,7 @@ def test_trial_averages_are_means_over_trials_at_each_step():
     assert frame.loc[("a", 0), "dimension_0"] == (0 + 6) / 2
     assert frame.loc[("a", 2)].tolist() == [1, 4.0, 5.0]  # only the first trial is that long
     assert frame.loc[("b", 1), "dimension_1"] == 13
-    with pytest.raises(HoldfastError, match="trial 3 has 2 conditions"):
+    with pytest.raises(HapteraError, match="trial 3 has 2 conditions"):
         trial_averages(embedding, trials, np.array(["a"] * 5 + ["b", "c"]))
 
 
@@ -173,5 +173,5 @@ def test_trial_averages_are_means_over_trials_at_each_step():
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_an_error(call, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         call()

@@ -5,12 +5,19 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
-from holdfast.embed.bayesian import decode_bayesian
-from holdfast.embed.decoding import Part, decode_constant, decode_knn, decode_ridge, nested_folds, windows
-from holdfast.embed.label import Label
-from holdfast.embed.scores import circular_difference, label_scores, r2
-from holdfast.embed.windows import Offset
-from holdfast.errors import HoldfastError
+from haptera.analyses.embedding.decoding import (
+    Part,
+    decode_bayesian,
+    decode_constant,
+    decode_knn,
+    decode_ridge,
+    nested_folds,
+    windows,
+)
+from haptera.errors import HapteraError
+from haptera.recordings.label import Label
+from haptera.recordings.scores import circular_difference, label_scores, r2
+from haptera.recordings.windows import Offset
 
 
 def parts(kind, samples=(200, 60, 80), noise=0.1, seed=0):
@@ -139,7 +146,7 @@ def test_folds_keep_trials_whole_and_test_each_once():
         assert sorted(np.concatenate([train, validation, test])) == list(range(len(trials)))
         tested += sorted(sets[2])
     assert sorted(tested) == sorted(set(trials))
-    with pytest.raises(HoldfastError, match="3 folds of 2 trials"):
+    with pytest.raises(HapteraError, match="3 folds of 2 trials"):
         list(nested_folds(np.array([0, 1])))
 
 
@@ -203,7 +210,7 @@ RISING = Label.of(np.arange(4.0))
     ],
 )
 def test_bad_input_is_an_error(call, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         call()
 
 

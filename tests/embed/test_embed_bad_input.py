@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.errors import HoldfastError
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.errors import HapteraError
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(200, 5)).astype(np.float32)
@@ -88,7 +88,7 @@ def test_a_loss_that_runs_away_ends_with_what_to_change():
         "delta": 1e-4,
         "max_iterations": 3000,
     }
-    with pytest.raises(HoldfastError, match=r"runs away.*positive_in_denominator=True"):
+    with pytest.raises(HapteraError, match=r"runs away.*positive_in_denominator=True"):
         ContrastiveEmbedding(**settings).fit(places, places)
     settings |= {"positive_in_denominator": True, "max_iterations": 300}
     fitted = ContrastiveEmbedding(**settings).fit(places, places)
@@ -97,7 +97,7 @@ def test_a_loss_that_runs_away_ends_with_what_to_change():
 
 def test_a_loss_that_is_no_number_ends_with_what_to_change():
     settings = {"distance": "euclidean", "model_architecture": "offset1-model-mse", "learning_rate": 1e20}
-    with pytest.raises(HoldfastError, match="lower learning_rate"):
+    with pytest.raises(HapteraError, match="lower learning_rate"):
         ContrastiveEmbedding(batch_size=16, max_iterations=50, **settings).fit(X)
 
 
@@ -108,17 +108,17 @@ def test_transform_before_fit_and_with_other_channels():
     one.fit(X)
     with pytest.raises(ValueError, match="4 features"):
         one.transform(X[:, :4])
-    with pytest.raises(HoldfastError, match="session_id is 3"):
+    with pytest.raises(HapteraError, match="session_id is 3"):
         one.transform(X, session_id=3)
-    with pytest.raises(HoldfastError, match="side is 'paired'"):
+    with pytest.raises(HapteraError, match="side is 'paired'"):
         one.transform(X, side="paired")
 
 
 def test_adapting_needs_a_label_like_the_one_before():
     one = ContrastiveEmbedding(max_iterations=2, max_adapt_iterations=2, batch_size=16).fit(X, LABEL)
-    with pytest.raises(HoldfastError, match="had 1 columns, and has 2 now"):
+    with pytest.raises(HapteraError, match="had 1 columns, and has 2 now"):
         one.fit(X[:, :3], np.stack([LABEL, LABEL**2], 1), adapt=True)
-    with pytest.raises(HoldfastError, match="one new session at a time"):
+    with pytest.raises(HapteraError, match="one new session at a time"):
         one.fit([X, X], [LABEL, LABEL], adapt=True)
     assert one.n_iter_ == 2  # what was learnt is still there
     assert not one.encoders_[0].training

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.embed import signals
-from holdfast.embed.convolution import convolve, skip_block
-from holdfast.embed.encoder import ARCHITECTURES, build_encoder, encode_sequence, encode_windows
-from holdfast.embed.signals import embed
-from holdfast.embed.windows import Offset
-from holdfast.errors import HoldfastError
+from haptera.contrastive import signals
+from haptera.contrastive.convolution import convolve, skip_block
+from haptera.contrastive.encoder import ARCHITECTURES, build_encoder, encode_sequence, encode_windows
+from haptera.contrastive.signals import embed
+from haptera.errors import HapteraError
+from haptera.recordings.windows import Offset
 
 OFFSETS = {
     "offset1-model": (0, 1),
@@ -138,7 +138,7 @@ def test_signal_shorter_than_the_window_is_padded():
 
 
 def test_unknown_architecture_names_the_nearest():
-    with pytest.raises(HoldfastError, match="did you mean 'offset10-model'"):
+    with pytest.raises(HapteraError, match="did you mean 'offset10-model'"):
         build_encoder("offset10model", 3, 8, 2)
 
 

@@ -14,14 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.embed.loss import DotProduct, Euclidean, InfoNCE, Lp
-from holdfast.embed.sampling import TimeSampler
-from holdfast.embed.signals import Embedder
-from holdfast.embed.timeline import Timeline
-from holdfast.embed.training import Objective, Sides, total_loss
-from holdfast.embed.windows import Offset
-from holdfast.errors import HoldfastError
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE, Lp
+from haptera.contrastive.sampling import TimeSampler
+from haptera.contrastive.signals import Embedder, Timeline
+from haptera.contrastive.training import Objective, Sides, total_loss
+from haptera.errors import HapteraError
+from haptera.recordings.windows import Offset
 
 
 def recording(seed=0, samples=600, neurons=12, network=None):
@@ -119,7 +118,7 @@ def test_every_mode_learns_with_one_session_and_with_two_and_says_what_it_does(n
     labels, settings, words = MODES[name]
     signals = [X, recording(1, samples=400, neurons=9)[0]]
     more = [[label, label[:400]] for label in labels]
-    caplog.set_level(logging.INFO, "holdfast")
+    caplog.set_level(logging.INFO, "haptera")
     one = model(max_iterations=40, **settings)
     one.fit(X, *labels) if sessions == 1 else one.fit(signals, *more)
     assert words in caplog.text
@@ -201,10 +200,10 @@ def test_several_sessions_share_one_space_and_single_fits_do_not():
         for k, (one, angle) in enumerate(sessions)
     ]
     assert agreement([one.transform(signal) for one, signal in zip(alone, signals, strict=True)]) < 0.5
-    with pytest.raises(HoldfastError, match="3 sessions; say which one X is by session_id"):
+    with pytest.raises(HapteraError, match="3 sessions; say which one X is by session_id"):
         together.transform(signals[1])
     assert np.array_equal(together.transform(signals[1], session_id=1), together.transform(signals)[1])
-    with pytest.raises(HoldfastError, match="has 11 channels"):
+    with pytest.raises(HapteraError, match="has 11 channels"):
         together.transform(signals[1], session_id=0)
     assert together.score(signals, angles) > 0.3
     assert together.score(signals[2], angles[2], session_id=2) > 0.3
@@ -256,7 +255,7 @@ def test_pairs_of_two_signals_meet_in_one_embedding():
     decoder = LinearRegression().fit(from_behaviour, circle(ANGLE))
     assert decoder.score(from_neurons, circle(ANGLE)) > 0.8
     assert one.goodness_of_fit(behaviour, ANGLE, paired=X) < -0.5
-    with pytest.raises(HoldfastError, match="paired was given"):
+    with pytest.raises(HapteraError, match="paired was given"):
         model().fit(behaviour, ANGLE, paired=X)
 
 
@@ -285,10 +284,10 @@ def test_saved_and_loaded_is_the_same(tmp_path):
     np.testing.assert_array_equal(again.loss_history_, one.loss_history_)
     assert again.goodness_of_fit(X, ANGLE) == one.goodness_of_fit(X, ANGLE)
     assert again.partial_fit(X, ANGLE).n_iter_ == 20
-    with pytest.raises(HoldfastError, match="there is no file"):
+    with pytest.raises(HapteraError, match="there is no file"):
         ContrastiveEmbedding.load(tmp_path / "other.safetensors")
     path.write_bytes(b"not a model")
-    with pytest.raises(HoldfastError, match="cannot read the model"):
+    with pytest.raises(HapteraError, match="cannot read the model"):
         ContrastiveEmbedding.load(path)
 
 
@@ -337,7 +336,7 @@ def test_any_module_with_an_offset_is_an_encoder(own, tmp_path):
     assert r2(one.transform(X), circle(ANGLE)) > 0.8
     assert clone(one).fit(X, ANGLE).n_iter_ == 100
     one.save(tmp_path / "own.safetensors")
-    with pytest.raises(HoldfastError, match="give it again, load"):
+    with pytest.raises(HapteraError, match="give it again, load"):
         ContrastiveEmbedding.load(tmp_path / "own.safetensors")
     again = ContrastiveEmbedding.load(tmp_path / "own.safetensors", model_architecture=own)
     assert np.array_equal(again.transform(X), one.transform(X))

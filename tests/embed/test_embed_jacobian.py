@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.attribute import jacobians
-from holdfast.embed import ContrastiveEmbedding
-from holdfast.embed.encoder import build_encoder
-from holdfast.embed.jacobian import JacobianTerm, squared_norms
-from holdfast.embed.regularisation import choose_jacobian_weight
-from holdfast.errors import HoldfastError
+from haptera.analyses.attribution import jacobians
+from haptera.contrastive.encoder import build_encoder
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.contrastive.jacobian import JacobianTerm, squared_norms
+from haptera.contrastive.regularisation import choose_jacobian_weight
+from haptera.errors import HapteraError
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_the_largest_weight_that_keeps_the_fit_is_chosen():
     ],
 )
 def test_a_wrong_setting_is_named_before_anything_is_fitted(settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         estimator(**settings).fit(walk()[0])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.embed import loss as losses
-from holdfast.embed.loss import Cosine, DotProduct, Euclidean, InfoNCE, Learnable, Lp, Similarity, in_bits
-from holdfast.errors import HoldfastError
+from haptera.contrastive import loss as losses
+from haptera.contrastive.loss import Cosine, DotProduct, Euclidean, InfoNCE, Learnable, Lp, Similarity, in_bits
+from haptera.errors import HapteraError
 
 SIMILARITIES = {
     "dot": (DotProduct(), lambda x, y: float(x @ y)),
@@ -126,9 +126,9 @@ def test_learnable_similarity_adds_a_term_for_each_dimension_of_the_other():
 
 
 def test_wrong_settings_are_named():
-    with pytest.raises(HoldfastError, match="did you mean 'cosine'"):
+    with pytest.raises(HapteraError, match="did you mean 'cosine'"):
         losses.similarity("cosin", 3)
-    with pytest.raises(HoldfastError, match="temperature is 0"):
+    with pytest.raises(HapteraError, match="temperature is 0"):
         InfoNCE(Cosine(), 0)
-    with pytest.raises(HoldfastError, match="min_temperature is 2"):
+    with pytest.raises(HapteraError, match="min_temperature is 2"):
         InfoNCE(Cosine(), 1.0, learnable=True, min_temperature=2)

@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
-from holdfast.embed.modes import Context, Mode
-from holdfast.embed.neighbours import LabelSpace, Nearest
-from holdfast.embed.sampling import ContinuousSampler, DiscreteSampler, Gaussian, Marginal, TimeDelta, TimeSampler
-from holdfast.embed.timeline import Timeline
-from holdfast.embed.windows import Offset
-from holdfast.errors import HoldfastError
+from haptera.contrastive.modes import Context, Mode
+from haptera.contrastive.neighbours import LabelSpace, Nearest
+from haptera.contrastive.sampling import (
+    ContinuousSampler,
+    DiscreteSampler,
+    Gaussian,
+    Marginal,
+    TimeDelta,
+    TimeSampler,
+)
+from haptera.contrastive.signals import Timeline
+from haptera.errors import HapteraError
+from haptera.recordings.windows import Offset
 
 ONE = Offset(0, 1)
 DRAWS = 40_000
@@ -63,7 +70,7 @@ def test_trials_shorter_than_the_window_are_left_out_and_counted():
     timeline = Timeline([30], Offset(5, 5), [np.repeat([0, 1, 2], [12, 3, 15])])
     assert timeline.left_out == 1
     assert timeline.valid[0].all().tolist() == [5, 6, 7, *range(20, 26)]
-    with pytest.raises(HoldfastError, match="9 samples; a window needs 10"):
+    with pytest.raises(HapteraError, match="9 samples; a window needs 10"):
         Timeline([9], Offset(5, 5))
 
 
@@ -218,7 +225,7 @@ def test_angles_are_points_on_a_circle_and_other_columns_stay():
     space = LabelSpace(2, period=[None, 2 * np.pi])
     near, far = np.array([[1.0, 0.05]]), np.array([[1.0, 6.2]])
     assert np.linalg.norm(space.points(near) - space.points(far)) == pytest.approx(0.133, abs=1e-3)
-    with pytest.raises(HoldfastError, match="3 entries"):
+    with pytest.raises(HapteraError, match="3 entries"):
         LabelSpace(2, [1, 2, 3])
 
 

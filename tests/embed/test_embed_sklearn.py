@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast.embed import ContrastiveEmbedding
+from haptera.contrastive.estimator import ContrastiveEmbedding
 
 
 @parametrize_with_checks([ContrastiveEmbedding(max_iterations=3, batch_size=16, output_dimension=3)])

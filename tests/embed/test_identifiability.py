@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from holdfast.embed.identifiability import assigned, correlations, identifiability, rotation_mcc
-from holdfast.errors import HoldfastError
+from haptera.analyses.identify.identifiability import assigned, correlations, identifiability, rotation_mcc
+from haptera.errors import HapteraError
 
 
 @pytest.fixture
@@ -101,14 +101,14 @@ def test_intervals_cover_the_score_of_many_samples():
     ],
 )
 def test_a_wrong_embedding_is_named(latents, embedding, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         identifiability(latents, embedding)
 
 
 def test_too_few_samples_and_constant_latents_are_named(latents):
-    with pytest.raises(HoldfastError, match="too few"):
+    with pytest.raises(HapteraError, match="too few"):
         identifiability(latents[:12], latents[:12])
-    with pytest.raises(HoldfastError, match="latent 2 never changes"):
+    with pytest.raises(HapteraError, match="latent 2 never changes"):
         identifiability(latents * [1, 1, 0, 1], latents)
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.embed.identify import LatentModel, identify
-from holdfast.embed.laws import Uniform, VonMisesFisher, laplace
-from holdfast.embed.loss import DotProduct, Lp
-from holdfast.embed.outputs import LatentEncoder, OutputSpace
-from holdfast.embed.processes import Process
-from holdfast.errors import HoldfastError
+from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.laws import Uniform, VonMisesFisher, laplace
+from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.spaces import LatentEncoder, OutputSpace
+from haptera.contrastive.loss import DotProduct, Lp
+from haptera.errors import HapteraError
 
 
 def test_output_spaces_are_what_they_say():
@@ -20,7 +20,7 @@ def test_output_spaces_are_what_they_say():
     assert OutputSpace("tanh", 4.0)(points).abs().max() < 4
     assert torch.equal(OutputSpace("unbounded", 1.0)(points), points)
     assert OutputSpace("box", 3.0).size == pytest.approx(3)
-    with pytest.raises(HoldfastError, match="did you mean 'sphere'"):
+    with pytest.raises(HapteraError, match="did you mean 'sphere'"):
         OutputSpace("spheer")
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.embed import identify_tables
-from holdfast.embed.identify import LatentModel, identify
-from holdfast.embed.identify_row import POINTS, Row, promised, run_row
-from holdfast.embed.identify_tables import finished, read_rows, run_rows
-from holdfast.embed.processes import Process
-from holdfast.errors import HoldfastError, Unfinished
+from haptera.analyses.identify import analysis as identify_tables
+from haptera.analyses.identify.analysis import finished, read_rows, run_rows
+from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.row import POINTS, Row, promised, run_row
+from haptera.errors import HapteraError, Unfinished
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {"dimensions": 2, "steps": 5, "batch_size": 32}
@@ -112,12 +112,12 @@ def test_a_row_has_the_settings_of_the_file_unless_it_has_its_own(tmp_path):
     ],
 )  # fmt: skip
 def test_a_mistake_in_the_file_is_named(text, message, tmp_path):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_rows(written(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(HoldfastError, match=r"there is no study file .*nowhere.toml"):
+    with pytest.raises(HapteraError, match=r"there is no study file .*nowhere.toml"):
         read_rows(tmp_path / "nowhere.toml")
 
 
@@ -202,18 +202,18 @@ def test_a_row_that_fails_does_not_stop_the_others(counted, tmp_path, monkeypatc
 
 
 def test_rows_that_cannot_be_told_apart_are_refused(counted, tmp_path):
-    with pytest.raises(HoldfastError, match=r"two rows are called .*; give one of them another title"):
+    with pytest.raises(HapteraError, match=r"two rows are called .*; give one of them another title"):
         run_rows([SPHERE, replace(SPHERE, steps=9)], tmp_path)
     assert counted == []
 
 
 def test_no_rows_at_all_are_refused(tmp_path):
-    with pytest.raises(HoldfastError, match="rows is empty"):
+    with pytest.raises(HapteraError, match="rows is empty"):
         run_rows([], tmp_path)
 
 
 def test_a_device_that_is_not_there_is_an_error_before_anything_runs(counted, tmp_path):
-    with pytest.raises(HoldfastError, match="device is 'gpu'"):
+    with pytest.raises(HapteraError, match="device is 'gpu'"):
         run_rows([SPHERE, replace(SPACE, device="gpu")], tmp_path)
     assert counted == []
 
@@ -221,7 +221,7 @@ def test_a_device_that_is_not_there_is_an_error_before_anything_runs(counted, tm
 def test_a_stored_row_that_is_broken_is_named(counted, tmp_path):
     run_rows([SPACE], tmp_path)
     (tmp_path / "rows" / f"{SPACE.key(0)}.json").write_text('{"title": ')
-    with pytest.raises(HoldfastError, match=r"cannot read .*json: .*; remove it to run its row again"):
+    with pytest.raises(HapteraError, match=r"cannot read .*json: .*; remove it to run its row again"):
         run_rows([SPACE], tmp_path)
 
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.embed.identifiability import fit_verdict
-from holdfast.embed.identify import LatentModel, identify
-from holdfast.embed.identify_row import Row, run_row
-from holdfast.embed.latents_fit import latents_fit
-from holdfast.embed.processes import Process
-from holdfast.theory.contrastive_limit import contrastive_limit
+from haptera.analyses.identify.identifiability import fit_verdict, latents_fit
+from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.limit import contrastive_limit
+from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.row import Row, run_row
 
 
 @pytest.mark.parametrize("kappa", [1.0, 10.0])

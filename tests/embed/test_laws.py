@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from holdfast.embed.laws import (
+from haptera.analyses.identify.laws import (
     GeneralisedNormal,
     Uniform,
     VonMisesFisher,
@@ -15,7 +15,7 @@ from holdfast.embed.laws import (
     normal,
     read_law,
 )
-from holdfast.errors import HoldfastError
+from haptera.errors import HapteraError
 
 DRAWS = 20_000
 SURE = 1e-4
@@ -135,9 +135,9 @@ def test_laws_are_read_and_mistakes_named():
         ("vmf=-1", "at least 0"),
         ("laplace=0", "more than 0"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             read_law(text)
-    with pytest.raises(HoldfastError, match="lives on the sphere"):
+    with pytest.raises(HapteraError, match="lives on the sphere"):
         VonMisesFisher(1.0).draw("box", np.zeros((1, 2)), random())
-    with pytest.raises(HoldfastError, match="needs a sphere or a box"):
+    with pytest.raises(HapteraError, match="needs a sphere or a box"):
         Uniform().draw("unbounded", np.zeros((1, 2)), random())

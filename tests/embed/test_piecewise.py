@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from holdfast.embed.piecewise import brownian, piecewise
-from holdfast.errors import HoldfastError
+from haptera.analyses.identify.piecewise import brownian, piecewise
+from haptera.errors import HapteraError
 
 
 def test_the_map_is_which_inputs_depend_on_which_latents():
@@ -41,5 +41,5 @@ def test_inputs_have_unit_spread_and_noise_on_request():
     [({"inputs": (1, 25)}, "at least"), ({"second": 0}, "at least 2 and 1"), ({"step": 0.0}, "more than 0")],
 )
 def test_a_wrong_number_is_named(settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         piecewise(100, **settings)

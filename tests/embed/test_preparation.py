@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from holdfast.embed.preparation import Scaling, bin_edges, bin_spikes, resample, smooth
-from holdfast.errors import HoldfastError
+from haptera.errors import HapteraError
+from haptera.recordings.preparation import Scaling, bin_edges, bin_spikes, resample, smooth
 
 
 def test_counts_equal_those_of_a_histogram():
@@ -105,5 +105,5 @@ def test_scaling_knows_the_training_part_only():
     ],
 )
 def test_bad_settings_are_errors(call, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         call()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from holdfast.embed.laws import Uniform, VonMisesFisher, laplace, normal
-from holdfast.embed.processes import Mixing, Process
-from holdfast.errors import HoldfastError
+from haptera.analyses.identify.laws import Uniform, VonMisesFisher, laplace, normal
+from haptera.analyses.identify.processes import Mixing, Process
+from haptera.errors import HapteraError
 
 
 @pytest.mark.parametrize("widths", [[4, 4, 4, 4], [10, 10, 10, 10], [3, 8, 8, 12]])
@@ -23,7 +23,7 @@ def test_more_matrices_tried_are_better_conditioned():
 
 
 def test_a_layer_that_loses_latents_is_an_error():
-    with pytest.raises(HoldfastError, match="cannot be inverted"):
+    with pytest.raises(HapteraError, match="cannot be inverted"):
         Mixing.draw([4, 3], np.random.default_rng(0))
 
 
@@ -71,7 +71,7 @@ def test_a_process_is_read_and_mistakes_named():
         ("box/uniform/vmf=1", "lives on the sphere"),
         ("unbounded/uniform/normal=1", "needs a sphere or a box"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             Process.read(text)
-    with pytest.raises(HoldfastError, match="at least 2"):
+    with pytest.raises(HapteraError, match="at least 2"):
         Process("box", Uniform(), laplace(0.05), dimensions=1)

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.embed.label import Label
-from holdfast.embed.recording import Recording
-from holdfast.errors import HoldfastError
+from haptera.errors import HapteraError
+from haptera.recordings.label import Label
+from haptera.recordings.recording import Recording
 
 
 def recording(samples=20, **settings):
@@ -32,7 +32,7 @@ def test_split_cuts_once_and_between_trials():
     train, test = recording(trials=np.repeat([1, 2, 3], [8, 8, 4])).split(0.3)
     assert set(train.trials) == {1, 2}
     assert set(test.trials) == {3}
-    with pytest.raises(HoldfastError, match="single trial"):
+    with pytest.raises(HapteraError, match="single trial"):
         recording(trials=np.ones(20)).split(0.3)
 
 
@@ -47,7 +47,7 @@ def test_blocks_begin_with_a_trial_and_after_a_gap_in_time():
 def test_samples_of_some_trials():
     whole = recording(trials=np.repeat([3, 4, 5, 6], 5))
     assert whole.of_trials([4, 6]).trials.tolist() == [4] * 5 + [6] * 5
-    with pytest.raises(HoldfastError, match="no trial 9; it has 4"):
+    with pytest.raises(HapteraError, match="no trial 9; it has 4"):
         whole.of_trials([9])
 
 
@@ -55,9 +55,9 @@ def test_only_the_channels_of_an_area():
     facts = pd.DataFrame({"location": ["adn", "ca1", "adn"], "id": [4, 5, 6]})
     whole = recording(channels={"spikes": facts})
     assert whole.only_channels("spikes", location="adn").signal().tolist() == whole.signal()[:, [0, 2]].tolist()
-    with pytest.raises(HoldfastError, match=r"unknown location .*'adm'; did you mean 'adn'"):
+    with pytest.raises(HapteraError, match=r"unknown location .*'adm'; did you mean 'adn'"):
         whole.only_channels("spikes", location="adm")
-    with pytest.raises(HoldfastError, match=r"unknown column .* did you mean 'location'"):
+    with pytest.raises(HapteraError, match=r"unknown column .* did you mean 'location'"):
         whole.only_channels("spikes", locations="adn")
 
 
@@ -84,14 +84,14 @@ def test_channels_go_by_their_ids_or_if_those_are_not_unique_by_their_places():
     ],
 )
 def test_what_does_not_fit_is_an_error(change, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Recording(**({"signals": {"spikes": np.zeros((20, 2))}, "source": "mouse.npz"} | change))
 
 
 def test_a_name_that_does_not_exist_gets_the_nearest():
-    with pytest.raises(HoldfastError, match=r"unknown label of mouse.npz 'plaec'; did you mean 'place'"):
+    with pytest.raises(HapteraError, match=r"unknown label of mouse.npz 'plaec'; did you mean 'place'"):
         recording().label("plaec")
-    with pytest.raises(HoldfastError, match=r"unknown signal of mouse.npz 'spike'; did you mean 'spikes'"):
+    with pytest.raises(HapteraError, match=r"unknown signal of mouse.npz 'spike'; did you mean 'spikes'"):
         recording().signal("spike")
 
 
@@ -140,7 +140,7 @@ def test_an_estimator_gets_numbers_side_by_side_and_classes_apart():
     ],
 )
 def test_a_label_that_makes_no_sense_is_an_error(values, kind, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Label.of(values, kind, "heading")
 
 
@@ -155,7 +155,7 @@ def test_samples_without_a_label_or_a_trial_are_left_out_with_a_note_and_windows
     assert found.label("place").values.tolist() == [value for value in place[:15] if np.isfinite(value)] + [*place[16:]]
     assert found.blocks.tolist() == [0] * 3 + [1] * 5 + [2] * 5 + [3] * 4
     assert found[3:].blocks.tolist() == [0] * 5 + [1] * 5 + [2] * 4  # a slice remembers its gaps
-    with pytest.raises(HoldfastError, match="every sample is without place"):
+    with pytest.raises(HapteraError, match="every sample is without place"):
         Recording.from_arrays({"x": np.zeros((4, 1))}, {"place": np.full(4, np.nan)})
 
 

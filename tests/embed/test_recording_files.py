@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy.io import savemat
 
-from holdfast.embed.reading import read_recording
-from holdfast.errors import HoldfastError
+from haptera.errors import HapteraError
+from haptera.recordings.reading import read_recording
 
-DATA = Path(os.environ.get("HOLDFAST_DATA", Path.home() / ".cache" / "holdfast"))
+DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 GENERATOR = np.random.default_rng(0)
 SPIKES = GENERATOR.poisson(2, (50, 4)).astype(float)
 PLACE = np.linspace(0, 1, 50)
@@ -134,7 +134,7 @@ def test_body_parts_of_deeplabcut_are_labels_and_together_a_signal(name, tmp_pat
     assert found.signal("tracks").shape == (6, 4)
     assert found.label("nose").values[:, 1].tolist() == [0, 2, 4, 6, 8, 10]
     assert found.label("tail").values[:, 0].tolist() == [10, 11, 12, 13, 14, 15]  # unlikely: interpolated
-    with pytest.raises(HoldfastError, match=r"unknown label in .* 'nosse'; did you mean 'nose'"):
+    with pytest.raises(HapteraError, match=r"unknown label in .* 'nosse'; did you mean 'nose'"):
         read_recording(tmp_path / name, labels=["nosse"])
 
 
@@ -156,17 +156,17 @@ def test_a_table_of_deeplabcut_is_the_same_as_csv_and_hdf5(tmp_path):
 def test_a_table_of_deeplabcut_in_hdf5_says_what_it_needs(tmp_path, monkeypatch):
     WRITERS["tracks.h5"](tracks(), tmp_path / "tracks.h5")
     monkeypatch.setitem(sys.modules, "tables", None)
-    with pytest.raises(HoldfastError, match=r"tracks.h5 is a table in HDF5, .* pip install 'holdfast\[pose\]'"):
+    with pytest.raises(HapteraError, match=r"tracks.h5 is a table in HDF5, .* pip install 'haptera\[pose\]'"):
         read_recording(tmp_path / "tracks.h5")
 
 
 def test_hdf5_that_only_looks_like_a_table_of_deeplabcut_is_refused(tmp_path):
     with h5py.File(tmp_path / "odd.h5", "w") as file:
         file["df_with_missing/table"] = np.arange(3)
-    with pytest.raises(HoldfastError, match=r"cannot read the table .*odd.h5"):
+    with pytest.raises(HapteraError, match=r"cannot read the table .*odd.h5"):
         read_recording(tmp_path / "odd.h5")
     pd.DataFrame({"x": [1.0, 2.0]}).to_hdf(tmp_path / "flat.h5", key="df_with_missing")
-    with pytest.raises(HoldfastError, match=r"flat.h5 has columns with the levels \[None\]"):
+    with pytest.raises(HapteraError, match=r"flat.h5 has columns with the levels \[None\]"):
         read_recording(tmp_path / "flat.h5")
 
 
@@ -189,26 +189,26 @@ def test_mistakes_in_arrays_say_what_to_mend(arguments, message, tmp_path):
     holes[3, 2] = np.nan
     np.savez(tmp_path / "a.npz", spikes=SPIKES, place=PLACE, trial=TRIAL, short=PLACE[1:], turned=SPIKES.T, holes=holes,
              counts=SPIKES)  # fmt: skip
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_recording(tmp_path / "a.npz", **({"signal": "spikes"} | arguments))
 
 
 def test_files_that_are_not_what_they_seem(tmp_path):
     np.savez(tmp_path / "mouse.npz", spikes=SPIKES)
-    with pytest.raises(HoldfastError, match=r"there is no file .*mose.npz; did you mean 'mouse.npz'"):
+    with pytest.raises(HapteraError, match=r"there is no file .*mose.npz; did you mean 'mouse.npz'"):
         read_recording(tmp_path / "mose.npz")
     for name in ("a.npz", "a.npy", "a.mat", "a.h5", "a.nwb"):
         (tmp_path / name).write_bytes(b"what is this? " * 100)
-        with pytest.raises(HoldfastError, match=name):
+        with pytest.raises(HapteraError, match=name):
             read_recording(tmp_path / name)
     (tmp_path / "a.csv").write_text("1,2,3\n4,5,6\n")
-    with pytest.raises(HoldfastError, match="begins with numbers"):
+    with pytest.raises(HapteraError, match="begins with numbers"):
         read_recording(tmp_path / "a.csv")
     (tmp_path / "a.xlsx").write_text("")
-    with pytest.raises(HoldfastError, match=r"unknown kind of recording 'a.xlsx'"):
+    with pytest.raises(HapteraError, match=r"unknown kind of recording 'a.xlsx'"):
         read_recording(tmp_path / "a.xlsx")
     np.savez(tmp_path / "pickle.npz", spikes=np.array([{}]))
-    with pytest.raises(HoldfastError, match="only a pickle can"):
+    with pytest.raises(HapteraError, match="only a pickle can"):
         read_recording(tmp_path / "pickle.npz")
 
 
@@ -324,14 +324,14 @@ def test_a_series_can_be_the_signal(tmp_path):
 )
 def test_mistakes_with_an_nwb_file_name_it_and_the_nearest(arguments, message, tmp_path):
     write_nwb(tmp_path / "a.nwb")
-    with pytest.raises(HoldfastError, match=rf"a\.nwb.*{message}"):
+    with pytest.raises(HapteraError, match=rf"a\.nwb.*{message}"):
         read_recording(tmp_path / "a.nwb", **arguments)
 
 
 def test_an_nwb_file_without_spikes_says_so(tmp_path):
     with h5py.File(tmp_path / "a.nwb", "w") as file:
         file["acquisition/x/data"] = np.arange(3)
-    with pytest.raises(HoldfastError, match="no units with spike times"):
+    with pytest.raises(HapteraError, match="no units with spike times"):
         read_recording(tmp_path / "a.nwb")
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.embed.laws import normal
-from holdfast.embed.scenes import FACTORS, draw_scenes, nearest_pairs
-from holdfast.errors import HoldfastError
+from haptera.analyses.identify.laws import normal
+from haptera.analyses.identify.scenes import FACTORS, draw_scenes, nearest_pairs
+from haptera.errors import HapteraError
 
 
 def test_pictures_are_in_range_and_of_the_asked_size():
@@ -42,5 +42,5 @@ def test_pairs_are_as_near_as_the_conditional_and_the_set_allow():
 
 
 def test_factors_out_of_range_are_named():
-    with pytest.raises(HoldfastError, match="from 0 to 1"):
+    with pytest.raises(HapteraError, match="from 0 to 1"):
         draw_scenes(np.full((1, 6), 2.0))

@@ -5,8 +5,8 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression
 
-from holdfast.embed.synthetic import NOISES, sessions, synthetic
-from holdfast.errors import HoldfastError
+from haptera.errors import HapteraError
+from haptera.recordings.synthetic import NOISES, sessions, synthetic
 
 
 def test_latents_have_the_printed_moments():
@@ -81,7 +81,7 @@ def test_sessions_differ_in_neurons_and_share_the_law_of_the_latent():
 
 def test_it_is_a_recording_too_and_mistakes_are_errors():
     assert synthetic(100, 8).recording().label("c").kind == "continuous"
-    with pytest.raises(HoldfastError, match="unknown noise 'poison'; did you mean 'poisson'"):
+    with pytest.raises(HapteraError, match="unknown noise 'poison'; did you mean 'poisson'"):
         synthetic(100, 8, "poison")
-    with pytest.raises(HoldfastError, match="at least 2 of 4"):
+    with pytest.raises(HapteraError, match="at least 2 of 4"):
         synthetic(100, 3)

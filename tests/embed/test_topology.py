@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.embed.topology import Persistence, betti_numbers, circular_coordinates, persistence
-from holdfast.errors import HoldfastError
+from haptera.analyses.embedding.topology import Persistence, betti_numbers, circular_coordinates, persistence
+from haptera.errors import HapteraError
 
 
 def sphere(samples, seed):
@@ -75,11 +75,11 @@ def test_circular_coordinates_follow_the_angle():
 
 
 def test_what_topology_cannot_do_is_an_error():
-    with pytest.raises(HoldfastError, match="ten or more"):
+    with pytest.raises(HapteraError, match="ten or more"):
         persistence(np.zeros((5, 2)))
-    with pytest.raises(HoldfastError, match="none was given"):
+    with pytest.raises(HapteraError, match="none was given"):
         betti_numbers(persistence(blob(50, 0), points=30, dimension=1), [])
-    with pytest.raises(HoldfastError, match="no ring"):
+    with pytest.raises(HapteraError, match="no ring"):
         circular_coordinates(np.arange(20.0)[:, None])
 
 
@@ -87,5 +87,5 @@ def test_lifespans_do_not_depend_on_the_size_of_the_embedding():
     points = sphere(200, 0)
     small, large = (persistence(scale * points, points=50, dimension=1) for scale in (0.01, 100.0))
     assert np.allclose(small.bars["lifespan"], large.bars["lifespan"], rtol=1e-4)
-    with pytest.raises(HoldfastError, match="all points of the embedding are the same"):
+    with pytest.raises(HapteraError, match="all points of the embedding are the same"):
         persistence(np.ones((50, 3)))

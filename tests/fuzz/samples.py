@@ -14,29 +14,29 @@ from safetensors.torch import save_file
 from scipy.io import savemat
 from tests.commands import call
 
-from holdfast import table as tables
-from holdfast.attribute.recorded import _recording, read_facts
-from holdfast.data import digits, open_data
-from holdfast.deeplabcut import KeypointTable, read_deeplabcut
-from holdfast.dependencies.files import LogitsFile
-from holdfast.embed.estimator import ContrastiveEmbedding
-from holdfast.embed.reading import read_recording
-from holdfast.errors import HoldfastError
-from holdfast.importing import import_predictions
-from holdfast.manifest import Manifest
-from holdfast.materialise import materialise
-from holdfast.models import LeNet
-from holdfast.models.source import load_weights
-from holdfast.outputs import Outputs
-from holdfast.pose import PoseModel
-from holdfast.pose.coco import read_coco
-from holdfast.pose.joining import read_split
-from holdfast.pose.opening import open_pose
-from holdfast.results import measure
-from holdfast.settings import make_study, read_study
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams.calibration import Calibration, calibrate
-from holdfast.trends.reading import read_side
+from haptera import table as tables
+from haptera.analyses.attribution.analysis import _recording, read_facts
+from haptera.analyses.dependencies.files import LogitsFile
+from haptera.analyses.trends.reading import read_side
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.data import digits, open_data
+from haptera.errors import HapteraError
+from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
+from haptera.models import LeNet
+from haptera.models.source import load_weights
+from haptera.outputs import Outputs
+from haptera.pose import PoseModel
+from haptera.pose.coco import read_coco
+from haptera.pose.joining import read_split
+from haptera.pose.opening import open_pose
+from haptera.recordings.reading import read_recording
+from haptera.run.calibrate import Calibration, calibrate
+from haptera.run.importing import import_predictions
+from haptera.run.ledger import Manifest
+from haptera.run.materialise import materialise
+from haptera.run.results import measure
+from haptera.run.settings import make_study, read_study
+from haptera.shifts import Contrast, GaussianNoise
 
 RANDOM = np.random.default_rng(0)
 LOGITS, TARGETS = RANDOM.normal(size=(40, 5)).astype(np.float32), RANDOM.integers(0, 5, 40)
@@ -213,8 +213,8 @@ def _read_study_file(folder: Path) -> None:
     study = make_study(read_study(folder / "study.toml"), folder / "out", folder, where=str(folder / "study.toml"))
     try:
         study._plan()  # what `run` does before it runs anything
-    except HoldfastError as error:  # names an adapter's setting or a stream, and knows of no file
-        raise HoldfastError(f"study.toml: {error}") from error
+    except HapteraError as error:  # names an adapter's setting or a stream, and knows of no file
+        raise HapteraError(f"study.toml: {error}") from error
 
 
 def _data(folder: Path) -> None:

@@ -68,7 +68,7 @@ def _outcome(read, sample: Path, case: Path, seed: int | None, base: int) -> dic
     """What becomes of one case: `read`, `refused`, or what must not be."""
     from tests.fuzz.mutate import mutate
 
-    from holdfast.errors import HoldfastError
+    from haptera.errors import HapteraError
 
     shutil.copytree(sample, case)
     change = mutate(case, Random(seed)) if seed is not None else "nothing"
@@ -84,7 +84,7 @@ def _outcome(read, sample: Path, case: Path, seed: int | None, base: int) -> dic
             outcome, said = {None: ("read", ""), 0: ("read", ""), 1: ("skipped", ""), 2: ("refused", "")}.get(
                 code, ("exit", str(code))
             )
-        except HoldfastError as error:
+        except HapteraError as error:
             outcome, said = "refused", str(error)
         except BaseException:
             outcome, said = "traceback", traceback.format_exc()

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.errors import HoldfastError
-from holdfast.losses import DependencyPenalty
+from haptera.errors import HapteraError
+from haptera.losses import DependencyPenalty
 
 
 def logits(samples: int, seed: int = 0) -> torch.Tensor:
@@ -102,5 +102,5 @@ def test_training_with_it_lowers_the_moment_of_the_pair():
     ],
 )
 def test_bad_input_is_named(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()

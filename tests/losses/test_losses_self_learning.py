@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from holdfast.losses import self_learning as losses
+from haptera.losses import self_learning as losses
 
 VECTOR = torch.tensor([[2.0, 1.0, 0.0, -1.0]], dtype=torch.float64)
 

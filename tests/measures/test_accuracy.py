@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from holdfast.measures import accuracy, accuracy_over_steps, error, seconds_per_image, top5_accuracy, wilson
-from holdfast.outputs import Outputs
+from haptera.measures import accuracy, accuracy_over_steps, error, seconds_per_image, top5_accuracy
+from haptera.outputs import Outputs
+from haptera.statistics.intervals import wilson
 
 
 def outputs(n=60, batch=7, seed=0, shifts=("a", "b", "a")):

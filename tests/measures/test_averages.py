@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from holdfast.measures import (
+from haptera.measures import (
     accuracy,
     adapter_margin,
     clean_accuracy,
@@ -18,11 +18,11 @@ from holdfast.measures import (
     mean_over_seeds,
     model_margin,
     recovered,
-    wilson,
 )
-from holdfast.measures.pairs import newcombe
-from holdfast.outputs import Outputs
-from holdfast.table import measured, tidy
+from haptera.measures.pairs import newcombe
+from haptera.outputs import Outputs
+from haptera.statistics.intervals import wilson
+from haptera.table import measured, tidy
 
 SHIFTS, LEVELS = ("fog", "snow", "contrast"), (1.0, 3.0)
 NET = {"model": "net", "stream": "s", "adapter": "none", "seed": 0}

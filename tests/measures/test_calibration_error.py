@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import t
 from sklearn.metrics import log_loss
 
-from holdfast.measures import brier_score, expected_calibration_error, negative_log_likelihood, reliability
-from holdfast.outputs import Outputs
+from haptera.measures import brier_score, expected_calibration_error, negative_log_likelihood, reliability
+from haptera.outputs import Outputs
 
 ALL = (expected_calibration_error, reliability, brier_score, negative_log_likelihood)
 

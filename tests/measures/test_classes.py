@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from holdfast.measures import class_attraction, largest_class_share, mean_prediction_entropy, outside_mapping, wilson
-from holdfast.outputs import Outputs
+from haptera.measures import class_attraction, largest_class_share, mean_prediction_entropy, outside_mapping
+from haptera.outputs import Outputs
+from haptera.statistics.intervals import wilson
 
 
 def labelled(predictions, targets, **more):

@@ -7,23 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import (
-    Curves,
-    Wedge,
-    as_wedge,
-    closeness,
-    corollary,
-    count_triplets,
-    density,
-    events,
-    frontier,
-    frontiers,
-    narrowest,
-    outliers,
-    owners,
-)
-from holdfast.theory.probit_models import ProbitModels
+from haptera.analyses.trends import closeness, frontier
+from haptera.analyses.trends.closeness import density, events
+from haptera.analyses.trends.frontier import frontiers, narrowest
+from haptera.analyses.trends.guarantee import corollary
+from haptera.analyses.trends.ownership import outliers, owners
+from haptera.analyses.trends.triplets import count_triplets
+from haptera.analyses.trends.wedge import Curves, Wedge, as_wedge
+from haptera.errors import HapteraError
+from haptera.theory.probit_models import ProbitModels
 
 
 def sides(seed=0, models=6, n=200, m=80):
@@ -121,7 +113,7 @@ def test_several_shares_are_found_in_one_pass():
 def test_a_given_nu_is_used_as_it_is():
     reference, shifted = sides(3)
     assert frontier(reference, shifted, nus=[0.05, 0.02])["nu"].tolist() == [0.02, 0.05]
-    with pytest.raises(HoldfastError, match="share is 2"):
+    with pytest.raises(HapteraError, match="share is 2"):
         frontier(reference, shifted, 2)
 
 
@@ -174,10 +166,10 @@ def test_of_six_models_or_fewer_none_is_called_an_outlier():
 
 def test_wedges_that_make_no_sense_are_refused():
     for numbers in ((1, 2, 3), (0.1, 0.1, -0.1, 0), (0.1, float("nan"), 0, 0), (float("inf"), 0, 0, 0)):
-        with pytest.raises(HoldfastError, match="four numbers δ1 δ2 ν1 ν2"):
+        with pytest.raises(HapteraError, match="four numbers δ1 δ2 ν1 ν2"):
             as_wedge(numbers)
 
 
 def test_sides_must_have_as_many_models():
-    with pytest.raises(HoldfastError, match="P has 6 models, Q has 5"):
+    with pytest.raises(HapteraError, match="P has 6 models, Q has 5"):
         closeness(sides()[0], sides(models=5)[1], Wedge(0, 0, 0, 0))

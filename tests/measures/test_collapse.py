@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import collapse, wilson
-from holdfast.table import tidy
+from haptera.errors import HapteraError
+from haptera.measures import collapse
+from haptera.statistics.intervals import wilson
+from haptera.table import tidy
 
 
 def curve(adapter, accuracies, n=100, every=5, stream="walk", **names):
@@ -54,7 +55,7 @@ def test_the_parent_is_what_the_cell_says_or_what_is_given():
     unsaid = [{key: value for key, value in row.items() if key != "parent"} for row in rows]
     assert ("tent", "plain") not in found(unsaid)
     assert found(unsaid, parents={"tent": "plain"})["tent", "plain"] == (0.5, 150)
-    with pytest.raises(HoldfastError, match="parents is 'plain'; a mapping"):
+    with pytest.raises(HapteraError, match="parents is 'plain'; a mapping"):
         collapse(tidy(unsaid), parents="plain")
 
 

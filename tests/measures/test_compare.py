@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import (
+from haptera.errors import HapteraError
+from haptera.measures import (
     adaptation_gain,
     difference,
     forgetting,
@@ -14,11 +14,11 @@ from holdfast.measures import (
     rank_correlation,
     relative_bytes,
     relative_seconds,
-    wilson,
 )
-from holdfast.measures.pairs import newcombe
-from holdfast.outputs import Outputs
-from holdfast.table import tidy
+from haptera.measures.pairs import newcombe
+from haptera.outputs import Outputs
+from haptera.statistics.intervals import wilson
+from haptera.table import tidy
 
 
 def share(right, n, **names):
@@ -86,7 +86,7 @@ def test_paired_samples_have_a_narrower_interval_than_independent_ones():
     right = [int((labels == targets).sum()) for labels in (after, before)]
     apart = newcombe(*((k / 500, *wilson(k, 500)) for k in right))
     assert high - low < 0.5 * (apart[1] - apart[0])
-    with pytest.raises(HoldfastError, match="not about the same samples: 500 and 499"):
+    with pytest.raises(HapteraError, match="not about the same samples: 500 and 499"):
         difference(one, Outputs({"labels": before[1:]}, np.arange(1, 500), targets[1:]))
 
 
@@ -227,7 +227,7 @@ def test_rank_correlation_needs_three_models_that_differ_and_a_known_yardstick()
     few = table[table["model"].isin(["SIN", "ANT"])]
     assert rank_correlation(few, against="imagenet-c") == []
     assert rank_correlation(table) == []  # there is no clean data
-    with pytest.raises(HoldfastError, match="unknown stream or shift 'imagenet-x'; did you mean 'imagenet-r'"):
+    with pytest.raises(HapteraError, match="unknown stream or shift 'imagenet-x'; did you mean 'imagenet-r'"):
         rank_correlation(table, against="imagenet-x")
     same = table.assign(value=table["value"].where(table["stream"] != "imagenet-c", 0.5))
     assert rank_correlation(same, against="imagenet-c") == []

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import f as f_distribution
 from scipy.stats import studentized_range
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import analyse_factors, compare_groups
+from haptera.errors import HapteraError
+from haptera.statistics.comparison import analyse_factors, compare_groups
 
 FACTORS = ["method", "training", "term"]
 
@@ -119,7 +119,7 @@ def test_pairs_of_one_group_are_all_seen_from_it():
     assert of["other"].tolist() == ["a", "c"]
     assert np.allclose(of["difference"], [means["b"] - means["a"], means["b"] - means["c"]])
     assert ((of["low"] < of["difference"]) & (of["difference"] < of["high"])).all()
-    with pytest.raises(HoldfastError, match="unknown group 'd'"):
+    with pytest.raises(HapteraError, match="unknown group 'd'"):
         found.of("d")
 
 
@@ -160,34 +160,34 @@ BOTH = {
 @pytest.mark.parametrize("case", BOTH)
 def test_what_cannot_be_compared_is_refused_with_the_reason(case, function):
     frame, value, factors, message = BOTH[case]
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         function(frame, value, factors)
 
 
 def test_too_few_values_are_refused():
-    with pytest.raises(HoldfastError, match="there are 12 values for 12 means; more were expected, such as several"):
+    with pytest.raises(HapteraError, match="there are 12 values for 12 means; more were expected, such as several"):
         analyse_factors(design(repeats=1), "score", FACTORS)
     assert len(analyse_factors(design(repeats=1), "score", FACTORS, interactions=False)) == 4
-    with pytest.raises(HoldfastError, match="the group 'a, off, x' has 1 value of 'score'; at least 2"):
+    with pytest.raises(HapteraError, match="the group 'a, off, x' has 1 value of 'score'; at least 2"):
         compare_groups(design(repeats=1), "score", ["method", "term", "training"])
 
 
 def test_a_missing_combination_is_named_unless_there_are_no_interactions():
     frame = design()
     frame = frame[(frame["method"] != "b") | (frame["term"] != "on")]
-    with pytest.raises(HoldfastError, match=r"no row has method b and term on; .* interactions=False"):
+    with pytest.raises(HapteraError, match=r"no row has method b and term on; .* interactions=False"):
         analyse_factors(frame, "score", ["method", "term"])
     assert analyse_factors(frame, "score", ["method", "term"], interactions=False)["df"].tolist() == [2, 1, 36]
 
 
 def test_factors_that_always_change_together_are_told():
     frame = design().assign(again=lambda rows: rows["term"].map({"on": 1, "off": 0}))
-    with pytest.raises(HoldfastError, match="term and again cannot be told apart"):
+    with pytest.raises(HapteraError, match="term and again cannot be told apart"):
         analyse_factors(frame, "score", ["term", "again"], interactions=False)
 
 
 def test_without_statsmodels_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels.formula.api", None)
-    with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[statistics\]'"):
+    with pytest.raises(HapteraError, match=r"pip install 'haptera\[statistics\]'"):
         analyse_factors(design(), "score", FACTORS)
     assert len(compare_groups(design(), "score", ["method"]).pairs) == 3

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from tests.measures.test_compare import DOMAINS, ROBUST, robust_table
 
-from holdfast.catalog import entries, find
-from holdfast.errors import HoldfastError
-from holdfast.measures import family_error, mce, mde, mean_error
-from holdfast.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, FAMILIES
-from holdfast.table import tidy
+from haptera.catalog import entries, find
+from haptera.errors import HapteraError
+from haptera.measures import family_error, mce, mde, mean_error
+from haptera.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, FAMILIES
+from haptera.table import tidy
 
 
 def wrong(shift, severity, value, **names):
@@ -79,7 +79,7 @@ def test_mce_of_resnet_50_from_its_published_corruption_errors():
 def test_alexnet_is_refused_where_a_corruption_or_severity_is_missing():
     rows = imagenet_c()
     lacking = [row for row in rows if (row["shift"], row["severity"]) != ("fog", 4)]
-    with pytest.raises(HoldfastError, match="15 test corruptions at severities 1 to 5, 75 in all; no stream"):
+    with pytest.raises(HapteraError, match="15 test corruptions at severities 1 to 5, 75 in all; no stream"):
         mce(tidy(lacking), reference="alexnet")
     both = tidy(rows + [row | {"model": "other"} for row in lacking])
     assert [row["model"] for row in mce(both, reference="alexnet")] == ["net"]
@@ -105,11 +105,11 @@ def test_a_model_that_met_what_the_reference_did_not_is_left_out():
 
 def test_a_reference_must_be_named_without_doubt():
     table = tidy(imagenet_c())
-    with pytest.raises(HoldfastError, match="unknown reference 'alexnte'; did you mean 'alexnet'"):
+    with pytest.raises(HapteraError, match="unknown reference 'alexnte'; did you mean 'alexnet'"):
         mce(table, reference="alexnte")
-    with pytest.raises(HoldfastError, match="is a model of this table and also the published AlexNet"):
+    with pytest.raises(HapteraError, match="is a model of this table and also the published AlexNet"):
         mce(tidy(imagenet_c(model="alexnet")), reference="alexnet")
-    with pytest.raises(HoldfastError, match="'net' was measured with adapters only"):
+    with pytest.raises(HapteraError, match="'net' was measured with adapters only"):
         mce(tidy(imagenet_c(adapter="tent")), reference="net")
 
 
@@ -129,7 +129,7 @@ def test_a_domain_may_be_a_stream():
     ]
     [row] = mde(tidy(rows), reference="alexnet")
     assert 100 * row["value"] == pytest.approx(88.2, abs=0.1)
-    with pytest.raises(HoldfastError, match="there is no real"):
+    with pytest.raises(HapteraError, match="there is no real"):
         mde(tidy([row for row in rows if row["stream"] != "real"]), reference="alexnet")
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, lars_path_gram
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.covariance_lasso import CovarianceLasso, Dependencies
-from holdfast.measures.lasso_rounds import has_numba
-from holdfast.measures.second_moment import SecondMoment
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
+from haptera.analyses.dependencies.lasso_rounds import has_numba
+from haptera.analyses.dependencies.second_moment import SecondMoment
+from haptera.errors import HapteraError
 
 HAND = [[2.0, 1.0], [1.0, 1.0]]
 ENGINES = [
@@ -156,7 +156,7 @@ def test_a_tiny_lambda_ends_and_says_how_far_off_it_is():
 
 
 def test_error_grows_along_the_path_from_redundancy_to_the_own_square():
-    from holdfast.measures.redundancy import Redundancy
+    from haptera.analyses.dependencies.redundancy import Redundancy
 
     for rows in (logits(1, 100, 14), logits(2, 100, 14, rank=6), logits(3, 5, 14)):
         lasso = CovarianceLasso().fit(rows)
@@ -254,7 +254,7 @@ def test_settings_are_scikit_learns():
     lasso = CovarianceLasso(alpha=2.5)
     assert clone(lasso).get_params() == {"alpha": 2.5, "per_class": None, "compiled": None}
     assert repr(lasso) == "CovarianceLasso(alpha=2.5, per_class=None, compiled=None)"
-    with pytest.raises(HoldfastError, match="did you mean 'alpha'"):
+    with pytest.raises(HapteraError, match="did you mean 'alpha'"):
         lasso.set_params(alhpa=1)
 
 
@@ -304,5 +304,5 @@ def test_fewer_samples_than_classes_is_no_trouble():
     ],
 )
 def test_bad_input_is_named(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()

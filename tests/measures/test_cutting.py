@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.covariance_lasso import CovarianceLasso
-from holdfast.measures.cutting import cut_state, pairs_worth_cutting, unseen_aupr
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+from haptera.analyses.dependencies.cutting import cut_state, pairs_worth_cutting, unseen_aupr
+from haptera.errors import HapteraError
 
 
 def rows_of(seed: int = 0, samples: int = 300) -> np.ndarray:
@@ -83,5 +83,5 @@ def test_state_before_and_after_a_cut():
     ],
 )
 def test_bad_input_is_named(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make(rows_of())

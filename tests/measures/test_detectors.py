@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from holdfast.measures.detectors import ks_p_value, mmd, mmd_p_value
+from haptera.analyses.diagnosis.baselines import ks_p_value, mmd, mmd_p_value
 
 RANDOM = np.random.default_rng(0)
 

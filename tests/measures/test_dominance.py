@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import dominance, share_below, zeta
+from haptera.analyses.trends import dominance
+from haptera.analyses.trends.dominance import share_below, zeta
+from haptera.errors import HapteraError
 
 
 def test_each_pair_is_as_counted_one_by_one():
@@ -39,10 +40,10 @@ def test_zeta_is_the_least_that_holds_for_a_share():
     pairs = pd.DataFrame({"dominance": [0.4, 0.1, 0.3, 0.2]})
     assert [zeta(pairs, share) for share in (1, 0.75, 0.74, 0.5, 0.01)] == [0.4, 0.3, 0.3, 0.2, 0.1]
     for share in (0, 1.1, float("nan")):
-        with pytest.raises(HoldfastError, match="share is"):
+        with pytest.raises(HapteraError, match="share is"):
             zeta(pairs, share)
 
 
 def test_names_must_fit():
-    with pytest.raises(HoldfastError, match="2 names for 3 models"):
+    with pytest.raises(HapteraError, match="2 names for 3 models"):
         dominance(np.zeros((3, 4), bool), ["a", "b"])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.measures.error_prediction import predict_error
+from haptera.analyses.diagnosis.error_prediction import predict_error
 
 CLEAN, IMAGES = 0.1, 300
 

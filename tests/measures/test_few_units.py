@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import mean_of_units, mean_over_individuals
-from holdfast.testing import check_interval
+from haptera.errors import HapteraError
+from haptera.measures import mean_over_individuals
+from haptera.statistics.intervals import mean_of_units
+from haptera.testing import check_interval
 
 UNITS = [2, 3, 4, 5, 8, 20]
 WORLDS = {
@@ -105,7 +106,7 @@ def test_the_order_of_units_does_not_matter():
 
 
 def test_values_outside_the_scale_and_unknown_scales_are_refused():
-    with pytest.raises(HoldfastError, match=r"scale 'share' takes values from 0 to 1; found 0\.5 to 1\.2"):
+    with pytest.raises(HapteraError, match=r"scale 'share' takes values from 0 to 1; found 0\.5 to 1\.2"):
         mean_of_units([0.5, 1.2], "share")
-    with pytest.raises(HoldfastError, match="did you mean 'log'"):
+    with pytest.raises(HapteraError, match="did you mean 'log'"):
         mean_of_units([0.5, 1.2], "lg")

@@ -7,18 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import (
-    Wedge,
-    corollary,
-    fit,
-    proposition,
-    region,
-    residual_bound,
-    residual_bounds,
-    triplet_residuals,
-)
-from holdfast.theory.right_together import RightTogether, residual
+from haptera.analyses.trends import residual_bound
+from haptera.analyses.trends.guarantee import corollary, proposition, region, triplet_residuals
+from haptera.analyses.trends.residual_bound import residual_bounds
+from haptera.analyses.trends.wedge import Wedge
+from haptera.errors import HapteraError
+from haptera.statistics.line import fit
+from haptera.theory.right_together import RightTogether, residual
 
 PRINTED, MOST = Wedge(0.31, 0.38, 0.005, 0.008), Wedge(0, 0.25, 0.005, 0.005)
 SIX = ("1", "2", "3", "12", "13", "23")
@@ -114,7 +109,7 @@ def test_bounds_along_a_curve_grow_with_zeta():
 
 @pytest.mark.parametrize("accuracies", [(0.7, 0.6, 0.8), (0.5, 0.5, 0.5), (0.5, 0.6, 1.2)])
 def test_accuracies_that_make_no_sense_are_refused(accuracies):
-    with pytest.raises(HoldfastError, match="in ascending order"):
+    with pytest.raises(HapteraError, match="in ascending order"):
         residual_bound(accuracies, PRINTED)
 
 
@@ -187,7 +182,7 @@ def test_more_known_models_leave_less_room():
     assert (thrice["low"] >= once["low"] - 1e-12).all()
     assert (thrice["high"] <= once["high"] + 1e-12).all()
     assert (thrice["high"] - thrice["low"]).sum() < 0.8 * (once["high"] - once["low"]).sum()
-    with pytest.raises(HoldfastError, match="two at least"):
+    with pytest.raises(HapteraError, match="two at least"):
         region(x[:1], y[:1], wedge, at)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from holdfast.measures.label_free import (
+from haptera.analyses.diagnosis.baselines import (
     agreement,
     average_confidence,
     difference_of_confidences,

@@ -5,10 +5,9 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import logit, ndtr, ndtri
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import compare_fits, fit
-from holdfast.measures.least_squares import HUBER
-from holdfast.measures.line import FITS, r_squared
+from haptera.errors import HapteraError
+from haptera.statistics.least_squares import HUBER
+from haptera.statistics.line import FITS, compare_fits, fit, r_squared
 
 
 def models(seed=0, size=15, noise=0.02):
@@ -163,7 +162,7 @@ def test_accuracies_of_0_and_1_are_moved_inside_by_half_an_example():
     x, y = np.array([0.0, 0.5, 0.8, 1.0]), np.array([0.02, 0.4, 0.7, 1.0])
     moved = np.array([0.01, 0.5, 0.8, 0.99]), np.array([0.02, 0.4, 0.7, 0.995])
     assert fit(x, y, "probit", n=(50, 100)).line.slope == pytest.approx(fit(*moved, "probit").line.slope)
-    with pytest.raises(HoldfastError, match="an accuracy is 0 or 1"):
+    with pytest.raises(HapteraError, match="an accuracy is 0 or 1"):
         fit(x, y, "probit")
     assert np.isfinite(fit(x, y, "linear").line.slope)
 
@@ -188,5 +187,5 @@ def test_what_cannot_be_fitted_is_refused(call, message):
     if message is None:
         assert np.isfinite(call(*models()).line.switch)
         return
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         call(*models())

@@ -4,10 +4,10 @@ from functools import partial
 
 import pytest
 
-from holdfast.catalog import entries, find
-from holdfast.errors import HoldfastError, NotApplicable
-from holdfast.measures import mce
-from holdfast.testing.measures import (
+from haptera.catalog import entries, find
+from haptera.errors import HapteraError, NotApplicable
+from haptera.measures import mce
+from haptera.testing.measures import (
     MEASURE_LAWS,
     check_measure,
     example_outputs,
@@ -50,5 +50,5 @@ def test_rows_carry_the_name_of_the_measure(name):
 
 
 def test_a_measure_is_checked_with_the_settings_it_needs():
-    with pytest.raises(HoldfastError, match=r"mce needs reference; check functools.partial\(mce, reference="):
+    with pytest.raises(HapteraError, match=r"mce needs reference; check functools.partial\(mce, reference="):
         check_measure(mce)

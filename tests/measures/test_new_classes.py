@@ -6,8 +6,8 @@ from scipy.optimize import check_grad
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.new_classes import NewClasses, accuracy_by_group
+from haptera.analyses.dependencies.new_classes import NewClasses, accuracy_by_group
+from haptera.errors import HapteraError
 
 
 def saved(seed: int = 0, samples: int = 300, old: int = 4, new: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -109,5 +109,5 @@ def test_groups_are_counted_by_hand():
     ],
 )
 def test_bad_input_is_named(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make(*saved())

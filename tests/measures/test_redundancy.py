@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.redundancy import Redundancy
-from holdfast.measures.second_moment import SecondMoment
+from haptera.analyses.dependencies.redundancy import Redundancy
+from haptera.analyses.dependencies.second_moment import SecondMoment
+from haptera.errors import HapteraError
 
 
 def hilbert(size: int) -> np.ndarray:
@@ -208,5 +208,5 @@ def test_onto_itself_leaves_nothing_where_classes_are_dependent():
     ],
 )
 def test_bad_logits_are_named(rows, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Redundancy.of_logits(rows)

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.covariance_lasso import CovarianceLasso
-from holdfast.measures.removal import removable, without
-from holdfast.measures.replacement import replacement
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+from haptera.analyses.dependencies.removal import removable, without
+from haptera.analyses.dependencies.replacement import replacement
+from haptera.errors import HapteraError
 
 
 def network(seed: int = 0, samples: int = 400, classes: int = 8, coarse: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -133,13 +133,13 @@ def test_with_no_drop_allowed_accuracy_never_falls():
 )
 def test_targets_that_do_not_fit_are_named(targets, message):
     logits, _ = network()
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         replacement(logits, CovarianceLasso().fit(logits).dependencies_, targets)
 
 
 def test_removal_says_what_it_cannot_do():
     logits, targets = network()
-    with pytest.raises(HoldfastError, match="drop is 2"):
+    with pytest.raises(HapteraError, match="drop is 2"):
         removable(logits, targets, CovarianceLasso().fit(logits), drop=2)
-    with pytest.raises(HoldfastError, match="between two networks"):
+    with pytest.raises(HapteraError, match="between two networks"):
         removable(logits, targets, CovarianceLasso().fit(logits, onto=logits))

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.batch import Batch
-from holdfast.errors import HoldfastError
-from holdfast.measures import MinibatchCKA, linear_cka, unbiased_hsic
-from holdfast.observe import layer_similarity
+from haptera.batch import Batch
+from haptera.errors import HapteraError
+from haptera.observe import layer_similarity
+from haptera.statistics.representation import MinibatchCKA, linear_cka, unbiased_hsic
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def test_minibatches_agree_with_the_whole_set_and_are_not_biased_for_unrelated_f
 
 
 def test_too_few_images_are_an_error():
-    with pytest.raises(HoldfastError, match=r"features of \[3\] images; at least 4"):
+    with pytest.raises(HapteraError, match=r"features of \[3\] images; at least 4"):
         MinibatchCKA().add({"a": np.zeros((3, 2))}, {"b": np.zeros((3, 2))})
-    with pytest.raises(HoldfastError, match=r"features of \[5, 6\] images"):
+    with pytest.raises(HapteraError, match=r"features of \[5, 6\] images"):
         linear_cka(np.zeros((5, 2)), np.zeros((6, 2)))
     assert np.isnan(linear_cka(np.zeros((5, 2)), np.ones((5, 2))))
 
@@ -88,5 +88,5 @@ def test_layers_of_two_networks():
             by_hand.add({"0": first[0](batch.inputs).numpy()}, {"0": second[0](batch.inputs).numpy()})
     assert other["value"].iloc[0] == pytest.approx(by_hand.table()["value"].iloc[0], rel=1e-6)
     assert not first[0]._forward_hooks
-    with pytest.raises(HoldfastError, match="no batch of at least 4"):
+    with pytest.raises(HapteraError, match="no batch of at least 4"):
         layer_similarity(first, second, stream[-1:], ["0"])

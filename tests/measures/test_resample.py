@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from holdfast.measures import fit, interval, over_examples, over_models, prediction
-from holdfast.theory.probit_models import ProbitModels
+from haptera.analyses.trends import robustness as prediction
+from haptera.statistics.line import fit
+from haptera.statistics.resample import interval, over_examples, over_models
+from haptera.theory.probit_models import ProbitModels
 
 
 def test_examples_are_drawn_with_replacement_for_all_models_alike():

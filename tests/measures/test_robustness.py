@@ -4,19 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import (
-    count_triplets,
-    dominance,
-    effective_robustness,
-    fit,
-    over_examples,
-    over_models,
-    place,
-    robustness,
-)
-from holdfast.table import tidy
-from holdfast.theory.probit_models import ProbitModels
+from haptera.analyses.trends import dominance, robustness
+from haptera.analyses.trends.placing import place
+from haptera.analyses.trends.triplets import count_triplets
+from haptera.errors import HapteraError
+from haptera.measures import effective_robustness
+from haptera.statistics.line import fit
+from haptera.statistics.resample import over_examples, over_models
+from haptera.table import tidy
+from haptera.theory.probit_models import ProbitModels
 
 SKILLS = np.linspace(-0.2, 1.6, 12)
 NAMES = [f"m{place}" for place in range(12)]
@@ -72,7 +68,7 @@ def test_intervals_are_those_of_the_draws():
 )
 def test_what_cannot_be_compared_is_refused(settings, message):
     x, y = with_gain(0.0).accuracies
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         robustness(x, y, **({"models": NAMES} | settings))
 
 
@@ -128,7 +124,7 @@ def test_accuracies_alone_tell_where_but_not_why():
     table = robustness(x, y, NAMES, draws=over_examples((x, 5000), (y, 5000), draws=200))
     row = place(["m6"], table).iloc[0]
     assert row["case"] == "above the line: accuracies alone do not tell why"
-    with pytest.raises(HoldfastError, match="unknown model 'm66'"):
+    with pytest.raises(HapteraError, match="unknown model 'm66'"):
         place(["m66"], table)
 
 

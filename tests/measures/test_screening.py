@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.measures.covariance_lasso import CovarianceLasso
-from holdfast.measures.screening import Conjecture, Screening
-from holdfast.measures.second_moment import SecondMoment
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+from haptera.analyses.dependencies.screening import Conjecture, Screening
+from haptera.analyses.dependencies.second_moment import SecondMoment
 
 
 def rows_of(seed: int, samples: int = 120, classes: int = 9, rank: int = 9) -> np.ndarray:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import linregress
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.shift_line import ShiftLine
+from haptera.errors import HapteraError
+from haptera.statistics.shift_line import ShiftLine
 
 
 def test_slope_intercept_and_fit_are_those_of_least_squares():
@@ -34,5 +34,5 @@ def test_a_flat_line_explains_nothing():
 
 @pytest.mark.parametrize("sizes", [[0.0, 1.0], [0.5, 0.5, 0.5]])
 def test_too_few_sizes_are_refused(sizes):
-    with pytest.raises(HoldfastError, match="three shifts"):
+    with pytest.raises(HapteraError, match="three shifts"):
         ShiftLine.fit(np.array(sizes), np.linspace(0, 1, len(sizes)))

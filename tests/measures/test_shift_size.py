@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import shift_size as size
-from holdfast.measures.moments import Moments
+from haptera.analyses.diagnosis import shift_size as size
+from haptera.errors import HapteraError
+from haptera.statistics.moments import Moments
 
 
 def pair(mean, sd):
@@ -92,7 +92,7 @@ def test_turning_both_sides_changes_no_full_distance():
 
 
 def test_a_singular_covariance_is_named():
-    with pytest.raises(HoldfastError, match="singular"):
+    with pytest.raises(HapteraError, match="singular"):
         size.full_jeffreys(np.zeros(2), np.zeros((2, 2)), np.zeros(2), np.eye(2))
 
 
@@ -141,7 +141,7 @@ def test_groups_have_one_size_and_merge_without_loss():
 
 
 def test_too_few_images_for_a_test_are_told():
-    with pytest.raises(HoldfastError, match="two groups of 8 images"):
+    with pytest.raises(HapteraError, match="two groups of 8 images"):
         size.shift_test(images(400), images(12))
 
 
@@ -152,7 +152,7 @@ def test_known_statistics_are_tested_by_halves_of_the_data():
 
 
 def test_moments_of_other_layers_are_refused():
-    with pytest.raises(HoldfastError, match="cannot be compared"):
+    with pytest.raises(HapteraError, match="cannot be compared"):
         size.shift_size(images(10), images(10, channels=(3,)))
 
 
@@ -196,7 +196,7 @@ def test_a_channel_that_comes_to_life_is_a_shift_of_finite_size():
 
 def test_images_that_never_vary_are_told():
     constant = Moments.grouped({"layer": np.zeros((20, 2, 3))}, 10)
-    with pytest.raises(HoldfastError, match="none of the 3 channels of 1 layers varies"):
+    with pytest.raises(HapteraError, match="none of the 3 channels of 1 layers varies"):
         size.shift_test(constant, constant)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures.power_law import local_slopes, log_average, power_law
-from holdfast.measures.stability import Distances, pair_distances, stability_indices
+from haptera.errors import HapteraError
+from haptera.statistics.power_law import local_slopes, log_average, power_law
+from haptera.statistics.stability import Distances, pair_distances, stability_indices
 
 SAME = {"mean": 1.0, "median": 1.0}
 
@@ -70,7 +70,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 
 
 def test_drawn_medians_over_pairs_are_those_of_the_pairs_drawn():
-    from holdfast.measures.stability import _Pairs
+    from haptera.statistics.stability import _Pairs
 
     _, outputs = example(60)
     generator = np.random.default_rng(1)
@@ -97,7 +97,7 @@ def test_nothing_that_changes_has_no_ratio():
     ],
 )
 def test_distances_that_do_not_belong_together_are_refused(parts, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         stability_indices(Distances(*parts, SAME))
 
 
@@ -118,7 +118,7 @@ def test_points_without_a_logarithm_are_left_out_and_counted():
     law = power_law([1, 2, 4, 0, 3], [1, 2, 4, 1, np.nan])
     assert (law.n, law.left_out, law.exponent) == (3, 2, pytest.approx(1))
     assert np.isnan(law.correlation_low)
-    with pytest.raises(HoldfastError, match="at least 3 points"):
+    with pytest.raises(HapteraError, match="at least 3 points"):
         power_law([1, 1, 1], [1, 2, 3])
 
 

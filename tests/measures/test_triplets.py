@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import count_triplets
-from holdfast.measures.triplets import EVENTS
+from haptera.analyses.trends.triplets import EVENTS, count_triplets
+from haptera.errors import HapteraError
 
 matrices = st.tuples(st.integers(3, 6), st.integers(1, 30)).flatmap(lambda shape: arrays(bool, shape))
 
@@ -65,5 +64,5 @@ def test_without_a_model_the_counts_are_those_of_the_others():
     ],
 )
 def test_what_is_no_matrix_of_zeros_and_ones_is_refused(correct, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         count_triplets(correct)

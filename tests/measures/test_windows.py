@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.measures import accuracy_over_steps, records
-from holdfast.measures.windows import windows
-from holdfast.outputs import Outputs
+from haptera.measures import accuracy_over_steps, records
+from haptera.measures.windows import windows
+from haptera.outputs import Outputs
 
 
 def outputs(n, batch, shifts, **steps):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.catalog import entries, find
-from holdfast.data import digits
-from holdfast.errors import HoldfastError
-from holdfast.models import LeNet, ResNet, ViT
-from holdfast.models.training import fit
+from haptera.catalog import entries, find
+from haptera.data import digits
+from haptera.errors import HapteraError
+from haptera.models import LeNet, ResNet, ViT
+from haptera.models.training import fit
 
 
 @pytest.mark.parametrize("name", entries("models"))
@@ -36,7 +36,7 @@ def test_training_learns_and_is_repeatable_without_touching_the_global_generator
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(HoldfastError, match="unknown norm 'btch'; did you mean 'batch'"):
+    with pytest.raises(HapteraError, match="unknown norm 'btch'; did you mean 'batch'"):
         ResNet(norm="btch")
-    with pytest.raises(HoldfastError, match="no multiple of patch"):
+    with pytest.raises(HapteraError, match="no multiple of patch"):
         ViT(size=30)

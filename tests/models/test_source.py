@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from holdfast.errors import HoldfastError
-from holdfast.models import ModelSource
+from haptera.errors import HapteraError
+from haptera.models import ModelSource
 
 
 def test_a_file_a_module_and_a_name_of_the_catalog_build_models(folder, monkeypatch):
@@ -43,18 +43,18 @@ def test_a_model_without_weights_is_the_same_in_every_process(folder):
 )
 def test_a_mistake_in_the_file_is_named(folder, build, message):
     (folder / "bad.py").write_text("def build(:\n")
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         ModelSource(f"{folder}/{build}")()
 
 
 def test_a_missing_module_or_dependency_is_named(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    with pytest.raises(HoldfastError, match="no module 'nowhere_at_all'"):
+    with pytest.raises(HapteraError, match="no module 'nowhere_at_all'"):
         ModelSource("nowhere_at_all:build")()
     (folder / "needy.py").write_text("import not_installed_anywhere\n")
-    with pytest.raises(HoldfastError, match="needs 'not_installed_anywhere', which is not installed"):
+    with pytest.raises(HapteraError, match="needs 'not_installed_anywhere', which is not installed"):
         ModelSource("needy:build")()
-    with pytest.raises(HoldfastError, match="unknown model 'resent'; did you mean 'resnet'"):
+    with pytest.raises(HapteraError, match="unknown model 'resent'; did you mean 'resnet'"):
         ModelSource("resent")()
 
 
@@ -65,23 +65,23 @@ def test_weights_that_do_not_fit_say_where(folder):
     state["extra"] = state.pop("head.bias")
     save_file(state, folder / "w.safetensors")
     message = r"not in the file \(first 'head.bias'\).*\(first 'extra'\).*'head.weight': \(5, 4\) in the file, \(3, 4\)"
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         ModelSource(source, folder / "w.safetensors")()
 
 
 def test_damaged_and_missing_weights_are_named(folder):
     source = f"{folder}/net.py:build"
-    with pytest.raises(HoldfastError, match="no file of weights"):
+    with pytest.raises(HapteraError, match="no file of weights"):
         ModelSource(source, folder / "none.safetensors")()
     (folder / "w.safetensors").write_bytes(b"junk")
-    with pytest.raises(HoldfastError, match=r"cannot read the weights .*w\.safetensors"):
+    with pytest.raises(HapteraError, match=r"cannot read the weights .*w\.safetensors"):
         ModelSource(source, folder / "w.safetensors")()
 
 
 def test_a_pickle_is_read_only_when_asked_and_runs_no_code(folder):
     source = f"{folder}/net.py:build"
     torch.save(ModelSource(source)().state_dict(), folder / "w.pt")
-    with pytest.raises(HoldfastError, match="only read with --allow-pickle"):
+    with pytest.raises(HapteraError, match="only read with --allow-pickle"):
         ModelSource(source, folder / "w.pt")()
     ModelSource(source, folder / "w.pt", allow_pickle=True)()
 
@@ -90,7 +90,7 @@ def test_a_pickle_is_read_only_when_asked_and_runs_no_code(folder):
             return (open, (str(folder / "owned"), "w"))
 
     (folder / "evil.pt").write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(HoldfastError, match="cannot read the weights"):
+    with pytest.raises(HapteraError, match="cannot read the weights"):
         ModelSource(source, folder / "evil.pt", allow_pickle=True)()
     assert not (folder / "owned").exists()
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.data import digits
-from holdfast.errors import HoldfastError
-from holdfast.measures.stability import stability_indices
-from holdfast.models import LeNet, ResNet
-from holdfast.models.training import fit
-from holdfast.observe import Probe, respond
-from holdfast.shifts import Diffeo, sphere_noise
+from haptera.data import digits
+from haptera.errors import HapteraError
+from haptera.models import LeNet, ResNet
+from haptera.models.training import fit
+from haptera.observe import Probe, respond
+from haptera.shifts import Diffeo, sphere_noise
+from haptera.statistics.stability import stability_indices
 
 N = 101  # odd, so that the median is an image
 
@@ -166,5 +166,5 @@ def test_batches_and_order_do_not_matter(net):
     ],
 )
 def test_what_cannot_be_measured_is_said(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.pose import PoseModel, drawn_animals, fit, split_individuals
+from haptera.pose import PoseModel, drawn_animals, fit, split_individuals
 
 
 @pytest.fixture(scope="session")

@@ -6,21 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import (
+from haptera.errors import HapteraError
+from haptera.measures import (
     box_sides,
     find_normaliser,
     head_lengths,
     keypoint_distances,
-    keypoint_scales,
     mean_over_individuals,
     normalised_error,
     object_keypoint_similarity,
     pck,
 )
-from holdfast.outputs import Outputs
-from holdfast.table import tidy
-from holdfast.testing.measures import example_poses
+from haptera.measures import (
+    keypoints as keypoint_scales,
+)
+from haptera.outputs import Outputs
+from haptera.table import tidy
+from haptera.testing.measures import example_poses
 
 NAN = np.nan
 PARTS = ["nose", "eye", "tail"]
@@ -99,7 +101,7 @@ def test_an_animal_without_any_box_takes_that_of_the_others():
     labels = LABELS.copy()
     labels[3, 1:] = NAN  # all that is left of b is its nose
     assert keypoint_scales(labels, WHO, ["a", "b", "c"])[3] == pytest.approx(np.sqrt(40 * 20))
-    with pytest.raises(HoldfastError, match="no frame has labels that span a box; normalise by 'pixels'"):
+    with pytest.raises(HapteraError, match="no frame has labels that span a box; normalise by 'pixels'"):
         keypoint_scales(_only_nose(), WHO, ["a", "b", "c"])
 
 
@@ -155,15 +157,15 @@ def test_scores_know_neither_the_scale_nor_the_place_nor_the_order(normalise, la
 
 
 def test_bad_settings_say_what_is_valid():
-    with pytest.raises(HoldfastError, match=r"'noze', which is not labelled; did you mean 'nose'"):
+    with pytest.raises(HapteraError, match=r"'noze', which is not labelled; did you mean 'nose'"):
         keypoint_scales(LABELS, WHO, PARTS, "noze,eye")
-    with pytest.raises(HoldfastError, match="box, pixels, or two parts"):
+    with pytest.raises(HapteraError, match="box, pixels, or two parts"):
         keypoint_scales(LABELS, WHO, PARTS, "nose")
     blind = LABELS.copy()
     blind[3, 1] = NAN
-    with pytest.raises(HoldfastError, match=r"individual 'b' has no frame .* 'box'"):
+    with pytest.raises(HapteraError, match=r"individual 'b' has no frame .* 'box'"):
         head_lengths(blind, WHO, (0, 1))
-    with pytest.raises(HoldfastError, match="threshold is 0"):
+    with pytest.raises(HapteraError, match="threshold is 0"):
         pck(outputs(np.nan_to_num(LABELS)), 0)
 
 
@@ -246,5 +248,5 @@ def test_similarity_of_a_frame_without_labels_is_not_a_number():
     found = object_keypoint_similarity(np.ones((2, 3, 2)), labels, np.array([100.0, 100.0]))
     assert found[0] == 1.0
     assert np.isnan(found[1])
-    with pytest.raises(HoldfastError, match="2 positive numbers"):
+    with pytest.raises(HapteraError, match="2 positive numbers"):
         object_keypoint_similarity(np.ones((2, 3, 2)), labels, np.array([100.0, 0.0]))

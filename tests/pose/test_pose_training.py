@@ -6,10 +6,10 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import keypoint_distances
-from holdfast.pose import PoseModel, fit, predict
-from holdfast.pose.training import batch_rows, schedule
+from haptera.errors import HapteraError
+from haptera.measures import keypoint_distances
+from haptera.pose import PoseModel, fit, predict
+from haptera.pose.training import batch_rows, schedule
 
 
 def build(parts, seed=0):
@@ -52,7 +52,7 @@ def test_a_stopped_training_ends_as_one_that_was_not(animals, tmp_path):
 def test_a_checkpoint_of_other_settings_is_refused(animals, tmp_path):
     path = tmp_path / "c.safetensors"
     fit(build(animals.parts), animals, steps=2, batch_size=2, checkpoint=path)
-    with pytest.raises(HoldfastError, match="of other data or settings"):
+    with pytest.raises(HapteraError, match="of other data or settings"):
         fit(build(animals.parts), animals, steps=3, batch_size=2, checkpoint=path)
 
 
@@ -91,11 +91,11 @@ def test_a_part_without_labels_ends_with_little_confidence(animals):
 
 
 def test_bad_settings_are_refused(animals):
-    with pytest.raises(HoldfastError, match="the same were expected"):
+    with pytest.raises(HapteraError, match="the same were expected"):
         fit(build(["a"]), animals)
-    with pytest.raises(HoldfastError, match="steps is 0"):
+    with pytest.raises(HapteraError, match="steps is 0"):
         fit(build(animals.parts), animals, steps=0)
-    with pytest.raises(HoldfastError, match="loss is not finite"):
+    with pytest.raises(HapteraError, match="loss is not finite"):
         fit(build(animals.parts), animals, steps=30, lr=1e30, batch_size=2)
 
 
@@ -106,7 +106,7 @@ def test_a_model_survives_its_file(animals, trained, tmp_path):
     images = animals.images(np.arange(3))
     with torch.no_grad():
         assert torch.equal(read(images), trained(images))
-    with pytest.raises(HoldfastError, match="there is no file"):
+    with pytest.raises(HapteraError, match="there is no file"):
         PoseModel.load(tmp_path / "gone.safetensors")
 
 
@@ -117,10 +117,10 @@ def test_a_model_with_a_backbone_of_ones_own_is_loaded_with_that_backbone(animal
     model = PoseModel(["a"], own(), origin="net.py:own").eval()
     for _ in range(2):  # what was loaded can be saved again
         model.save(tmp_path / "own.safetensors")
-        with pytest.raises(HoldfastError, match=r"a backbone of its owner's, 'net.py:own'.*name it again: --backbone"):
+        with pytest.raises(HapteraError, match=r"a backbone of its owner's, 'net.py:own'.*name it again: --backbone"):
             PoseModel.load(tmp_path / "own.safetensors")
         model = PoseModel.load(tmp_path / "own.safetensors", own())
-    with pytest.raises(HoldfastError, match="do not fit the model"):
+    with pytest.raises(HapteraError, match="do not fit the model"):
         PoseModel.load(tmp_path / "own.safetensors", torch.nn.Conv2d(3, 5, 3, 2, 1))
     images = animals.images(np.arange(2))
     with torch.no_grad():
@@ -150,9 +150,9 @@ def test_files_of_different_sizes_are_each_predicted_as_they_are(trained, tmp_pa
 
 
 def test_what_cannot_be_predicted_says_why(trained, tmp_path):
-    with pytest.raises(HoldfastError, match="there are no images"):
+    with pytest.raises(HapteraError, match="there are no images"):
         predict(trained, tmp_path)
-    with pytest.raises(HoldfastError, match="there is no image"):
+    with pytest.raises(HapteraError, match="there is no image"):
         predict(trained, [tmp_path / "gone.png"])
-    with pytest.raises(HoldfastError, match="a PoseModel, or an adapter around one"):
+    with pytest.raises(HapteraError, match="a PoseModel, or an adapter around one"):
         predict(torch.nn.Flatten(), tmp_path)

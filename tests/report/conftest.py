@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast import catalog
-from holdfast.measures import mean_over_seeds
-from holdfast.measures.facts import fact, required
-from holdfast.outputs import Outputs
-from holdfast.results import completed
-from holdfast.table import joined, tidy
-from holdfast.table import measured as rows_of_cell
+from haptera import catalog
+from haptera.measures import mean_over_seeds
+from haptera.measures.facts import fact, required
+from haptera.outputs import Outputs
+from haptera.run.results import completed
+from haptera.table import joined, tidy
+from haptera.table import measured as rows_of_cell
 
 SHIFTS = ("contrast", "gaussian_noise", "motion_blur")
 ADAPTERS = ("none", "batchnorm:prior=16")

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from holdfast import report
-from holdfast.report import severity
-from holdfast.report.encode import rounded
-from holdfast.report.figure import Figure
-from holdfast.report.page import render, write_page
-from holdfast.report.section import Section
-from holdfast.table import tidy
+from haptera import report
+from haptera.report.encode import rounded
+from haptera.report.figure import Figure
+from haptera.report.page import render, write_page
+from haptera.report.section import Section
+from haptera.report.study import severity
+from haptera.table import tidy
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 HOSTILE = "</script><script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"
 SETTINGS = {
-    "versions": {"holdfast": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.2"},
+    "versions": {"haptera": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.2"},
     "machine": {"processor": "x86_64", "threads": 2},
     "seeds": [0],
     "data": {"path": "old/", "images": 1000, "classes": 10, "fingerprint": "3f9a2c1d77e0"},
@@ -130,7 +130,7 @@ def test_every_chart_draws(
     assert page.locator("#figure-4-1 .annotation").count() == 3
     assert page.locator("#figure-5-1 .scatterlayer .point").count() == 24
     no_sideways_scroll(page)
-    for folder in {tmp_path, Path(os.environ.get("HOLDFAST_SCREENSHOTS", tmp_path))}:
+    for folder in {tmp_path, Path(os.environ.get("HAPTERA_SCREENSHOTS", tmp_path))}:
         page.screenshot(path=folder / f"report-{name}.png", full_page=True)
         assert (folder / f"report-{name}.png").stat().st_size > 50_000
 
@@ -157,7 +157,7 @@ def test_what_adapters_do_is_drawn(
     assert diagram.locator(".scatterlayer .js-line[style*='dasharray']").count() == 1
     assert page.locator(f"{places['Classes']} .textpoint").count() > 5
     no_sideways_scroll(page)
-    for folder in {tmp_path, Path(os.environ.get("HOLDFAST_SCREENSHOTS", tmp_path))}:
+    for folder in {tmp_path, Path(os.environ.get("HAPTERA_SCREENSHOTS", tmp_path))}:
         page.screenshot(path=folder / f"learning-{name}.png", full_page=True)
         assert (folder / f"learning-{name}.png").stat().st_size > 50_000
 

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.report import adaptation, heatmap, methods
-from holdfast.report.cells import cells
-from holdfast.report.findings import gains, holding
-from holdfast.report.summary import summarise
-from holdfast.results import completed
-from holdfast.table import tidy
+from haptera.report.study import adaptation, heatmap, methods
+from haptera.report.study.cells import cells
+from haptera.report.study.findings import gains, holding
+from haptera.report.study.summary import summarise
+from haptera.run.results import completed
+from haptera.table import tidy
 
 NUMBERS = ["value", "low", "high", "before", "after", "sd"]
 SPOKEN = ("clean_accuracy", "mean_accuracy", "mean_gain", "recovered", "idle_steps")

@@ -6,16 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.dependencies import Analysis, analyse
-from holdfast.report.dependencies import (
+from haptera.analyses.dependencies import Analysis, analyse
+from haptera.analyses.dependencies.page import (
     classes,
     coefficients_and_covariances,
     paths,
     spectrum_section,
     write_dependencies,
 )
-from holdfast.report.dependencies_graph import edges, graph_section, placed_edges, shown_classes
-from holdfast.report.layout import layout
+from haptera.analyses.dependencies.page_graph import edges, graph_section, layout, placed_edges, shown_classes
 
 HOSTILE = "</script><img src=x onerror='window.harmed = 1'>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

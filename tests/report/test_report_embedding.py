@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.report.figure import Figure
-from holdfast.report.page import render
-from holdfast.report.section import Section
+from haptera.errors import HapteraError
+from haptera.report.figure import Figure
+from haptera.report.page import render
+from haptera.report.section import Section
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -28,7 +28,7 @@ def test_a_cloud_names_its_third_dimension_and_its_colours():
     assert figure.encoding()["depth"] == "c"
     assert figure.encoding()["cyclic"] is True
     assert figure.height > 400
-    with pytest.raises(HoldfastError, match="did you mean 'c'"):
+    with pytest.raises(HapteraError, match="did you mean 'c'"):
         cloud(depth="C")
 
 

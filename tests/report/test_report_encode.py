@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.encode import columns, rounded, script
+from haptera.report.encode import columns, rounded, script
 
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028 \u2029"
 

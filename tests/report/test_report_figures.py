@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.report import cost, heatmap, results, severity, time
-from holdfast.report.figure import Figure
-from holdfast.table import tidy
+from haptera.errors import HapteraError
+from haptera.report.figure import Figure
+from haptera.report.study import cost, heatmap, results, severity, time
+from haptera.table import tidy
 
 Make = Callable[..., pd.DataFrame]
 
@@ -26,7 +26,7 @@ def value_of(table: pd.DataFrame, **where: object) -> float:
 
 
 def test_a_figure_names_the_column_it_misses() -> None:
-    with pytest.raises(HoldfastError, match=r"unknown column in figure 'Try' 'acuracy'; did you mean 'accuracy'"):
+    with pytest.raises(HapteraError, match=r"unknown column in figure 'Try' 'acuracy'; did you mean 'accuracy'"):
         Figure("Try", "", pd.DataFrame({"step": [1], "accuracy": [0.5]}), "line", x="step", y="acuracy")
 
 

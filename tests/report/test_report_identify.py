@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.report.identify import answers, as_printed, by_seed, loss_section, per_row, scores_section
-from holdfast.report.identify_marginal import against_concentration, families, marginal_section
+from haptera.analyses.identify.page import answers, as_printed, by_seed, loss_section, per_row, scores_section
+from haptera.analyses.identify.page_marginal import against_concentration, families, marginal_section
 
 NULL = {"rotation_mcc": 0.77, "rotation_high": 0.9}
 RUN = {"n": 4096, "dimensions": 4, "steps": 1000, "batch_size": 512, "learning_rate": 0.003, "start": np.nan}

@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 from tests.report.conftest import learning_outputs
 
-from holdfast.measures import expected_calibration_error
-from holdfast.measures.pairs import newcombe
-from holdfast.report import adaptation, calibration, classes, methods, results, time
-from holdfast.report.section import Section
-from holdfast.report.summary import summarise
-from holdfast.results import REPORTED, completed
-from holdfast.table import tidy
+from haptera.measures import expected_calibration_error
+from haptera.measures.pairs import newcombe
+from haptera.report.section import Section
+from haptera.report.study import adaptation, calibration, classes, methods, results, time
+from haptera.report.study.summary import summarise
+from haptera.run.results import REPORTED, completed
+from haptera.table import tidy
 
 Make = Callable[..., pd.DataFrame]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.measures.power_law import power_laws
-from holdfast.report.stability import against_error, logarithms
-from holdfast.report.stability_study import section, stability_and_error
-from holdfast.table import tidy
+from haptera.analyses.stability.page import against_error, logarithms
+from haptera.report.study.stability import section, stability_and_error
+from haptera.statistics.power_law import power_laws
+from haptera.table import tidy
 
 
 def rows(model, error, r, d, adapter="none"):

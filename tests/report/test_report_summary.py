@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from holdfast.report.cells import cells
-from holdfast.report.findings import breaks, gains, holding
-from holdfast.report.summary import summarise
-from holdfast.results import completed
-from holdfast.table import tidy
+from haptera.report.study.cells import cells
+from haptera.report.study.findings import breaks, gains, holding
+from haptera.report.study.summary import summarise
+from haptera.run.results import completed
+from haptera.table import tidy
 
 HALF = 0.02
 

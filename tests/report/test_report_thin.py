@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.report.thin import MOST_PER_LINE, bounded, over_steps
+from haptera.report.thin import MOST_PER_LINE, bounded, over_steps
 
 LINE = ["stream", "model", "adapter"]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from holdfast.report import trends as page
-from holdfast.report import trends_events as events_page
-from holdfast.theory.probit_models import ProbitModels
-from holdfast.trends import Side, Trends, join
+from haptera.analyses.trends import Side, Trends, join
+from haptera.analyses.trends import page as page
+from haptera.analyses.trends import page_events as events_page
+from haptera.theory.probit_models import ProbitModels
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NAMES = [f"net-{place}" for place in range(9)]

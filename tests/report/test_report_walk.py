@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from tests.report.conftest import Row, measured
 
-from holdfast.report import walk
-from holdfast.table import tidy
+from haptera.report.study import walk
+from haptera.table import tidy
 
 # Two paths in steps of 10 batches: severities of the two corruptions, and what the calibration promises there.
 PATHS = {

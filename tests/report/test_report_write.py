@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast import report
-from holdfast.report.page import made, render
-from holdfast.report.section import Section
-from holdfast.report.summary import summarise
-from holdfast.results import REPORTED, completed
-from holdfast.table import tidy
+from haptera import report
+from haptera.report.page import made, render
+from haptera.report.section import Section
+from haptera.report.study.summary import summarise
+from haptera.run.results import REPORTED, completed
+from haptera.table import tidy
 
 SETTINGS = {
     "versions": {"torch": "2.13", "nothing": None, "flag": True},
@@ -159,7 +159,7 @@ def test_a_section_of_ones_own_is_one_function(study: pd.DataFrame) -> None:
 
 
 def test_neither_torch_nor_plotly_is_imported() -> None:
-    code = "import sys, holdfast.report; print([m for m in ('torch', 'plotly') if m in sys.modules])"
+    code = "import sys, haptera.report; print([m for m in ('torch', 'plotly') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from holdfast.report.cells import named
-from holdfast.report.shift import cells_with_errors, predictions, section
-from holdfast.table import COLUMNS
+from haptera.report.study.cells import named
+from haptera.report.study.shift import cells_with_errors, predictions, section
+from haptera.table import COLUMNS
 
 
 def table(rows):

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from holdfast.report.theory import collapse_figure, phase_figure, prior_figure, write_figures
-from holdfast.theory.collapse import trajectory
-from holdfast.theory.prior import Statistics, prior_curve
-from holdfast.theory.two_points import phase_diagram
+from haptera.adapters.prior import Statistics, prior_curve
+from haptera.theory.collapse import trajectory
+from haptera.theory.figures import collapse_figure, phase_figure, prior_figure, write_figures
+from haptera.theory.two_points import phase_diagram
 
 
 def test_the_phase_diagram_has_a_cell_for_every_pair():

@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy import ndimage
 
-from holdfast.shifts import DefocusBlur, GlassBlur, MotionBlur, SampleRandom, ZoomBlur
-from holdfast.shifts.blur import gaussian_filter, motion_filter, zoom
-from holdfast.shifts.defocus import disk, disk_filter
-from holdfast.shifts.glass import _schedule, pull
+from haptera.shifts import DefocusBlur, GlassBlur, MotionBlur, SampleRandom, ZoomBlur
+from haptera.shifts.blur import gaussian_filter, motion_filter, zoom
+from haptera.shifts.defocus import disk, disk_filter
+from haptera.shifts.glass import _schedule, pull
 
 BLURS = (DefocusBlur, GlassBlur, MotionBlur, ZoomBlur)
 PUBLISHED = {
@@ -101,7 +101,7 @@ def test_defocus_equals_a_correlation_with_the_softened_disk(radius, softening, 
 def test_many_and_few_taps_agree(monkeypatch):
     image = random_images(2, 3, 40, 30)
     expected = disk_filter(image, 4, 0.5, 1)
-    monkeypatch.setattr("holdfast.shifts.defocus._MOST_TAPS", 1000)
+    monkeypatch.setattr("haptera.shifts.defocus._MOST_TAPS", 1000)
     assert torch.allclose(disk_filter(image, 4, 0.5, 1), expected, atol=1e-6)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.data import ArrayData
-from holdfast.errors import HoldfastError
-from holdfast.fingerprint import fingerprint
-from holdfast.materialise import materialise
-from holdfast.shifts import Compose, Contrast, Fog, GaussianNoise, JpegCompression, MotionBlur, Pixelate, Shift
-from holdfast.streams import Continual, Correlated, Corruptions, Gradual, Mixed, Shifted
-from holdfast.testing import check_object
+from haptera.data import ArrayData
+from haptera.errors import HapteraError
+from haptera.files.fingerprint import fingerprint
+from haptera.run.materialise import materialise
+from haptera.shifts import Compose, Contrast, Fog, GaussianNoise, JpegCompression, MotionBlur, Pixelate, Shift
+from haptera.streams import Continual, Correlated, Corruptions, Gradual, Mixed, Shifted
+from haptera.testing import check_object
 
 IMAGES = torch.rand(6, 3, 16, 20, generator=torch.Generator().manual_seed(0))
 IDS = torch.tensor([3, 1, 4, 15, 92, 65])
@@ -119,24 +119,24 @@ def test_it_is_a_value():
 
 @pytest.mark.parametrize("wrong", [[], (), Fog(2), Fog, "fog", None], ids=repr)
 def test_anything_but_a_list_of_shifts_is_refused(wrong):
-    with pytest.raises(HoldfastError, match="Compose takes a list of shifts, such as"):
+    with pytest.raises(HapteraError, match="Compose takes a list of shifts, such as"):
         Compose(wrong)
 
 
 @pytest.mark.parametrize(("wrong", "found"), [(Fog, "the class Fog"), ("fog", "'fog'"), (torch.relu, "relu")])
 def test_what_is_no_shift_is_named_with_its_place(wrong, found):
-    with pytest.raises(HoldfastError, match=f"shift 2 of Compose is .*{found}.*; a shift such as Fog"):
+    with pytest.raises(HapteraError, match=f"shift 2 of Compose is .*{found}.*; a shift such as Fog"):
         Compose([Contrast(1), wrong])
 
 
 @pytest.mark.parametrize("severity", [-0.1, 5.01, float("nan"), "3", True])
 def test_another_severity_that_is_none_is_refused(severity):
-    with pytest.raises(HoldfastError, match=r"severity of contrast\+fog"):
+    with pytest.raises(HapteraError, match=r"severity of contrast\+fog"):
         Compose([Contrast(1), Fog(2)]).at(severity)
 
 
 def test_images_are_refused_in_its_own_name():
-    with pytest.raises(HoldfastError, match=r"fog\+contrast takes images in \[0, 1\]"):
+    with pytest.raises(HapteraError, match=r"fog\+contrast takes images in \[0, 1\]"):
         Compose([Fog(1), Contrast(1)])(IMAGES + 1)
 
 
@@ -183,7 +183,7 @@ def test_a_class_of_its_own_names_it_on_disk(tmp_path):
     assert torch.equal(Murk(2)(IMAGES, IDS, 4), Compose([Fog(2), JpegCompression(1.2)])(IMAGES, IDS, 4))
     assert materialise(DATA, [Murk], tmp_path, severities=[1]).written == ["murk/1"]
     for wrong in (Compose([Fog(1)]), Compose([Fog(1)]).at):
-        with pytest.raises(HoldfastError, match=r"shifts to materialise are classes, such as Fog; found .*Compose"):
+        with pytest.raises(HapteraError, match=r"shifts to materialise are classes, such as Fog; found .*Compose"):
             materialise(DATA, [wrong], tmp_path)
 
 

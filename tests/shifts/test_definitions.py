@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter as reference_filter
 
-from holdfast.errors import HoldfastError
-from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
-from holdfast.shifts.blur import gaussian_filter
+from haptera.errors import HapteraError
+from haptera.shifts import Contrast, GaussianBlur, GaussianNoise
+from haptera.shifts.blur import gaussian_filter
 
 
 @pytest.mark.parametrize(("severity", "sigma"), [(1, 0.08), (2, 0.12), (3, 0.18), (4, 0.26), (5, 0.38), (2.5, 0.15)])
@@ -54,5 +54,5 @@ def test_constants_meet_their_knots_and_the_middle():
 
 def test_a_second_table_goes_by_name():
     assert GaussianNoise(5, table="cifar").constants() == (0.10,)
-    with pytest.raises(HoldfastError, match="unknown table of gaussian_noise 'cifra'; did you mean 'cifar'"):
+    with pytest.raises(HapteraError, match="unknown table of gaussian_noise 'cifra'; did you mean 'cifar'"):
         GaussianNoise(5, table="cifra")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.errors import HoldfastError
-from holdfast.shifts import Compose, Diffeo, GaussianNoise, SineFields, sphere_noise
-from holdfast.shifts.sine_modes import centre_sum, displacement, gradient_norm, modes, temperature
-from holdfast.shifts.warp import sampled
+from haptera.errors import HapteraError
+from haptera.shifts import Compose, Diffeo, GaussianNoise, SineFields, sphere_noise
+from haptera.shifts.sine_modes import centre_sum, displacement, gradient_norm, modes, temperature
+from haptera.shifts.warp import sampled
 
 TABLE = {3: (4, 1.0000), 5: (15, 1.5111), 10: (69, 2.1393), 15: (162, 2.4394), 30: (675, 2.9995)}
 REFERENCE = {3: (6, 1.4000), 5: (19, 1.6650), 15: (172, 2.4742), 30: (703, 3.0082)}
@@ -183,10 +183,10 @@ def test_resampled_fields_do_not_fold_and_the_others_stay():
 def test_where_all_fields_fold_resampling_is_an_error_and_the_rest_a_warning(caplog):
     images = torch.rand(4, 1, 32, 32)
     with pytest.raises(
-        HoldfastError, match=r"4 of 4 fields fold in each of 100 draws at delta 12 .* take a smaller delta"
+        HapteraError, match=r"4 of 4 fields fold in each of 100 draws at delta 12 .* take a smaller delta"
     ):
         Diffeo(12, 5, resample=True)(images)
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "haptera"):
         Diffeo(12, 5)(images)
         Diffeo(12, 5)(images)
     assert [record.getMessage()[:38] for record in caplog.records] == ["64 of 64 fields of diffeo fold at delt"]
@@ -291,7 +291,7 @@ def test_as_augmentation_each_epoch_deforms_anew_and_each_worker_alike():
     ],
 )
 def test_what_cannot_be_is_said(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()
 
 

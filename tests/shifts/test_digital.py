@@ -10,9 +10,9 @@ import torch
 from PIL import Image
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from holdfast.shifts import Brightness, ElasticTransform, JpegCompression, Pixelate, SampleRandom, Saturate
-from holdfast.shifts.elastic import affine_positions, smooth, wrinkled_positions
-from holdfast.testing.shifts import ROUNDING
+from haptera.shifts import Brightness, ElasticTransform, JpegCompression, Pixelate, SampleRandom, Saturate
+from haptera.shifts.elastic import affine_positions, smooth, wrinkled_positions
+from haptera.testing.shifts import ROUNDING
 
 PUBLISHED = {
     (Brightness, "imagenet"): [0, 0.1, 0.2, 0.3, 0.4, 0.5],

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy import stats
 
-from holdfast.shifts import ImpulseNoise, SampleRandom, ShotNoise, SpeckleNoise
-from holdfast.shifts.poisson import alias_table, poisson_counts
+from haptera.shifts import ImpulseNoise, SampleRandom, ShotNoise, SpeckleNoise
+from haptera.shifts.poisson import alias_table, poisson_counts
 
 PUBLISHED = {
     (ShotNoise, "imagenet"): [60, 25, 12, 5, 3],

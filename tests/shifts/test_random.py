@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from holdfast.shifts import SampleRandom
+from haptera.shifts import SampleRandom
 
 IDS = torch.arange(400)
 

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.catalog import entries, find
-from holdfast.errors import HoldfastError
-from holdfast.shifts import Compose, GaussianNoise, JpegCompression
-from holdfast.testing.shifts import SHIFT_LAWS, check_shift
+from haptera.catalog import entries, find
+from haptera.errors import HapteraError
+from haptera.shifts import Compose, GaussianNoise, JpegCompression
+from haptera.testing.shifts import SHIFT_LAWS, check_shift
 
 SHIFTS = [find("shifts", name) for name in entries("shifts")]
 COMPOSED = Compose([GaussianNoise(4), JpegCompression(3), GaussianNoise(5)]).at  # no class, so not in the catalog
@@ -53,13 +53,13 @@ def test_catalog_name_is_the_class_name(shift):
 @pytest.mark.parametrize("shift", SHIFTS, ids=lambda shift: shift.name)
 @pytest.mark.parametrize("severity", [-0.1, float("inf"), float("nan"), "3", True])
 def test_wrong_severity_is_refused(shift, severity):
-    with pytest.raises(HoldfastError, match=f"severity of {shift.name}"):
+    with pytest.raises(HapteraError, match=f"severity of {shift.name}"):
         shift(severity)
 
 
 @pytest.mark.parametrize("shift", [shift for shift in SHIFTS if shift.name != "diffeo"], ids=lambda shift: shift.name)
 def test_severity_above_5_is_refused_but_for_diffeo_whose_severity_is_in_pixels(shift):
-    with pytest.raises(HoldfastError, match=rf"severity of {shift.name} is 5.01; it must be from 0 to 5"):
+    with pytest.raises(HapteraError, match=rf"severity of {shift.name} is 5.01; it must be from 0 to 5"):
         shift(5.01)
 
 
@@ -79,13 +79,13 @@ def test_docs_name_the_shifts_whose_change_does_not_always_grow():
 
 def test_wrong_shapes_and_ids_are_refused():
     shift = SHIFTS[0](3)
-    with pytest.raises(HoldfastError, match=r"found \(3, 8, 8\)"):
+    with pytest.raises(HapteraError, match=r"found \(3, 8, 8\)"):
         shift(torch.rand(3, 8, 8))
-    with pytest.raises(HoldfastError, match=r"ids of shape \(2,\) for 3 images"):
+    with pytest.raises(HapteraError, match=r"ids of shape \(2,\) for 3 images"):
         shift(torch.rand(3, 1, 8, 8), ids=[1, 2])
-    with pytest.raises(HoldfastError, match="divide by 255"):
+    with pytest.raises(HapteraError, match="divide by 255"):
         shift(torch.zeros(3, 1, 8, 8, dtype=torch.uint8))
-    with pytest.raises(HoldfastError, match="found NaN"):
+    with pytest.raises(HapteraError, match="found NaN"):
         shift(torch.full((1, 1, 8, 8), float("nan")))
 
 

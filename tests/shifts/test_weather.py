@@ -8,9 +8,8 @@ import torch
 from scipy import ndimage
 from test_blur import motion_reference, random_images, zoomed_reference
 
-from holdfast.shifts import Fog, Frost, SampleRandom, Snow, Spatter
-from holdfast.shifts.plasma import plasma
-from holdfast.shifts.weather import frost_texture
+from haptera.shifts import Fog, Frost, SampleRandom, Snow, Spatter
+from haptera.shifts.weather import frost_texture, plasma
 
 WEATHERS = (Snow, Frost, Fog, Spatter)
 PUBLISHED = {

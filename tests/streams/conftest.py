@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from holdfast.data import digits
-from holdfast.models import LeNet
-from holdfast.models.training import fit
-from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
-from holdfast.streams import calibrate
+from haptera.data import digits
+from haptera.models import LeNet
+from haptera.models.training import fit
+from haptera.run.calibrate import calibrate
+from haptera.shifts import Contrast, GaussianBlur, GaussianNoise
 
 SHIFTS = (GaussianNoise, Contrast, GaussianBlur)
 SETTINGS = {"samples": 400, "step": 1.0, "flip": False, "crop": 0.0}

@@ -12,13 +12,13 @@ import torch
 from tests.conftest import CommandLine
 from tests.streams.conftest import SETTINGS, SHIFTS
 
-from holdfast.catalog import find
-from holdfast.data import ArrayData, Classes, digits
-from holdfast.errors import HoldfastError
-from holdfast.models import LeNet, ModelSource
-from holdfast.shifts import Contrast, Fog, GaussianNoise
-from holdfast.streams import Calibration, calibrate
-from holdfast.streams.augment import augmented
+from haptera.catalog import find
+from haptera.data import ArrayData, Classes, digits
+from haptera.errors import HapteraError
+from haptera.models import LeNet, ModelSource
+from haptera.run.calibrate import Calibration, calibrate
+from haptera.shifts import Contrast, Fog, GaussianNoise
+from haptera.streams.augment import augmented
 
 COARSE = {"samples": 50, "step": 2.5, "flip": True, "crop": 0.25}
 
@@ -100,7 +100,7 @@ def test_a_stopped_calibration_goes_on_and_measures_no_pair_twice(model, data, c
     half = tmp_path / "half"
     shutil.copytree(calibrated, half)
     (half / "pairs" / "contrast gaussian_blur.npy").unlink()
-    with pytest.raises(HoldfastError, match="is not complete: contrast, gaussian_blur is missing"):
+    with pytest.raises(HapteraError, match="is not complete: contrast, gaussian_blur is missing"):
         Calibration.load(half)
     stamps = {path: path.stat().st_mtime_ns for path in (half / "pairs").iterdir()}
     again = calibrate(model, data, half, SHIFTS, **SETTINGS)
@@ -109,12 +109,12 @@ def test_a_stopped_calibration_goes_on_and_measures_no_pair_twice(model, data, c
 
 
 def test_it_says_how_much_is_ahead(model, data, tmp_path, caplog):
-    with caplog.at_level(logging.INFO, logger="holdfast"):
+    with caplog.at_level(logging.INFO, logger="haptera"):
         calibrate(model, data, tmp_path, SHIFTS, **COARSE)
     assert "to measure: 6 of 6 pairs, 2,700 forward passes, about" in caplog.text  # 6 x 9 x 50
     (tmp_path / "pairs" / "contrast gaussian_blur.npy").unlink()
     caplog.clear()
-    with caplog.at_level(logging.INFO, logger="holdfast"):
+    with caplog.at_level(logging.INFO, logger="haptera"):
         calibrate(model, data, tmp_path, SHIFTS, **COARSE)
         calibrate(model, data, tmp_path, SHIFTS, **COARSE)
     assert [record.message.partition(" forward")[0] for record in caplog.records] == ["to measure: 1 of 6 pairs, 450"]
@@ -134,7 +134,7 @@ def test_it_says_how_much_is_ahead(model, data, tmp_path, caplog):
 )
 def test_a_calibration_of_something_else_is_not_continued(changed, what, model, data, calibrated):
     settings = {"model": model, "data": data, "out": calibrated, "shifts": SHIFTS, **SETTINGS} | changed
-    with pytest.raises(HoldfastError, match=f"holds a calibration with another {what}; use another folder, or delete"):
+    with pytest.raises(HapteraError, match=f"holds a calibration with another {what}; use another folder, or delete"):
         calibrate(**settings)
 
 
@@ -170,9 +170,9 @@ def test_wrong_settings_are_named(model, data, tmp_path):
         ({"data": unlabelled}, "needs labels; array has none"),
         ({"model": few}, "the data has 10 classes .* and the model 3 outputs"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             calibrate(**{"model": model, "data": data, "out": tmp_path, "shifts": SHIFTS, **COARSE} | settings)
-    with pytest.raises(HoldfastError, match=r"there is no calibration in .*; make one with: holdfast calib"):
+    with pytest.raises(HapteraError, match=r"there is no calibration in .*; make one with: haptera calib"):
         Calibration.load(tmp_path / "none")
 
 
@@ -185,9 +185,9 @@ def finished(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "cal" / "pairs").glob("*.npy")}
 
 
-def stopped(holdfast, how):
+def stopped(haptera, how):
     """Start, and end it with a signal once another pair is there; its exit code, and what it said."""
-    process = holdfast.start_until("*/pairs/*.npy", *COMMAND)
+    process = haptera.start_until("*/pairs/*.npy", *COMMAND)
     process.send_signal(how)
     said = process.communicate()[1]
     return process.returncode, said
@@ -195,14 +195,14 @@ def stopped(holdfast, how):
 
 @pytest.mark.slow
 def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path):
-    holdfast = CommandLine(tmp_path)
-    assert stopped(holdfast, signal.SIGKILL)[0] == -signal.SIGKILL
+    haptera = CommandLine(tmp_path)
+    assert stopped(haptera, signal.SIGKILL)[0] == -signal.SIGKILL
     kept = finished(tmp_path)
-    code, said = stopped(holdfast, signal.SIGINT)
+    code, said = stopped(haptera, signal.SIGINT)
     assert code == 130
     assert f"stopped after {len(finished(tmp_path))} of 6 pairs; the same command goes on from there" in said
     assert kept.items() <= finished(tmp_path).items(), "a finished pair was measured again"
-    done = holdfast(*COMMAND, "--json")
+    done = haptera(*COMMAND, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["pairs"] == 6
     assert kept.items() <= finished(tmp_path).items()

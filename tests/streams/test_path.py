@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import HoldfastError
-from holdfast.streams.path import RULES, find_path, mean_along
+from haptera.errors import HapteraError
+from haptera.streams.path import RULES, find_path, mean_along
 
 SAMPLES = 20
 
@@ -98,5 +98,5 @@ def test_a_full_grid_is_solved_and_lengths_are_those_published_for_a_hard_target
 
 
 def test_an_unknown_rule_is_named():
-    with pytest.raises(HoldfastError, match="unknown rule 'stedy'; did you mean 'steady'"):
+    with pytest.raises(HapteraError, match="unknown rule 'stedy'; did you mean 'steady'"):
         find_path(np.zeros((2, 2), int), 1, 0.5, "stedy")

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast import Study
-from holdfast.data import ArrayData, digits
-from holdfast.errors import HoldfastError
-from holdfast.measures.relative_stability import relative_stability
-from holdfast.measures.stability import stability_indices
-from holdfast.models import LeNet
-from holdfast.observe import Probe, respond
-from holdfast.shifts import Diffeo
-from holdfast.streams import Stability
-from holdfast.testing.measures import example_outputs
+from haptera import Study
+from haptera.data import ArrayData, digits
+from haptera.errors import HapteraError
+from haptera.measures.relative_stability import relative_stability
+from haptera.models import LeNet
+from haptera.observe import Probe, respond
+from haptera.shifts import Diffeo
+from haptera.statistics.stability import stability_indices
+from haptera.streams import Stability
+from haptera.testing.measures import example_outputs
 
 DATA = digits("test", size=16)
 
@@ -65,13 +65,13 @@ def test_outputs_of_other_streams_have_no_rows():
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(HoldfastError, match="first of the stream 'stability' is 0"):
+    with pytest.raises(HapteraError, match="first of the stream 'stability' is 0"):
         Stability(DATA, first=0)
-    with pytest.raises(HoldfastError, match="cutoff 1 keeps no mode"):
+    with pytest.raises(HapteraError, match="cutoff 1 keeps no mode"):
         Stability(DATA, cutoff=1)
 
 
 def test_images_of_one_colour_have_no_stability():
     grey = ArrayData(np.full((12, 16, 16), 77, np.uint8), None)
-    with pytest.raises(HoldfastError, match=r"stability is undefined: .* but for rounding"):
+    with pytest.raises(HapteraError, match=r"stability is undefined: .* but for rounding"):
         _ = Stability(grey).radius

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from holdfast.errors import HoldfastError
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Continual, Corruptions, Directory, Shifted, Stability
-from holdfast.testing.streams import STREAM_LAWS, check_stream, example_corrupted, example_data
+from haptera.errors import HapteraError
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean, Continual, Corruptions, Directory, Shifted, Stability
+from haptera.testing.streams import STREAM_LAWS, check_stream, example_corrupted, example_data
 
 DATA = example_data()
 STREAMS = {
@@ -81,9 +81,9 @@ def test_shuffling_mixes_and_another_seed_mixes_otherwise():
 
 
 def test_wrong_settings_are_refused():
-    with pytest.raises(HoldfastError, match="batch_size is 0"):
+    with pytest.raises(HapteraError, match="batch_size is 0"):
         Clean(DATA, batch_size=0)
-    with pytest.raises(HoldfastError, match="at least one shift"):
+    with pytest.raises(HapteraError, match="at least one shift"):
         Corruptions(DATA, ())
-    with pytest.raises(HoldfastError, match="takes one data set"):
+    with pytest.raises(HapteraError, match="takes one data set"):
         Clean("digits")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.data import ArrayData
-from holdfast.errors import HoldfastError
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import Clean, Correlated, Mixed
-from holdfast.testing.streams import STREAM_LAWS, check_stream, example_data
+from haptera.data import ArrayData
+from haptera.errors import HapteraError
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import Clean, Correlated, Mixed
+from haptera.testing.streams import STREAM_LAWS, check_stream, example_data
 
 DATA = example_data()
 PAIR = (GaussianNoise, Contrast)
@@ -121,5 +121,5 @@ def test_correlated_follows_the_seed():
     ],
 )
 def test_wrong_settings_are_refused(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()

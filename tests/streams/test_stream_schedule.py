@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.errors import HoldfastError
-from holdfast.shifts import Contrast, GaussianBlur, GaussianNoise
-from holdfast.streams import Continual, ContinualOrders, Gradual, permutations
-from holdfast.testing.streams import STREAM_LAWS, check_stream, example_data
+from haptera.errors import HapteraError
+from haptera.shifts import Contrast, GaussianBlur, GaussianNoise
+from haptera.streams import Continual, ContinualOrders, Gradual, permutations
+from haptera.testing.streams import STREAM_LAWS, check_stream, example_data
 
 DATA = example_data()
 THREE = (GaussianNoise, Contrast, GaussianBlur)
@@ -98,5 +98,5 @@ def test_sizes_are_those_of_the_batches(stream):
     ],
 )
 def test_wrong_settings_are_refused(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()

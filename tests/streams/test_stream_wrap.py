@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.batch import Stream
-from holdfast.data import ArrayData, Classes
-from holdfast.errors import HoldfastError
-from holdfast.outputs import context_columns
-from holdfast.settings import from_flags, make_study, read_study
-from holdfast.shifts import Contrast, GaussianNoise
-from holdfast.streams import (
+from haptera.batch import Stream
+from haptera.data import ArrayData, Classes
+from haptera.errors import HapteraError
+from haptera.outputs import context_columns
+from haptera.run.settings import from_flags, make_study, read_study
+from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams import (
     Clean,
     Continual,
     ContinualOrders,
@@ -27,7 +27,7 @@ from holdfast.streams import (
     Shifted,
     Truncated,
 )
-from holdfast.testing.streams import STREAM_LAWS, example_corrupted, example_data
+from haptera.testing.streams import STREAM_LAWS, example_corrupted, example_data
 
 DATA = example_data()
 PAIR = (GaussianNoise, Contrast)
@@ -93,7 +93,7 @@ class Odd(Stream):
 
     def __getitem__(self, index):
         whole = Clean(DATA, batch_size=1)
-        from holdfast.batch import Batch, check_index
+        from haptera.batch import Batch, check_index
 
         check_index(index, self)
         pieces = [whole[index * (index + 1) // 2 + i] for i in range(index + 1)]
@@ -220,7 +220,7 @@ def test_a_stream_that_miscounts_is_named():
         def sizes(self):
             return np.array([2, 2, 2])
 
-    with pytest.raises(HoldfastError, match=r"batch 0 .* has 1 samples and not 2; .* needs a method sizes"):
+    with pytest.raises(HapteraError, match=r"batch 0 .* has 1 samples and not 2; .* needs a method sizes"):
         Repeated(Wrong(), 2)[0]
 
 
@@ -237,14 +237,14 @@ def test_a_stream_that_miscounts_is_named():
     ],
 )
 def test_wrong_settings_are_refused(make, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         make()
 
 
 def test_other_classes_cannot_be_interleaved():
     other = ArrayData(np.zeros((4, 8, 8, 3), np.uint8), [0, 1, 2, 0])
     other.classes = Classes(((0,), (1,), (2,)))
-    with pytest.raises(HoldfastError, match="have other classes"):
+    with pytest.raises(HapteraError, match="have other classes"):
         Interleaved(CLEAN, Clean(other))
 
 
@@ -305,7 +305,7 @@ def test_a_study_of_the_new_streams_runs_and_has_their_columns(folder):
     ],
 )
 def test_mistakes_in_a_study_file_are_named(folder, text, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         study(folder, f"[[streams]]\n{text}")
 
 
@@ -314,5 +314,5 @@ def test_data_that_is_corrupted_already_has_nothing_clean_to_interleave(folder):
     root.mkdir()
     np.save(root / "labels.npy", np.tile(np.arange(4) % 3, 5))
     np.save(root / "fog.npy", np.zeros((20, 8, 8, 3), np.uint8))
-    with pytest.raises(HoldfastError, match="interleave of the stream 'directory' needs clean data"):
+    with pytest.raises(HapteraError, match="interleave of the stream 'directory' needs clean data"):
         study(folder, '[[streams]]\nuse = "directory"\ndata = "images"\ninterleave = 2')

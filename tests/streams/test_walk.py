@@ -11,15 +11,16 @@ from tests.commands import call
 from tests.streams.conftest import SHIFTS
 from torch.utils.data import DataLoader
 
-from holdfast.adapters import NoAdaptation
-from holdfast.data import ArrayData
-from holdfast.errors import HoldfastError
-from holdfast.loop import evaluate
-from holdfast.measures import accuracy, expected_accuracy
-from holdfast.streams import CCC, Calibration, Clean
-from holdfast.streams.augment import augmented, grey_levels
-from holdfast.streams.wrap import Interleaved
-from holdfast.testing.streams import STREAM_LAWS
+from haptera.adapters import NoAdaptation
+from haptera.data import ArrayData
+from haptera.errors import HapteraError
+from haptera.measures import accuracy, expected_accuracy
+from haptera.run.calibrate import Calibration
+from haptera.run.loop import evaluate
+from haptera.streams import CCC, Clean
+from haptera.streams.augment import augmented, grey_levels
+from haptera.streams.wrap import Interleaved
+from haptera.testing.streams import STREAM_LAWS
 
 SPEED = 40
 
@@ -36,7 +37,7 @@ def test_law_holds(law, stream, data):
 
 def test_a_calibration_of_other_data_is_refused(calibrated):
     other = ArrayData(np.zeros((5, 16, 16), np.uint8), np.zeros(5, int))
-    with pytest.raises(HoldfastError, match="made on other data than array; calibrate on this data"):
+    with pytest.raises(HapteraError, match="made on other data than array; calibrate on this data"):
         CCC(other, Calibration.load(calibrated))
 
 
@@ -88,7 +89,7 @@ def test_images_do_not_depend_on_batches_pieces_or_workers(stream, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # more workers than cores
         assert torch.equal(read(by_workers(4)), whole)
-    monkeypatch.setattr("holdfast.streams.walk.PIECE", 3 * 4 * 16 * 16)  # three images at a time
+    monkeypatch.setattr("haptera.streams.walk.PIECE", 3 * 4 * 16 * 16)  # three images at a time
     assert torch.equal(read(turned), whole)
 
 
@@ -142,7 +143,7 @@ def test_wrong_settings_are_named(data, calibrated):
         ({"speed": 0}, "speed is 0"),
         ({"length": 2.5}, "length is 2.5"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             CCC(data, calibration, **settings)
 
 
@@ -187,9 +188,9 @@ RUN = ["run", "--model", "lenet", "--data", "digits", "--out", "out", "--quiet"]
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert call(*RUN, "--stream", "ccc:medium") == 2
-    assert "there is no calibration in holdfast-calibration; make one with: holdfast calib" in capsys.readouterr().err
+    assert "there is no calibration in haptera-calibration; make one with: haptera calib" in capsys.readouterr().err
     assert call("calibrate", "--model", "lenet", "--data", "digits", *CALIBRATE) == 0
-    assert "use it with: holdfast run --stream ccc:medium ..." in capsys.readouterr().out
+    assert "use it with: haptera run --stream ccc:medium ..." in capsys.readouterr().out
     assert call(*RUN, "--stream", "ccc:0.2,speed=50,length=500") == 0
     assert call("report", "out") == 0
     assert "Severities along the walk" in Path("out/report.html").read_text()

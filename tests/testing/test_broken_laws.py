@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.adapters import Adapter
-from holdfast.errors import HoldfastError
-from holdfast.measures import accuracy, measure, rows_of
-from holdfast.shifts import Shift
-from holdfast.streams import Clean
-from holdfast.testing import check_adapter, check_measure, check_named, check_object, check_shift, check_stream
-from holdfast.testing.adapters import ADAPTER_LAWS, example_batches, example_models
-from holdfast.testing.law import run_laws
+from haptera.adapters import Adapter
+from haptera.errors import HapteraError
+from haptera.measures import accuracy, measure, rows_of
+from haptera.shifts import Shift
+from haptera.streams import Clean
+from haptera.testing import check_adapter, check_measure, check_named, check_object, check_shift, check_stream
+from haptera.testing.adapters import ADAPTER_LAWS, example_batches, example_models
+from haptera.testing.law import run_laws
 
 
 def broken(verdicts):
@@ -234,7 +234,7 @@ def test_objects_are_told_apart():
     assert check_object(MindsEval)[0] == "adapter"
     assert check_object(Unseeded)[0] == "stream"
     assert check_object(accuracy)[0] == "measure"
-    with pytest.raises(HoldfastError, match="there is no law for it"):
+    with pytest.raises(HapteraError, match="there is no law for it"):
         check_object(np.ndarray)
-    with pytest.raises(HoldfastError, match="unknown name 'contrst'; did you mean 'contrast'"):
+    with pytest.raises(HapteraError, match="unknown name 'contrst'; did you mean 'contrast'"):
         check_named("contrst")

@@ -1,21 +1,22 @@
 """The law of intervals for every interval that the package prints, and that the law notices what breaks it."""
 
+import itertools
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import holdfast
-from holdfast.measures import wilson
-from holdfast.testing import check_interval
-from holdfast.testing.intervals import Coverage, coverage
-from holdfast.testing.law import Broken
-from holdfast.testing.printed_intervals import MAKERS, cases
+import haptera
+from haptera.statistics.intervals import wilson
+from haptera.testing import check_interval
+from haptera.testing.intervals import Coverage, coverage
+from haptera.testing.law import Broken
+from haptera.testing.printed_intervals import MAKERS, cases
 
 CASES = cases()
 MANY = 2000
-NO_INTERVALS = ("holdfast.testing", "holdfast.shifts", "holdfast.theory")
+NO_INTERVALS = ("haptera.testing", "haptera.shifts", "haptera.theory")
 INGREDIENTS = re.compile(r"stdtrit|\.ppf\(|\bZ95\b|0\.975|1\.96\b(?! standard errors)|confidence_interval\(")
 
 
@@ -36,15 +37,16 @@ def test_what_is_called_95_percent_covers_as_much_in_many_cases(name):
 
 
 def test_every_formula_of_an_interval_is_in_the_list():
-    root = Path(holdfast.__file__).parent
+    root = Path(haptera.__file__).parent
     found = set()
     for path in root.rglob("*.py"):
-        module = "holdfast." + ".".join(path.relative_to(root).with_suffix("").parts)
+        module = "haptera." + ".".join(path.relative_to(root).with_suffix("").parts)
         if not module.startswith(NO_INTERVALS) and INGREDIENTS.search(path.read_text(encoding="utf-8")):
             found.add(module)
-    tests_of_chance = {"holdfast.measures.closeness"}  # whether an event is outside a wedge by more than 1.96 errors
-    assert found - tests_of_chance <= set(MAKERS), "a new formula needs a case in holdfast.testing.printed_intervals"
-    for beginning in MAKERS.values():
+    # Whether an event is outside a wedge by more than 1.96 errors is a test of chance, with no interval.
+    tests_of_chance = {"haptera.analyses.trends.closeness"}
+    assert found - tests_of_chance <= set(MAKERS), "a new formula needs a case in haptera.testing.printed_intervals"
+    for beginning in itertools.chain(*MAKERS.values()):
         assert any(name.startswith(beginning) for name in CASES), beginning
 
 

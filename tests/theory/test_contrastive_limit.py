@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from holdfast.embed.laws import VonMisesFisher
-from holdfast.theory.contrastive_limit import contrastive_limit, measured_loss
+from haptera.analyses.identify.laws import VonMisesFisher
+from haptera.analyses.identify.limit import contrastive_limit, measured_loss
 
 
 @pytest.mark.parametrize(("kappa", "dimensions"), [(2.0, 2), (5.0, 3), (1.0, 10)])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from holdfast.measures import dominance, fit
-from holdfast.theory.probit_models import ProbitModels
+from haptera.analyses.trends import dominance
+from haptera.statistics.line import fit
+from haptera.theory.probit_models import ProbitModels
 
 
 def test_accuracies_of_many_examples_are_the_true_ones():

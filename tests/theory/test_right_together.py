@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import Wedge, closeness, count_triplets, proposition
-from holdfast.theory.right_together import EXAMPLE_1, EXAMPLE_2, RightTogether, independent, ordered, residual
+from haptera.analyses.trends import closeness
+from haptera.analyses.trends.guarantee import proposition
+from haptera.analyses.trends.triplets import count_triplets
+from haptera.analyses.trends.wedge import Wedge
+from haptera.errors import HapteraError
+from haptera.theory.right_together import EXAMPLE_1, EXAMPLE_2, RightTogether, independent, ordered, residual
 
 PRINTED = Wedge(0.31, 0.38, 0.005, 0.008)
 
@@ -70,9 +73,9 @@ def test_a_matrix_has_every_event_as_often_as_it_is_likely(examples):
     ],
 )
 def test_events_that_there_cannot_be_are_refused(probabilities, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         RightTogether(probabilities)
-    with pytest.raises(HoldfastError, match="add up to"):
+    with pytest.raises(HapteraError, match="add up to"):
         RightTogether({"1": 0.6, "2": 0.6})
-    with pytest.raises(HoldfastError, match="models is 10"):
+    with pytest.raises(HapteraError, match="models is 10"):
         RightTogether({}, models=10)

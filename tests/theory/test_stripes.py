@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.theory.stripes import PLANES, REGIMES, Network, Regime, Stripes, slope, stripes
+from haptera.errors import HapteraError
+from haptera.theory.stripes import PLANES, REGIMES, Network, Regime, Stripes, slope, stripes
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,6 @@ def test_the_slope_is_that_of_log_averages(frame):
 
 
 def test_an_unknown_regime_is_named():
-    with pytest.raises(HoldfastError, match="unknown regime 'lasy'; did you mean 'lazy'"):
+    with pytest.raises(HapteraError, match="unknown regime 'lasy'; did you mean 'lazy'"):
         stripes((10,), (0,), ("lasy",))
     assert set(REGIMES) == {"feature", "lazy"}

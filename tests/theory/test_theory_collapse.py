@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from holdfast.theory import collapse
+from haptera.theory import collapse
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from holdfast.theory.prior import Statistics, best_prior, lower_bound, prior_curve, simulated, upper_bound
+from haptera.adapters.prior import Statistics, best_prior, lower_bound, prior_curve, simulated, upper_bound
 
 
 def one(mean, sd):

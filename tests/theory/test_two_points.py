@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.theory import two_points
+from haptera.theory import two_points
 
 OTHER = np.array([[1.2, 0.3], [-0.4, 0.8]])
 

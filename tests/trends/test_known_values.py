@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.measures import Wedge, closeness, corollary, events, fit, share_below, triplet_residuals, zeta
-from holdfast.measures.line import r_squared
-from holdfast.trends import Trends, join, read_side
-from holdfast.trends.summary import as_json
+from haptera.analyses.trends import Trends, closeness, join, read_side
+from haptera.analyses.trends.closeness import events
+from haptera.analyses.trends.dominance import share_below, zeta
+from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.summary import as_json
+from haptera.analyses.trends.wedge import Wedge
+from haptera.statistics.line import fit, r_squared
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 WHOLE, MOST = Wedge(0.31, 0.38, 0.005, 0.008), Wedge(0, 0.25, 0.005, 0.005)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.importing import import_predictions
-from holdfast.theory.probit_models import ProbitModels
-from holdfast.trends import Side, join, read_side
+from haptera.analyses.trends import Side, join, read_side
+from haptera.errors import HapteraError
+from haptera.run.importing import import_predictions
+from haptera.theory.probit_models import ProbitModels
 
 NAMES = [f"net-{place}" for place in range(9)]
 
@@ -141,7 +141,7 @@ def test_two_streams_of_a_study(tmp_path, sides):
         (f"{folder}:noise:fog:4", "no finished cell"),
         (f"{folder}:noise:fog:4:5", "STREAM:SHIFT:SEVERITY was expected"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             read_side(wrong)
 
 
@@ -193,9 +193,9 @@ def test_a_wide_table_has_a_column_for_each_test_set(tmp_path):
     assert side.accuracy == pytest.approx([0.7, 0.8, 0.81])
     assert side.n.tolist() == [50_000] * 3
     assert side.source.endswith("wide.csv:imagenet")
-    with pytest.raises(HoldfastError, match=r"name the test set, as in .*wide.csv:imagenet; .* imagenet, v2, sketch"):
+    with pytest.raises(HapteraError, match=r"name the test set, as in .*wide.csv:imagenet; .* imagenet, v2, sketch"):
         read_side(str(path))
-    with pytest.raises(HoldfastError, match="did you mean 'sketch'"):
+    with pytest.raises(HapteraError, match="did you mean 'sketch'"):
         read_side(f"{path}:scetch")
 
 
@@ -209,16 +209,16 @@ def test_an_empty_cell_leaves_out_its_model_with_a_note(tmp_path):
     path.write_text("model,accuracy,n\na,0.5,10\nb,,10\nc,0.6,\n")
     assert read_side(str(path)).models == ("a",)
     path.write_text("model,accuracy\na,\n")
-    with pytest.raises(HoldfastError, match="no model with a number for accuracy"):
+    with pytest.raises(HapteraError, match="no model with a number for accuracy"):
         read_side(str(path))
 
 
 def test_examples_taken_for_models_are_refused_before_they_fill_the_memory(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("model,accuracy\n" + "".join(f"m{k},0.5\n" for k in range(200_000)))
-    with pytest.raises(HoldfastError, match="more than 40,000 rows; one for each model"):
+    with pytest.raises(HapteraError, match="more than 40,000 rows; one for each model"):
         read_side(str(path))
-    with pytest.raises(HoldfastError, match="has 10,001 models; at most 10,000"):
+    with pytest.raises(HapteraError, match="has 10,001 models; at most 10,000"):
         Side("here", tuple(map(str, range(10_001))), np.full(10_001, 0.5))
 
 
@@ -241,7 +241,7 @@ WRONG_CSV = {
 def test_wrong_csv(kind, tmp_path):
     content, message = WRONG_CSV[kind]
     (tmp_path / "a.csv").write_text(content)
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_side(str(tmp_path / "a.csv"))
 
 
@@ -275,28 +275,28 @@ WRONG_NPZ = {
 @pytest.mark.parametrize("kind", WRONG_NPZ)
 def test_wrong_npz(kind, write):
     arrays, name, message = WRONG_NPZ[kind]
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_side(write("a.npz", **arrays) + name)
 
 
 def test_missing_and_foreign_files(tmp_path, write):
     write("imagenet.npz", models=NAMES, correct=RIGHT)
-    with pytest.raises(HoldfastError, match=r"did you mean 'imagenet\.npz'"):
+    with pytest.raises(HapteraError, match=r"did you mean 'imagenet\.npz'"):
         read_side(str(tmp_path / "imagnet.npz"))
-    with pytest.raises(HoldfastError, match="there is no file or folder"):
+    with pytest.raises(HapteraError, match="there is no file or folder"):
         read_side(str(tmp_path / "nowhere" / "a.npz"))
     (tmp_path / "a.txt").write_text("hello")
-    with pytest.raises(HoldfastError, match=r"is not an \.npz file"):
+    with pytest.raises(HapteraError, match=r"is not an \.npz file"):
         read_side(str(tmp_path / "a.txt"))
     (tmp_path / "a.csv").write_text("model,accuracy\na,0.5\n")
-    with pytest.raises(HoldfastError, match=r"unknown column of .*a\.csv 'b'; valid: accuracy"):
+    with pytest.raises(HapteraError, match=r"unknown column of .*a\.csv 'b'; valid: accuracy"):
         read_side(str(tmp_path / "a.csv:b"))
-    with pytest.raises(HoldfastError, match=r"no study\.json"):
+    with pytest.raises(HapteraError, match=r"no study\.json"):
         read_side(f"{tmp_path}:clean")
 
 
 def test_fewer_than_three_models_in_common_are_too_few(sides):
     one = Side.of_correct("one", NAMES, sides[0])
     other = Side.of_correct("other", ["net-0", "net-1", "net_2"], sides[1][:3])
-    with pytest.raises(HoldfastError, match=r"2 models in common; at least 3 were expected.*net_2"):
+    with pytest.raises(HapteraError, match=r"2 models in common; at least 3 were expected.*net_2"):
         join(one, other)

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from holdfast.errors import HoldfastError
-from holdfast.measures import Wedge
-from holdfast.theory.probit_models import ProbitModels
-from holdfast.trends import Side, Trends, analysis, join
-from holdfast.trends.summary import as_json, sentences, size
+from haptera.analyses.trends import Side, Trends, analysis, join
+from haptera.analyses.trends.summary import as_json, sentences, size
+from haptera.analyses.trends.wedge import Wedge
+from haptera.errors import HapteraError
+from haptera.theory.probit_models import ProbitModels
 
 NAMES = [f"net-{place}" for place in range(9)]
 PROMISED = {
@@ -109,7 +109,7 @@ def test_few_models_are_enough(joined):
 
 def test_too_few_models_for_two_pieces_are_said_to_be(joined):
     few = join(joined.reference.only(NAMES[:3]), joined.shifted.only(NAMES[:3]))
-    with pytest.raises(HoldfastError, match="too few for two pieces"):
+    with pytest.raises(HapteraError, match="too few for two pieces"):
         sentences(Trends(few, fit="two_piece", draws=60))
 
 
@@ -122,7 +122,7 @@ def test_the_same_data_twice_is_close_with_no_room_at_all(joined):
 
 def test_models_of_one_accuracy_have_no_line(joined):
     same = join(*(Side("a", tuple(NAMES), np.full(9, 0.5)) for _ in range(2)))
-    with pytest.raises(HoldfastError, match="the same accuracy"):
+    with pytest.raises(HapteraError, match="the same accuracy"):
         as_json(Trends(same, draws=60))
 
 
@@ -138,9 +138,9 @@ def test_accuracies_alone_never_claim_that_a_model_is_off_the_line(joined):
 
 
 def test_n_is_not_given_against_what_a_side_says(joined):
-    with pytest.raises(HoldfastError, match="n is 500, but a itself says 600"):
+    with pytest.raises(HapteraError, match="n is 500, but a itself says 600"):
         joined.reference.with_n(500)
-    with pytest.raises(HoldfastError, match="n of a is 0"):
+    with pytest.raises(HapteraError, match="n of a is 0"):
         alone(joined).reference.with_n(0)
 
 
@@ -159,7 +159,7 @@ def test_many_models_are_drawn_less_often_and_their_triplets_are_not_counted(joi
 def test_accuracies_of_0_and_1_need_n_on_probit_axes(joined):
     sides = alone(joined)
     sides.reference.accuracy[8] = 1.0
-    with pytest.raises(HoldfastError, match=r"a: net-8 with an accuracy of 0 or 1 .* a probit fit needs n"):
+    with pytest.raises(HapteraError, match=r"a: net-8 with an accuracy of 0 or 1 .* a probit fit needs n"):
         Trends(sides, draws=60, fit="probit")
     trends = Trends(sides, draws=60)
     assert set(trends.lines) == {"linear", "two_piece", "chebyshev", "robust"}
@@ -184,5 +184,5 @@ def test_accuracies_of_0_and_1_need_n_on_probit_axes(joined):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(joined, settings, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         Trends(joined, **settings)

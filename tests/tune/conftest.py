@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.data import ArrayData, digits
-from holdfast.models.training import fit
+from haptera.data import ArrayData, digits
+from haptera.models.training import fit
 
 
 @pytest.fixture(scope="session")

@@ -10,19 +10,19 @@ from statistics import mean, stdev
 import pandas as pd
 import pytest
 
-from holdfast.adapters import ETA, Adapter, BatchNorm, NoAdaptation, Offline, RDumb, Tent
-from holdfast.data import ArrayData
-from holdfast.data.corrupted import CorruptedImages, CorruptedPart
-from holdfast.errors import HoldfastError
-from holdfast.loop import evaluate
-from holdfast.manifest import Manifest
-from holdfast.models import LeNet
-from holdfast.settings import make_study, read_study
-from holdfast.shifts import Contrast, GaussianBlur, Saturate, Spatter, SpeckleNoise
-from holdfast.streams import Continual, Repeated, Shifted
-from holdfast.study import Ran
-from holdfast.tune import tune
-from holdfast.tune.holdout import holdout_shifts
+from haptera.adapters import ETA, Adapter, BatchNorm, NoAdaptation, Offline, RDumb, Tent
+from haptera.data import ArrayData
+from haptera.data.base import CorruptedImages, CorruptedPart
+from haptera.errors import HapteraError
+from haptera.models import LeNet
+from haptera.run.ledger import Manifest
+from haptera.run.loop import evaluate
+from haptera.run.settings import make_study, read_study
+from haptera.run.study import Ran
+from haptera.shifts import Contrast, GaussianBlur, Saturate, Spatter, SpeckleNoise
+from haptera.streams import Continual, Repeated, Shifted
+from haptera.tune import tune
+from haptera.tune.holdout import holdout_shifts
 
 HOLDOUT = (SpeckleNoise, GaussianBlur, Spatter, Saturate)
 T_OF_3 = 3.182446305284263  # Student's 97.5 % quantile with 3 degrees of freedom
@@ -272,7 +272,7 @@ def test_corrupted_data_on_disk_is_read_for_its_hold_out_parts_only(net, data, t
     cells = Manifest.read(tmp_path / "out").cells
     assert {cell.part for cell in cells} == {"speckle_noise 5", "spatter 5"}
     assert "tent on speckle_noise, spatter at severity 5" in tuned.title
-    with pytest.raises(HoldfastError, match=r"no hold-out data: disk has none of .*; it has contrast 5"):
+    with pytest.raises(HapteraError, match=r"no hold-out data: disk has none of .*; it has contrast 5"):
         tune({"net": net}, CorruptedImages("disk", disk.parts[:1]), Tent, {"lr": [1, 2]}, out=tmp_path / "none")
 
 
@@ -330,7 +330,7 @@ def test_what_is_refused_leaves_no_folder(changes, message, net, data, tmp_path)
     if arguments["data"] == "unlabelled":
         arguments["data"] = ArrayData(data.images(range(8)), None, "a few")
     arguments["models"] = arguments["models"] or {}
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         tune(**arguments, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

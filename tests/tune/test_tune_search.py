@@ -4,11 +4,11 @@ import tomllib
 
 import pytest
 
-from holdfast.adapters import ETA, SAR, BatchNorm, Offline, PeriodicReset, RDumb, Tent
-from holdfast.errors import HoldfastError
-from holdfast.tune.recipes import for_batch, unwrapped, with_recipe
-from holdfast.tune.search import Range, at_edges, check_settings, draws, points, read_grid, read_ranges
-from holdfast.tune.studyfile import toml
+from haptera.adapters import ETA, SAR, BatchNorm, Offline, PeriodicReset, RDumb, Tent
+from haptera.errors import HapteraError
+from haptera.run.settings import toml
+from haptera.tune.recipes import for_batch, unwrapped, with_recipe
+from haptera.tune.search import Range, at_edges, check_settings, draws, points, read_grid, read_ranges
 
 
 def test_a_grid_is_every_combination_in_the_order_given():
@@ -59,7 +59,7 @@ def test_whole_ends_give_whole_numbers_ends_included():
     ],
 )
 def test_grids_that_cannot_be_read(text, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_grid([text])
 
 
@@ -74,7 +74,7 @@ def test_grids_that_cannot_be_read(text, message):
     ],
 )
 def test_ranges_that_cannot_be_read(text, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         read_ranges([text])
 
 
@@ -92,7 +92,7 @@ def test_ranges_that_cannot_be_read(text, message):
     ],
 )
 def test_searches_with_nothing_to_choose(search, message):
-    with pytest.raises(HoldfastError, match=message):
+    with pytest.raises(HapteraError, match=message):
         points(*search, 0)
 
 
@@ -106,7 +106,7 @@ def test_settings_that_the_adapter_does_not_have_or_that_are_no_numbers():
         ({"epochs": 1.5}, "epochs is 1.5; a whole number"),
         ({"model": 1}, "unknown setting"),
     ):
-        with pytest.raises(HoldfastError, match=message):
+        with pytest.raises(HapteraError, match=message):
             check_settings(Tent, "tent", settings)
 
 
@@ -144,7 +144,7 @@ def test_what_goes_around_an_adapter_becomes_a_setting():
     assert unwrapped(partial(Offline, method=SAR, epochs=3), None) == (SAR, {"epochs": 3})
     assert unwrapped(partial(partial(Tent, lr=1), lr=2), None) == (Tent, {"lr": 2})
     assert unwrapped(None, "prior") == (BatchNorm, {})
-    with pytest.raises(HoldfastError, match="no adapter to tune"):
+    with pytest.raises(HapteraError, match="no adapter to tune"):
         unwrapped(None, "lr")
 
 
@@ -157,5 +157,5 @@ def test_study_files_are_read_back_as_they_were_written():
         "adapters": [{"use": "batchnorm", "prior": float("inf"), "small": 1e-07, "frozen": False}],
     }
     assert tomllib.loads(toml(content)) == content
-    with pytest.raises(HoldfastError, match=r"method is .*Tent.*, which a study file cannot hold"):
+    with pytest.raises(HapteraError, match=r"method is .*Tent.*, which a study file cannot hold"):
         toml({"adapters": [{"use": "tent", "method": Tent}]})

@@ -1,0 +1,42 @@
+"""haptera: how a trained model holds when the world shifts, why, and how to make it hold without labels.
+
+Shift the input, keep the outputs, measure the outputs: one table.
+Names are imported when first used, so that `import haptera` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Batch": "batch",
+    "Stream": "batch",
+    "Outputs": "outputs",
+    "Study": "study",
+    "HapteraError": "errors",
+    "NotApplicable": "errors",
+    "evaluate": "loop",
+    "open_data": "data",
+}
+__all__ = [*_HOME, "__version__"]
+
+if TYPE_CHECKING:
+    from haptera.batch import Batch as Batch
+    from haptera.batch import Stream as Stream
+    from haptera.data import open_data as open_data
+    from haptera.errors import HapteraError as HapteraError
+    from haptera.errors import NotApplicable as NotApplicable
+    from haptera.outputs import Outputs as Outputs
+    from haptera.run.loop import evaluate as evaluate
+    from haptera.run.study import Study as Study
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'haptera' has no attribute {name!r}")
+    return getattr(import_module(f"haptera.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

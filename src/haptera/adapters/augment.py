@@ -1,0 +1,169 @@
+"""Random views of images: turned, shifted, scaled, mirrored, with other colours, blurred and with a little noise.
+
+Source: the transforms of CoTTA's public code, which RoTTA's uses too, with its ranges as defaults. Differs: hue and
+gamma stay; what comes in at the edge repeats the edge; values are limited once, at the end.
+Every image gets a view of its own. All randomness comes from the generator that is handed over.
+Cost: one resampling, one blur and a few passes over the images; `benchmarks/adapters.py` prints what it adds.
+"""
+
+from dataclasses import dataclass, fields
+from math import ceil
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from haptera.errors import HapteraError
+
+_GREY = (0.299, 0.587, 0.114)
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Draws views; 0 switches a part off, and all parts off is the identity.
+
+    Args:
+        rotation: the largest angle, in degrees.
+        shift: the largest way, as a share of the side.
+        scale: the largest enlargement or shrinking, as a share.
+        flip: the probability of a mirror image; 0 where left and right differ, as in text.
+        brightness: the largest change of the factor on all values.
+        contrast: the largest change of the factor around the image's mean.
+        saturation: the largest change of the factor around each pixel's grey; for images of three channels.
+        noise: standard deviation of the noise.
+        blur: the largest standard deviation of the blur, in pixels.
+    """
+
+    rotation: float = 15.0
+    shift: float = 0.0625
+    scale: float = 0.1
+    flip: float = 0.5
+    brightness: float = 0.4
+    contrast: float = 0.3
+    saturation: float = 0.5
+    noise: float = 0.005
+    blur: float = 0.5
+
+    def __post_init__(self) -> None:
+        most = {"rotation": 180.0, "noise": float("inf"), "blur": float("inf")}
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if not 0 <= value <= most.get(name, 1.0):
+                raise HapteraError(
+                    f"{name} of the views is {value}; a number between 0 and {most.get(name, 1.0):g} was expected"
+                )
+
+    def __call__(self, images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """One view of each image `(batch, channels, height, width)`; in [0, 1] where the images are."""
+        if images.ndim != 4 or not images.is_floating_point():
+            raise HapteraError(
+                f"views need images (batch, channels, height, width) of floats, found {tuple(images.shape)} of "
+                f"{str(images.dtype).removeprefix('torch.')}; switch augmentations off for other inputs"
+            )
+        n, values = len(images), images.float()
+        uniform = torch.rand(9, n, generator=generator).to(values.device)  # the same numbers on every device
+        turn, right, down, size, light, contrast, colour = 2 * uniform[:7] - 1
+        mirrored, width = uniform[7] < self.flip, self.blur * uniform[8]
+        values = coloured(
+            values, 1 + self.brightness * light, 1 + self.contrast * contrast, 1 + self.saturation * colour
+        )
+        if self.rotation or self.shift or self.scale or self.flip:
+            values = moved(
+                values, self.rotation * turn, self.shift * right, self.shift * down, 1 + self.scale * size, mirrored
+            )
+        if self.blur:
+            values = blurred(values, width, radius=ceil(3 * self.blur))
+        if self.noise:
+            values = values + self.noise * torch.randn(values.shape, generator=generator).to(values.device)
+        low, high = (float(bound) for bound in images.aminmax())
+        return values.clamp(min(low, 0.0), max(high, 1.0)).to(images.dtype)
+
+
+STRONG = Augment()
+"""CoTTA's."""
+
+
+def fresh(*key: int) -> torch.Generator:
+    """A generator that starts from these numbers alone, such as a seed and a step."""
+    # torch's generator starts from 32 bits only; numpy mixes all bits of the key into them
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(key).generate_state(1)[0]))
+
+
+def check_seed(seed: int) -> int:
+    """Refuse anything but a whole number of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise HapteraError(f"seed is {seed!r}; a whole number of at least 0 was expected")
+    return seed
+
+
+def coloured(
+    images: torch.Tensor, brightness: torch.Tensor, contrast: torch.Tensor, saturation: torch.Tensor
+) -> torch.Tensor:
+    """Values times the brightness; their distance to the mean grey times the contrast; colours times the saturation.
+
+    Args:
+        images: `(batch, channels, height, width)`.
+        brightness: `(batch,)`, 1 changes nothing.
+        contrast: `(batch,)`, 1 changes nothing.
+        saturation: `(batch,)`, 1 changes nothing; of no effect but on three channels.
+    """
+    brightness, contrast, saturation = (factor[:, None, None, None] for factor in (brightness, contrast, saturation))
+    mean = _grey(images).mean((1, 2, 3), keepdim=True)
+    images = images * (brightness * contrast) + mean * (brightness * (1 - contrast))
+    return torch.lerp(_grey(images), images, saturation) if images.shape[1] == 3 else images
+
+
+def moved(
+    images: torch.Tensor,
+    degrees: torch.Tensor,
+    right: torch.Tensor,
+    down: torch.Tensor,
+    scale: torch.Tensor,
+    mirrored: torch.Tensor,
+) -> torch.Tensor:
+    """Mirrored, scaled and turned around the middle, then shifted; bilinear, the edge repeated outside.
+
+    Args:
+        images: `(batch, channels, height, width)`.
+        degrees: `(batch,)`, clockwise as seen with the first row on top.
+        right: `(batch,)`, as a share of the width.
+        down: `(batch,)`, as a share of the height.
+        scale: `(batch,)`, above 1 enlarges.
+        mirrored: `(batch,)`, left and right exchanged or not.
+    """
+    height, width = images.shape[2:]
+    cosine, sine = degrees.deg2rad().cos() / scale, degrees.deg2rad().sin() / scale
+    side = 1 - 2 * mirrored.to(images.dtype)
+    # where each pixel of the result comes from, in coordinates from -1 to 1 that know nothing of the aspect ratio
+    rows = [
+        torch.stack([cosine, sine * (height / width), -2 * (right * cosine + down * sine * (height / width))], 1),
+        torch.stack([-sine * (width / height), cosine, -2 * (down * cosine - right * sine * (width / height))], 1),
+    ]
+    theta = torch.stack([rows[0] * side[:, None], rows[1]], 1)
+    grid = F.affine_grid(theta, [len(images), 1, height, width], align_corners=False)
+    return F.grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def blurred(images: torch.Tensor, sigma: torch.Tensor, radius: int) -> torch.Tensor:
+    """With a normal kernel of each image's own width, the edge repeated outside.
+
+    Args:
+        images: `(batch, channels, height, width)`.
+        sigma: `(batch,)`, in pixels.
+        radius: where every kernel is cut off.
+    """
+    n, channels, height, width = images.shape
+    steps = torch.arange(-radius, radius + 1, dtype=images.dtype, device=images.device)
+    kernel = torch.exp(-0.5 * (steps / sigma.clamp_min(1e-3)[:, None]) ** 2)
+    kernel = (kernel / kernel.sum(1, keepdim=True)).repeat_interleave(channels, 0)[:, None]
+    rows = images.reshape(1, n * channels, height, width)
+    rows = F.conv2d(F.pad(rows, (0, 0, radius, radius), "replicate"), kernel[..., None], groups=n * channels)
+    rows = F.conv2d(F.pad(rows, (radius, radius, 0, 0), "replicate"), kernel[:, :, None], groups=n * channels)
+    return rows.reshape(images.shape)
+
+
+def _grey(images: torch.Tensor) -> torch.Tensor:
+    if images.shape[1] != 3:
+        return images.mean(1, keepdim=True)
+    red, green, blue = (weight * images[:, i : i + 1] for i, weight in enumerate(_GREY))
+    return red + green + blue

@@ -1,0 +1,204 @@
+"""Adapter: an `nn.Module` around a model that changes with the data it sees, and never sees a target.
+
+The base owns `forward`, `reset`, `release`, the state and the record of each step; a method writes `step`, and
+`predict` where predicting without learning is more than a pass through the model. The caller's model stays as it was:
+the adapter works on a copy of the modules that shares every parameter but those the method names in `changes`.
+"""
+
+import copy
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, Self
+
+import torch
+from torch import nn
+
+from haptera.adapters.calls import Lock, Records
+from haptera.adapters.layout import arranged, takes_channels_last
+from haptera.adapters.passes import check_inputs, explaining, last_of, run
+from haptera.adapters.sharing import Borrowed, check_model, model_fingerprint, share, unwrapped
+from haptera.adapters.stateful import Stateful
+from haptera.batch import Batch
+from haptera.errors import HapteraError
+
+
+class Ready(type):
+    """Hands over the network inside a wrapped model, and calls `_remember` once an object is wholly built, so that no
+    method has to think of either."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of `__init__`, `**settings` spelt out: what a class passes on to its base, or to the class named in
+        `passes_to`, belongs to its signature."""
+        parameters: dict[str, inspect.Parameter] = {}
+        further = cls.__dict__.get("passes_to")
+        for kind in (cls, *further.__mro__) if further else cls.__mro__:
+            if "__init__" not in vars(kind):
+                continue
+            own = inspect.signature(vars(kind)["__init__"]).parameters
+            parameters |= {name: p for name, p in own.items() if name not in parameters and p.kind != p.VAR_KEYWORD}
+            if not any(p.kind == p.VAR_KEYWORD for p in own.values()):
+                break
+        del parameters["self"]
+        order = sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty))
+        return inspect.Signature(order)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Build an adapter, whole."""
+        args = tuple(unwrapped(value) for value in args)
+        kwargs = {name: unwrapped(value) for name, value in kwargs.items()}
+        with torch.inference_mode(False):  # else its tensors could never have a gradient
+            adapter = super().__call__(*args, **kwargs)
+            adapter._remember()
+        return adapter
+
+
+log = logging.getLogger("haptera")
+
+
+class Adapter(Stateful, metaclass=Ready):
+    """A model that adapts online.
+
+    State that `state_dict` carries and `reset` restores lives in parameters, in buffers, and in `memory`. Calls from
+    several threads are answered one after the other.
+
+    Args:
+        model: any `nn.Module` from images to logits, its input normalisation included.
+        window: predict and learn together with the last inputs, up to this many in all; for batches of one or a few.
+        frozen: predict without learning.
+
+    Attributes:
+        model: the adapter's own copy of the modules, in evaluation mode.
+        memory: name -> number, text or tensor; what changes and is neither parameter nor buffer.
+    """
+
+    def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
+        super().__init__()
+        check_model(model)
+        if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+            raise HapteraError(f"window is {window!r}; a number of images of at least 0 was expected")
+        self._lock, self._records = Lock(), Records()
+        self.window, self.frozen = window, frozen
+        self.memory: dict[str, Any] = {}
+        self._fingerprint, self._borrowed = model_fingerprint(model), Borrowed.all_of(model)
+        self._channels_last: bool | None = None
+        self._classes = 0
+        self.model = share(model, self.changes(model)).eval()
+
+    def changes(self, model: nn.Module) -> Iterable[torch.Tensor]:
+        """The parameters of the model that this method changes in place; it gets copies of them, and of all buffers."""
+        return ()
+
+    def step(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Learn from a batch and predict it."""
+        return self.predict(inputs)
+
+    def predict(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Predict a batch without learning from it."""
+        with torch.no_grad():
+            return run(self.model, inputs)
+
+    def begin_epoch(self) -> None:
+        """Called by `adapt` before each pass over its stream."""
+
+    def forward(self, inputs: torch.Tensor, *others: Any, **keywords: Any) -> torch.Tensor:
+        """`(batch, ...)` to `(batch, classes)`: learn, unless frozen or the batch is empty or not finite, and predict.
+
+        Methods do not override this. Nothing but the inputs is taken; the rest is there to be refused with a sentence.
+        """
+        check_inputs(inputs, others, keywords)
+        with self._call(), torch.inference_mode(False), explaining(self.model, inputs):
+            outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
+            if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
+                if self._classes and outputs.shape[1] != self._classes:
+                    raise HapteraError(f"the model returned {outputs.shape[1]} classes after {self._classes}")
+                self._classes = outputs.shape[1]
+        return outputs
+
+    def adapt(self, stream: Iterable[Batch], epochs: int = 1) -> None:
+        """Learn from a stream without keeping predictions; other calls wait until it is through."""
+        for _ in range(epochs):
+            with self._call():
+                self.begin_epoch()
+                for batch in stream:
+                    self.record = {}
+                    with explaining(self.model, batch.inputs):
+                        self._through(batch.inputs, learn=True)
+
+    def predictor(self) -> "Adapter":
+        """What predicts, without learning, after a whole stream was learnt from; here this adapter, frozen."""
+        self.frozen = True
+        return self
+
+    def release(self) -> nn.Module:
+        """A plain model, of the caller's classes, with the adapted weights; it shares nothing with the adapter."""
+        with self._lock, torch.no_grad():
+            released = copy.deepcopy(self.model)
+        for parameter in released.parameters():
+            parameter.requires_grad_(True)
+            parameter.grad = None
+        return released
+
+    def parent(self, model: nn.Module) -> "Adapter":
+        """The adapter that this one is when its learning rate is 0."""
+        return NoAdaptation(model)
+
+    @property
+    def parent_label(self) -> str:
+        """What a study calls the parent, if it is there."""
+        return "none"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next((tensor.device for tensor in chain(self.parameters(), self.buffers())), torch.device("cpu"))
+
+    def train(self, mode: bool = True) -> Self:
+        """Store the flag and nothing more: what an adapter does depends on `frozen`, not on `.eval()`."""
+        self.training = mode
+        return self
+
+    def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
+        """One batch, with the recent inputs where a window is kept."""
+        inputs = self._arranged(inputs)
+        if not all_finite(inputs):
+            self.record["skipped"] = 1.0
+            log.warning("a batch of %d has values that are not finite; it was predicted, not learnt from", len(inputs))
+            return self.predict(inputs)
+        if not len(inputs) or (self.frozen and not learn):
+            return self.predict(inputs)
+        if not self.window:
+            return self.step(inputs)
+        recent = self.memory.get("recent")
+        seen = inputs if recent is None else torch.cat([recent.to(inputs), inputs])
+        self.memory["recent"] = inputs[-self.window :] if len(inputs) >= self.window else seen[-self.window :]
+        together = seen[-max(self.window, len(inputs)) :]
+        return last_of(self.step(self._arranged(together)), len(inputs))
+
+    def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
+        """On the model's device, in the memory layout that suits it."""
+        inputs = inputs.to(self.device)
+        if self._channels_last is None and len(inputs):
+            before = [(buffer, buffer.clone()) for buffer in self.buffers()]
+            self._channels_last = takes_channels_last(self.model, self.predict, inputs)
+            for buffer, value in before:  # a trial that a later step does not see
+                buffer.copy_(value)
+        return arranged(inputs, bool(self._channels_last))
+
+
+def all_finite(values: torch.Tensor) -> bool:
+    """Whether nothing is infinite or no number: by the sum, which is quick, and one by one if that is not finite."""
+    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
+
+
+class NoAdaptation(Adapter):
+    """The model as it is, in evaluation mode and without gradients."""
+
+
+@contextmanager
+def adapt(model: nn.Module, method: Callable[..., Adapter], **settings: Any) -> Iterator[Adapter]:
+    """`with adapt(model, Tent, lr=1e-3) as adapted:`; the model is as it was, within and afterwards."""
+    yield method(model, **settings)

@@ -1,0 +1,197 @@
+"""RoTTA: learn from a small bank of recent images, balanced over the predicted classes, for streams that come in runs.
+
+Source: Yuan et al. 2023, with the constants of its public code. The teacher predicts with running BatchNorm
+statistics. Each image is offered to the bank: a class that has less than its share of the bank takes a free place, or
+else that of the worst image of the fullest classes; a class that has its share, that of its own worst image; none if
+the new image is worse. Worse is older and less sure: timeliness / (1 + exp(−age / capacity)) + uncertainty H / ln C.
+After every `frequency` images the student sees the bank in random views and learns the teacher's answers on it as it
+is, with weight 1 / (1 + exp(age / capacity)); both move their statistics towards the bank's. Models without BatchNorm
+learn likewise.
+Differs: views as `augment.py` makes them.
+Cost: a forward pass of the teacher; one more of it, and a forward and a backward pass of the student, per update.
+Holds `capacity` images.
+"""
+
+from math import log
+
+import torch
+from torch import nn
+
+from haptera.adapters.augment import STRONG, Augment
+from haptera.adapters.base import Adapter, NoAdaptation
+from haptera.adapters.norm import blends_of
+from haptera.adapters.select import Select
+from haptera.adapters.teacher import MeanTeacher
+from haptera.errors import HapteraError
+from haptera.losses.self_learning import entropy, soft_pseudo_labels
+
+
+class RoTTA(MeanTeacher):
+    """Robust test-time adaptation.
+
+    Args:
+        model: one that takes images.
+        lr: the learning rate.
+        capacity: how many images the bank holds.
+        frequency: after how many images there is an update.
+        share: of the bank in the running statistics at an update.
+        timeliness: how much age counts against an image.
+        uncertainty: how much entropy counts against it.
+        decay: the share of the old teacher in the new one.
+        seed: of the views.
+        augment: what the views look like.
+        parameters: which of them adapt.
+        optimiser: `sgd` or `adam`.
+        predictions: made `before` or `after` the updates of the same batch.
+        precision: `float32` or `bfloat16` (mixed).
+        frozen: predict without learning, with the statistics found last.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        lr: float = 1e-3,
+        capacity: int = 64,
+        frequency: int = 64,
+        share: float = 0.05,
+        timeliness: float = 1.0,
+        uncertainty: float = 1.0,
+        decay: float = 0.999,
+        seed: int = 0,
+        augment: Augment = STRONG,
+        *,
+        parameters: str | Select = "norm",
+        optimiser: str = "adam",
+        predictions: str = "before",
+        precision: str = "float32",
+        frozen: bool = False,
+    ) -> None:
+        for name, number in (("capacity", capacity), ("frequency", frequency)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise HapteraError(f"{name} is {number!r}; a number of images of at least 1 was expected")
+        if not 0 <= share <= 1 or not timeliness >= 0 or not uncertainty >= 0:
+            raise HapteraError(
+                f"share is {share}, timeliness {timeliness}, uncertainty {uncertainty}; "
+                "a share between 0 and 1 and numbers of at least 0 were expected"
+            )
+        settings = {"parameters": parameters, "optimiser": optimiser, "precision": precision}
+        super().__init__(
+            model,
+            lr=lr,
+            decay=decay,
+            seed=seed,
+            prior=float("inf"),  # statistics never come from one batch alone
+            predictions=predictions,
+            frozen=frozen,
+            **settings,  # type: ignore[arg-type]
+        )
+        for blend in (*blends_of(self.model), *blends_of(self.teacher)):
+            blend.momentum = share
+        self.capacity, self.frequency, self.share, self.augment = capacity, frequency, share, augment
+        self.timeliness, self.uncertainty, self._settings = timeliness, uncertainty, settings
+        self.memory |= {"seen": 0, "images": None, "labels": torch.zeros(0, dtype=torch.int64)}
+        self.memory |= {"entropies": torch.zeros(0), "ages": torch.zeros(0)}
+
+    def step(self, inputs: torch.Tensor) -> torch.Tensor:
+        """The teacher predicts; the images go to the bank, one after the other; updates happen where they are due."""
+        outputs = self.predict(inputs)
+        kept, losses = 0, []
+        for image, label, uncertain in zip(inputs, outputs.argmax(1), entropy(outputs), strict=True):
+            kept += self._offer(image, int(label), float(uncertain), outputs.shape[1])
+            self.memory["seen"] += 1
+            if self.memory["seen"] % self.frequency == 0 and len(self.memory["labels"]):
+                with torch.enable_grad():
+                    loss = self.lesson(inputs)[1]
+                self.learn(loss)
+                self.memory["steps"] += 1
+                losses.append(loss.detach())
+        if self._after and losses:
+            outputs = self.predict(inputs)
+        self._note(outputs, torch.stack(losses).mean() if losses else None)
+        self.record["kept"] = kept / len(inputs)
+        return outputs
+
+    def lesson(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the teacher says about the bank, and the student's loss on a view of it, the newest first."""
+        bank = self._arranged(self.memory["images"][: len(self.memory["labels"])])
+        answer = self.answer(bank, "running")
+        view = self._arranged(self.augment(bank, self.random()))
+        weights = torch.sigmoid(-self.memory["ages"] / self.capacity).to(answer)
+        return answer, (soft_pseudo_labels(self.logits(view, "running"), answer) * weights).mean()
+
+    def parent(self, model: nn.Module) -> Adapter:
+        """This method at a rate of 0, which moves statistics; the unadapted model without BatchNorm."""
+        if not self.norms:
+            return NoAdaptation(model)
+        return RoTTA(
+            model,
+            lr=0.0,
+            capacity=self.capacity,
+            frequency=self.frequency,
+            share=self.share,
+            timeliness=self.timeliness,
+            uncertainty=self.uncertainty,
+            seed=self.seed,
+            augment=self.augment,
+            predictions="after" if self._after else "before",
+            **self._settings,  # type: ignore[arg-type]
+        )
+
+    @property
+    def parent_label(self) -> str:
+        """`rotta:lr=0`, or `none` without BatchNorm."""
+        return "rotta:lr=0" if self.norms else "none"
+
+    def _offer(self, image: torch.Tensor, label: int, uncertain: float, classes: int) -> bool:
+        """Take an image into the bank, or not; then all that is there is one older."""
+        memory = self.memory
+        if memory["images"] is None:
+            memory["images"] = image.new_zeros(self.capacity, *image.shape)
+        if memory["images"].shape[1:] != image.shape:
+            raise HapteraError(
+                f"an image of shape {tuple(image.shape)} came after some of {tuple(memory['images'].shape[1:])}; "
+                "the bank holds one shape only"
+            )
+        scores = self._score(memory["ages"], memory["entropies"], classes)
+        new = self._score(torch.zeros(()), torch.tensor(uncertain), classes)
+        at = place(memory["labels"], scores, label, float(new), self.capacity, classes)
+        if at is not None:
+            memory["images"][at] = image
+            for name, value in (("labels", label), ("entropies", uncertain), ("ages", 0)):
+                if at == len(memory[name]):
+                    memory[name] = torch.cat([memory[name], memory[name].new_zeros(1)])
+                memory[name][at] = value
+        memory["ages"] += 1
+        return at is not None
+
+    def _score(self, ages: torch.Tensor, entropies: torch.Tensor, classes: int) -> torch.Tensor:
+        return self.timeliness * torch.sigmoid(ages / self.capacity) + self.uncertainty * entropies / log(classes)
+
+
+def place(
+    labels: torch.Tensor, scores: torch.Tensor, label: int, score: float, capacity: int, classes: int
+) -> int | None:
+    """Where in the bank a new image goes: behind the others, in the place of the worst rival, or, None, nowhere.
+
+    Args:
+        labels: `(n,)`, predicted classes of what is there.
+        scores: `(n,)`, how bad each of them is.
+        label: of the new image.
+        score: of the new image; NaN goes nowhere.
+        capacity: how many images there is room for.
+        classes: how many share it.
+
+    >>> place(torch.tensor([0, 1, 1]), torch.tensor([0.9, 0.2, 0.8]), label=0, score=0.5, capacity=3, classes=2)
+    2
+    """
+    if score != score:
+        return None
+    counts = torch.bincount(labels, minlength=classes)
+    if counts[label] < capacity / classes:
+        if len(labels) < capacity:
+            return len(labels)
+        rivals = (counts == counts.max())[labels]
+    else:
+        rivals = labels == label
+    worst = int(torch.where(rivals, scores, -float("inf")).argmax())
+    return worst if float(scores[worst]) > score else None

@@ -1,0 +1,198 @@
+"""Carriers: which channels of a recording carry what an embedding was fitted to, as a map and with a test.
+
+The estimator is fitted anew to the recording with decoys beside its channels: copies of every channel, shifted in time
+by a random amount (by time alone, in a random order), so that they keep their statistics and lose what they say. A
+channel that carries nothing is like its decoys to the encoder; one that carries something is attributed more than they
+are. All fits see the same decoys, so that channels and decoys alike are averaged over fits, and whatever a channel has
+to do with the label by chance, a decoy can have too. The value of a channel is its attribution over the mean of its
+decoys but the last; the value of a decoy is the same over the other decoys of its channel, as many. The values of all
+decoys are the null; p-values are those of a permutation test, corrected for the number of channels (Benjamini and
+Hochberg, 1995).
+
+The source has no such test: chapter 8 compares with known maps. The statistic is its map (G.2), summed over latents,
+of inputs in units of their standard deviation. Of an inverted Jacobian, latents are the principal axes of the
+embedding in units of their standard deviations too: an embedding often has a dimension that hardly moves, and how the
+inputs would change with it is anybody's guess. Plain sums of |J⁺|, tried first, did not tell tuned cells from others.
+Fits differ in the orientation of their embedding; before their maps are averaged, each is turned towards the first.
+Cost: a fit of `1 + copies` times the channels, `fits` times.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.stats import false_discovery_control
+from sklearn.base import clone
+from torch import nn
+
+from haptera.analyses.attribution.attribution import attribution_map
+from haptera.analyses.embedding.alignment import procrustes
+from haptera.contrastive.encoder import encode_windows
+from haptera.errors import HapteraError
+from haptera.progress import Progress
+
+if TYPE_CHECKING:
+    from haptera.contrastive.estimator import ContrastiveEmbedding
+
+log = logging.getLogger("haptera")
+
+IDLE = 1e-4
+"""Axes with less than this share of the largest variance are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Carriers:
+    """The map and the test.
+
+    Attributes:
+        table: a row for each channel: `channel`, `value` (its attribution over the mean of its decoys, about 1 for one
+            that carries nothing), `low` and `high` over fits, `p`, `q` (p corrected for the number of channels),
+            `carries`.
+        map: `(latents, channels)`, the mean over the fits of the test; its sums over latents are what is tested.
+        null: the values of all decoys.
+        level: the rate of false discoveries.
+        fits: how many.
+    """
+
+    table: pd.DataFrame
+    map: np.ndarray
+    null: np.ndarray
+    level: float
+    fits: int
+
+    @property
+    def channels(self) -> list[int]:
+        """Those that carry something."""
+        return [int(one) for one in self.table.loc[self.table["carries"], "channel"]]
+
+    @property
+    def least(self) -> int:
+        """How many channels at least must stand out for the test to name them, with so many decoys."""
+        return math.ceil(len(self.table) / (self.level * (1 + len(self.null))) - 1e-9)
+
+
+def carriers(
+    model: "ContrastiveEmbedding",
+    signal: np.ndarray,
+    *labels: np.ndarray,
+    trials: np.ndarray | None = None,
+    dimensions: "list[int] | None" = None,
+    method: str = "inverted_jacobian",
+    fits: int = 3,
+    copies: int = 8,
+    level: float = 0.05,
+    seed: int = 0,
+    progress: bool | None = False,
+) -> Carriers:
+    """Test every channel of a recording.
+
+    Args:
+        model: the settings of the fits; it is not changed and need not be fitted.
+        signal: `(samples, channels)`.
+        *labels: as in `fit`; none is by time.
+        trials: as in `fit`.
+        dimensions: of the embedding that the attribution is summed over, such as those of the label; all by default.
+        method: of `attribute`.
+        fits: how many; their maps are averaged.
+        copies: decoys of each channel.
+        level: the rate of false discoveries among the channels that are named.
+        seed: of the decoys and the fits.
+        progress: show a bar; None does on a terminal.
+    """
+    if fits < 1 or copies < 2:
+        raise HapteraError(f"fits is {fits}, copies {copies}; at least 1 fit, and 2 decoys of a channel, expected")
+    if not 0 < level < 1:
+        raise HapteraError(f"level is {level}; a rate between 0 and 1 was expected")
+    signal = np.asarray(signal, np.float32)
+    generator = np.random.default_rng(seed)
+    together = np.hstack([signal, *(_decoys(signal, bool(labels), generator) for _ in range(copies))])
+    fitted = []
+    before = log.level
+    with Progress("attribute", fits, progress, unit="fits") as bar:
+        for fit in range(fits):
+            one = clone(model).set_params(random_state=seed + fit)
+            try:
+                log.setLevel(max(before, logging.WARNING))
+                fitted.append(one.fit(together, *labels, trials=trials))
+            finally:
+                log.setLevel(before)
+            bar.advance(f"fit {fit + 1}")
+    maps = np.stack(
+        [
+            attribution_map(encoder, together, method, standardised=True, seed=seed + fit)
+            for fit, encoder in enumerate(_aligned(fitted, together, dimensions, spread=method == "inverted_jacobian"))
+        ]
+    )
+    maps /= maps.mean((1, 2), keepdims=True)  # fits differ in the scale of their embedding
+    table, null = compare_with_decoys(maps.sum(1).reshape(fits, 1 + copies, -1), level)
+    return Carriers(table, maps[..., : signal.shape[1]].mean(0), null, level, fits)
+
+
+def compare_with_decoys(attributions: np.ndarray, level: float = 0.05) -> tuple[pd.DataFrame, np.ndarray]:
+    """The test by itself: each channel against the decoys of all channels.
+
+    Args:
+        attributions: `(fits, 1 + decoys, channels)`, each channel before its decoys, the same in all fits.
+        level: the rate of false discoveries among the channels that are named.
+
+    Returns:
+        The table of `Carriers`, and the null.
+    """
+    mean = attributions.mean(0)
+    decoys = mean[1:]
+    value = mean[0] / decoys[:-1].mean(0)
+    null = (decoys * (len(decoys) - 1) / (decoys.sum(0) - decoys)).ravel()
+    p = (1 + (null[None] >= value[:, None]).sum(1)) / (1 + len(null))
+    q = false_discovery_control(p)
+    each = attributions[:, 0] / attributions[:, 1:-1].mean(1)
+    columns = {"channel": np.arange(len(value)), "value": value, "low": each.min(0), "high": each.max(0)}
+    return pd.DataFrame(columns | {"p": p, "q": q, "carries": q <= level}), null
+
+
+class _Chosen(nn.Module):
+    """An encoder of windows, followed by a linear map of its outputs."""
+
+    def __init__(self, fitted: "ContrastiveEmbedding", axes: np.ndarray) -> None:
+        super().__init__()
+        self.offset, self._encoder = fitted.offset_, fitted.encoders_[0]
+        self._axes = torch.from_numpy(axes.astype(np.float32))
+
+    def forward(self, windows: torch.Tensor) -> torch.Tensor:
+        points = encode_windows(self._encoder, windows)
+        return points @ self._axes.to(points.device)
+
+
+def _aligned(
+    fitted: "Sequence[ContrastiveEmbedding]", signal: np.ndarray, dimensions: "list[int] | None", spread: bool
+) -> list[_Chosen]:
+    """Encoders of some dimensions, as they are or as principal axes in units of their spread, turned to the first."""
+    embeddings = [one.transform(signal) for one in fitted]
+    centred = [points - points.mean(0) for points in embeddings]
+    chosen = np.eye(embeddings[0].shape[1])[:, slice(None) if dimensions is None else dimensions]
+    axes = [_principal(points @ chosen) for points in centred] if spread else [np.eye(chosen.shape[1])] * len(fitted)
+    count = min(one.shape[1] for one in axes)
+    axes = [chosen @ one[:, :count] for one in axes]
+    target = centred[0] @ axes[0]
+    turned = [one @ procrustes(points @ one, target).rotation for one, points in zip(axes, centred, strict=True)]
+    return [_Chosen(one, turn) for one, turn in zip(fitted, turned, strict=True)]
+
+
+def _principal(centred: np.ndarray) -> np.ndarray:
+    """Principal axes `(dimensions, axes)` in units of their spread, the widest first; those that idle are left out."""
+    values, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+    moves = values > IDLE * values[-1]
+    return np.asarray((axes[:, moves] / np.sqrt(values[moves]))[:, ::-1])
+
+
+def _decoys(signal: np.ndarray, by_label: bool, generator: np.random.Generator) -> np.ndarray:
+    """Each channel shifted by an amount of its own, at least a tenth of the recording; by time alone, shuffled."""
+    if not by_label:  # a shifted channel still tells what is close in time
+        return np.column_stack([generator.permutation(channel) for channel in signal.T])
+    least = max(len(signal) // 10, 1)
+    most = max(len(signal) - least, least + 1)
+    return np.column_stack([np.roll(channel, int(generator.integers(least, most))) for channel in signal.T])

@@ -1,0 +1,199 @@
+"""Dependencies of a saved network: read the logits in batches, solve, and describe what was found.
+
+Dependencies are fitted on one half of the examples, drawn at random, and what they cost is measured on the other, for a
+combination that was fitted to an example says little about the next one. Rank and redundancy describe all of them.
+The logits are read once for the second moments, and once more where derived logits are compared with their own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
+from haptera.analyses.dependencies.files import LogitsFile
+from haptera.analyses.dependencies.redundancy import Redundancy
+from haptera.analyses.dependencies.replacement import replacement_of_stream
+from haptera.analyses.dependencies.screening import Conjecture, Screening
+from haptera.analyses.dependencies.second_moment import SecondMoment
+from haptera.errors import HapteraError, unknown
+
+FIT_ON = ("half", "all")
+SEED = 0
+"""Of the halves."""
+SUM = 0.01
+"""By how much the sum of a thousand probabilities in float16 may be off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What is known about a network, or about one network onto another.
+
+    Attributes:
+        logits: the network that explains.
+        onto: the network that is explained, if it is another.
+        lasso: fitted.
+        moment: of all examples.
+        fitted_on: `(examples,)`, whether each was fitted on; None where all were, and all are evaluated.
+        too_few: whether all were taken because a half has fewer examples than there are classes.
+        saved: what the file holds, if these are not logits: `softmax` or `log-softmax`; else empty.
+    """
+
+    logits: LogitsFile
+    onto: LogitsFile | None
+    lasso: CovarianceLasso
+    moment: SecondMoment
+    fitted_on: np.ndarray | None = None
+    too_few: bool = False
+    saved: str = ""
+
+    @cached_property
+    def dependencies(self) -> Dependencies:
+        """The solutions, with the errors that they make on the examples that were not fitted on."""
+        found = self.lasso.dependencies_
+        return found if self.fitted_on is None else found.on_moment(self.moment.without(self.lasso.moment_))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the classes that explain; their numbers where nobody named them."""
+        return self.logits.names or [str(place) for place in range(self.logits.shape[1])]
+
+    @property
+    def target_names(self) -> list[str]:
+        """Of the classes that are explained."""
+        if self.onto is None or (self.onto.names is None and self.onto.shape[1] == self.logits.shape[1]):
+            return self.names
+        return self.onto.names or [str(place) for place in range(self.onto.shape[1])]
+
+    @cached_property
+    def redundancy(self) -> Redundancy:
+        """Of every class that is explained."""
+        return Redundancy.of(self.moment)
+
+    @cached_property
+    def screening(self) -> Screening:
+        """The bounds of the source, for the moment that was fitted."""
+        return Screening(self.lasso.moment_, None if self.fitted_on is not None else self.redundancy)
+
+    @cached_property
+    def conjecture(self) -> Conjecture:
+        """How often conjecture 1 was wrong."""
+        return self.screening.conjecture(self.lasso.dependencies_)
+
+    @cached_property
+    def replacement(self) -> pd.DataFrame:
+        """Table 1 for every class, on the examples that were not fitted on; reads the logits once more."""
+        return replacement_of_stream(self._batches(), self.dependencies)
+
+    @property
+    def targets(self) -> np.ndarray | None:
+        """Of the samples, as classes that are explained."""
+        if self.onto is None:
+            return self.logits.targets
+        if self.onto.targets is None and self.onto.shape[1] == self.logits.shape[1]:
+            return self.logits.targets
+        return self.onto.targets
+
+    def _batches(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        first, targets = 0, self.targets
+        for logits in self.logits if self.onto is None else zip(self.logits, self.onto, strict=True):
+            rows, own = (logits, logits) if isinstance(logits, np.ndarray) else logits
+            places = np.arange(first, first + len(rows))
+            first += len(rows)
+            kept = slice(None) if self.fitted_on is None else ~self.fitted_on[places]
+            if len(rows[kept]):
+                yield rows[kept], own[kept], None if targets is None else targets[places[kept]]
+
+
+def analyse(
+    path: Path,
+    onto: Path | None = None,
+    *,
+    alpha: float = 0.25,
+    per_class: int | None = None,
+    fit_on: str = "half",
+) -> Analysis:
+    """Dependencies among the classes of a network, or of those of another network on them.
+
+    Args:
+        path: an `.npz` with logits, a cell of a study, or the folder of a study with one such cell.
+        onto: the same for the network whose logits are to be derived; on the same samples, in the same order.
+        alpha: λ/2.
+        per_class: instead of alpha, how many dependencies to keep for each class.
+        fit_on: `half` of the examples, and the other half says what it costs; or `all`, for both. All are taken where a
+            half has fewer examples than there are classes.
+    """
+    if fit_on not in FIT_ON:
+        raise unknown("fit_on", fit_on, FIT_ON)
+    logits = LogitsFile(path)
+    other = None if onto is None else LogitsFile(onto)
+    if other is not None:
+        _check_pair(logits, other)
+    lasso = CovarianceLasso(alpha, per_class=per_class)
+    samples, classes = logits.shape
+    too_few = fit_on == "half" and samples // 2 < classes
+    half = _half(samples) if fit_on == "half" and not too_few else None
+    try:
+        moment, fitted, saved = _moments(logits, other, half)
+    except HapteraError as error:
+        raise HapteraError(f"{logits.path}{f' onto {other.path}' if other else ''}: {error}") from error
+    return Analysis(logits, other, lasso.fit_moment(fitted), moment, half, too_few, saved)
+
+
+def _half(samples: int) -> np.ndarray:
+    """`(samples,)`, whether each is fitted on: every second one, at random, for files are often in order of class."""
+    return np.random.default_rng(SEED).permutation(samples) < samples // 2
+
+
+def _moments(
+    logits: LogitsFile, other: LogitsFile | None, half: np.ndarray | None
+) -> tuple[SecondMoment, SecondMoment, str]:
+    """The moment of all examples, that of those to fit on, and what was saved instead of logits, if anything."""
+    moment, fitted, first = SecondMoment(), SecondMoment(), 0
+    kinds = dict.fromkeys(("softmax", "log-softmax"), True)
+    for batch in logits if other is None else zip(logits, other, strict=True):
+        rows, own = batch if isinstance(batch, tuple) else (batch, None)
+        moment.add(rows, own)
+        kinds = {kind: still and _is_probability(rows, kind) for kind, still in kinds.items()}
+        if half is not None:
+            kept = half[first : first + len(rows)]
+            if kept.any():
+                fitted.add(rows[kept], None if own is None else own[kept])
+        first += len(rows)
+    saved = next((kind for kind, still in kinds.items() if still), "")
+    return moment, moment if half is None else fitted, saved
+
+
+def _is_probability(rows: np.ndarray, kind: str) -> bool:
+    """Whether rows are probabilities, or their logarithms, to the precision that they were stored in."""
+    values = rows.astype(np.float64)
+    if kind == "log-softmax":
+        if values.max() > SUM:
+            return False
+        values = np.exp(values)
+    return bool(values.min() >= 0 and values.max() <= 1 + SUM and (np.abs(values.sum(1) - 1) <= SUM).all())
+
+
+def _check_pair(logits: LogitsFile, other: LogitsFile) -> None:
+    if logits.shape[0] != other.shape[0]:
+        raise HapteraError(
+            f"{other.path} has {other.shape[0]:,} samples, {logits.path} has {logits.shape[0]:,}; "
+            "the same samples in the same order were expected"
+        )
+    same_classes = logits.shape[1] == other.shape[1]
+    if same_classes and logits.names and other.names and logits.names != other.names:
+        place = next(place for place in range(len(other.names)) if logits.names[place] != other.names[place])
+        raise HapteraError(
+            f"class {place} is {logits.names[place]!r} in {logits.path} and {other.names[place]!r} in {other.path}; "
+            "the same classes in the same order were expected"
+        )
+    if same_classes and logits.targets is not None and other.targets is not None:
+        differ = int((logits.targets != other.targets).sum())
+        if differ:
+            raise HapteraError(
+                f"targets of {differ:,} of {len(other.targets):,} samples differ between {logits.path} and "
+                f"{other.path}; the same samples in the same order were expected"
+            )

@@ -1,0 +1,1 @@
+"""Identify: whether contrastive learning inverts a process that is known."""

@@ -1,0 +1,92 @@
+"""What the contrastive loss goes to as negatives become many, on a case with a closed form.
+
+Source: thesis theorem 3, (6.3), with Wang and Isola (2020) for the two parts. Latents are uniform on the sphere, pairs
+von Mises-Fisher, and the encoder is the right one, h = √κ z. Then
+
+    L − log M + log|Z|  →  H(p(·|z), q_h(·|z))  =  alignment + uniformity + log|Z|
+    alignment = −κ A(κ),   uniformity = log E exp(κ zᵀz'),   A(κ) = I_{n/2}(κ) / I_{n/2−1}(κ)
+
+The text does not say how fast. With ρ = E exp(2κ zᵀz') / (E exp(κ zᵀz'))², the gap to the limit is, to first order in
+1/M, (ρ + 1)/(2M) from above where the positive is in the sum, and −(ρ − 1)/(2M) from below where it is not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ive
+
+from haptera.analyses.identify.laws import VonMisesFisher, log_mean_exponential, log_sphere_area
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The two parts of the limit.
+
+    Attributes:
+        alignment: −κ E[cos] of a pair.
+        uniformity: log of the mean of exp(κ cos) of independent latents.
+        log_size: logarithm of the size of the sphere.
+        rate: ρ.
+    """
+
+    alignment: float
+    uniformity: float
+    log_size: float
+    rate: float
+
+    @property
+    def cross_entropy(self) -> float:
+        """H(p, q_h), here the entropy of the conditional."""
+        return self.alignment + self.uniformity + self.log_size
+
+    def gap(self, negatives: int, inside: bool) -> float:
+        """To first order in 1/M, how far the loss is from its limit."""
+        return (self.rate + 1) / (2 * negatives) if inside else -(self.rate - 1) / (2 * negatives)
+
+
+def contrastive_limit(kappa: float, dimensions: int = 2) -> Limit:
+    """The limit for a conditional of concentration κ on the sphere in so many dimensions.
+
+    >>> limit = contrastive_limit(2.0)
+    >>> round(limit.cross_entropy, 4), round(limit.gap(1000, inside=True), 5)
+    (1.2663, 0.00159)
+    """
+    order = dimensions / 2 - 1
+    cosine = float(ive(order + 1, kappa) / ive(order, kappa))
+    uniformity = log_mean_exponential(kappa, dimensions)
+    rate = float(np.exp(log_mean_exponential(2 * kappa, dimensions) - 2 * uniformity))
+    return Limit(-kappa * cosine, uniformity, log_sphere_area(dimensions), rate)
+
+
+def measured_loss(
+    kappa: float, negatives: int, inside: bool, *, dimensions: int = 2, draws: int = 20_000, seed: int = 0
+) -> tuple[float, float]:
+    """L − log M + log|Z| by simulation, and its standard error.
+
+    The alignment is taken as it is known, so that only the sum is simulated.
+
+    Args:
+        kappa: concentration of pairs.
+        negatives: M.
+        inside: whether the positive is one of the terms of the sum.
+        dimensions: of the space around the sphere.
+        draws: references.
+        seed: of everything.
+    """
+    random = np.random.default_rng(seed)
+    limit = contrastive_limit(kappa, dimensions)
+    pole = np.eye(1, dimensions)
+    totals = []
+    rows = max(2_000_000 // (negatives * dimensions), 1)
+    for start in range(0, draws, rows):
+        count = min(rows, draws - start)
+        other = random.normal(size=(count, negatives, dimensions))
+        cosine = other[..., 0] / np.linalg.norm(other, axis=2)
+        total = np.exp(kappa * cosine).sum(1)
+        if inside:
+            positive = VonMisesFisher(kappa).draw("sphere", np.broadcast_to(pole, (count, dimensions)), random)
+            total = total + np.exp(kappa * positive[:, 0])
+        totals.append(np.log(total / negatives))
+    logs = np.concatenate(totals)
+    value = limit.alignment + float(logs.mean()) + limit.log_size
+    return value, float(logs.std() / np.sqrt(draws))

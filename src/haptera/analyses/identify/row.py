@@ -1,0 +1,175 @@
+"""A row of tables 6.1 and 6.2: what `identify` is asked, and everything that it found, as plain values.
+
+Source: thesis chapter 6. Beside the scores stand what the theorems promise (the tables' column M.) and how far the
+marginal is from uniform (figure 6.2). Different: the text marks a model whose concentration is not the process's as a
+mismatch; here the size of the space is learnt, and with it the concentration.
+Cost: that of `identify`.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from haptera.analyses.identify.identifiability import Identifiability, latents_fit
+from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.laws import GeneralisedNormal, Uniform, VonMisesFisher
+from haptera.analyses.identify.processes import Process
+from haptera.contrastive.building import chosen_device
+from haptera.errors import HapteraError
+from haptera.files.fingerprint import SCHEMA, fingerprint
+
+WHAT = ("contrastive", "identity", "supervised")
+MEASURES = ("r2", "mcc", "mcc_spearman")
+LAST = 100
+"""Steps at the end, of which the goodness of fit is the mean."""
+POINTS = 200
+"""Of the loss over steps, that are kept."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        process: as `Process.read` takes it.
+        model: as `LatentModel.read` takes it.
+        title: what the row is called; empty is process and model.
+        dimensions: of the latents.
+        steps: of training.
+        batch_size: pairs, and as many negatives, of a step.
+        learning_rate: of Adam, at first.
+        supervised: teach another encoder the latents, for comparison.
+        start: where the radius or side begins; None is near the process's.
+        fixed: it stays there.
+        device: of torch.
+        seeds: each makes another mixing, other pairs and other weights.
+    """
+
+    process: str
+    model: str
+    title: str = ""
+    dimensions: int = 4
+    steps: int = 1000
+    batch_size: int = 512
+    learning_rate: float = 3e-3
+    supervised: bool = False
+    start: float | None = None
+    fixed: bool = False
+    device: str = "cpu"
+    seeds: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "learning_rate", "start"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise HapteraError(f"{name} is {value}; more than 0 was expected")
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise HapteraError(f"seeds is {list(self.seeds)}; at least one, each once and none below 0, was expected")
+        self.key(self.seeds[0])  # says so if a process or a model cannot be read
+
+    @property
+    def name(self) -> str:
+        """The title, or what there is instead."""
+        return self.title or f"{self.process} → {self.model}"
+
+    def key(self, seed: int) -> str:
+        """Fingerprint of everything that decides the result."""
+        made, assumed = Process.read(self.process, self.dimensions, seed), LatentModel.read(self.model)
+        training = [self.steps, self.batch_size, float(self.learning_rate), self.supervised]
+        start = assumed.start(made) if self.start is None else float(self.start)
+        return fingerprint(SCHEMA, "identify", made, assumed, training, start, self.fixed)
+
+
+def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, Any]:
+    """Run a row with one seed.
+
+    Returns:
+        Its settings; `size` (radius or side in the end), `goodness_of_fit`, `latents_fit` (the same of the latents
+        themselves; NaN where they do not live in the model's space), `condition` of the mixing,
+        `mass_from_uniform` (NaN where there is no uniform law, or no density), `promised`, `seconds`; the scores of
+        `contrastive`, `identity` and, if asked for, `supervised`; and the `loss` over steps.
+    """
+    begin = time.perf_counter()
+    made, assumed = Process.read(row.process, row.dimensions, seed), LatentModel.read(row.model)
+    found = identify(
+        made,
+        assumed,
+        steps=row.steps,
+        batch_size=row.batch_size,
+        learning_rate=row.learning_rate,
+        supervised=row.supervised,
+        start=row.start,
+        fixed=row.fixed,
+        device=str(chosen_device(row.device)),
+        seed=seed,
+        progress=progress,
+    )
+    settings = ("process", "model", "dimensions", "steps", "batch_size", "learning_rate", "start", "fixed")
+    measured = {
+        "size": found.encoder.output.size,
+        "goodness_of_fit": float(found.loss[-LAST:].mean()),
+        "latents_fit": _latents_fit(made, assumed, row.batch_size, seed),
+        "condition": made.mixing.condition,
+        "mass_from_uniform": _mass(made),
+        "promised": promised(made, assumed),
+        "seconds": time.perf_counter() - begin,
+    }
+    parts = {what: getattr(found, what) for what in WHAT if getattr(found, what) is not None}
+    return (
+        {"title": row.name, **{name: getattr(row, name) for name in settings}, "seed": seed}
+        | measured
+        | {what: _scores(part) for what, part in parts.items()}
+        | {"loss": _thinned(found.loss)}
+    )
+
+
+def promised(process: Process, model: LatentModel) -> str:
+    """What the theorems say of the best encoder: found up to an `affine map`, up to `order and sign`, or `nothing`.
+
+    Both need a uniform marginal, the model's space to be the process's, and its law that of the pairs; of that law the
+    scale need not be known, as the size of the space is learnt. On the sphere theorem 4, in a box theorem 7, and
+    theorem 8 unless the law is normal.
+
+    >>> promised(Process.read("box/uniform/laplace=0.05"), LatentModel.read("box/laplace"))
+    'order and sign'
+    >>> promised(Process.read("box/uniform/laplace=0.05"), LatentModel.read("box/normal"))
+    'nothing'
+    """
+    law = process.conditional
+    if process.space != model.space or not isinstance(process.marginal, Uniform):
+        return "nothing"
+    if process.space == "sphere":
+        return "affine map" if isinstance(law, VonMisesFisher) and model.exponent is None else "nothing"
+    if not isinstance(law, GeneralisedNormal) or law.beta != model.exponent or law.beta < 1:
+        return "nothing"
+    return "affine map" if law.beta == 2 else "order and sign"
+
+
+def _latents_fit(process: Process, model: LatentModel, batch_size: int, seed: int) -> float:
+    if model.space == "sphere" and process.space != "sphere":
+        return float("nan")
+    return latents_fit(process, model.loss(), batch_size, model.start(process), seed)
+
+
+def _mass(process: Process) -> float:
+    try:
+        return process.mass_from_uniform()
+    except HapteraError:  # unbounded space has no uniform law, noise on the sphere no density
+        return float("nan")
+
+
+def _scores(part: Identifiability) -> dict[str, Any]:
+    scores = {measure: getattr(part, measure) for measure in MEASURES}
+    content: dict[str, Any] = {name: score.value for name, score in scores.items()}
+    content |= {f"{name}_interval": [score.low, score.high] for name, score in scores.items()}
+    null = {"rotation_mcc": part.rotation_mcc, "rotation_high": part.rotation_high}
+    return content | {"permutation": part.permutation.tolist(), **null, "n": part.n}
+
+
+def _thinned(loss: np.ndarray) -> dict[str, list[float]]:
+    """Means over neighbouring steps, and the last step of each."""
+    parts = np.array_split(loss, min(POINTS, len(loss)))
+    ends = np.cumsum([len(part) for part in parts])
+    return {"step": ends.tolist(), "loss": [float(part.mean()) for part in parts]}

@@ -1,0 +1,1 @@
+"""Stability: how networks respond to smooth deformations, relative to noise of the same norm."""

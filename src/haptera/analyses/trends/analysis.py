@@ -1,0 +1,273 @@
+"""Analysis: everything that two sides can say about the line, each part by a measure of its own, when it is asked for.
+
+With accuracies alone there are lines, with intervals over models, and robustness without any: how sure it is that a
+model is off the line depends on n, the number of examples. With n there are intervals over examples; and where it is
+known who is right on which example, similarity, closeness and guarantees.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from haptera.analyses.trends.dominance import dominance
+from haptera.analyses.trends.events import Events, analyse_events
+from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.placing import place
+from haptera.analyses.trends.robustness import LINES, prediction, robustness
+from haptera.analyses.trends.side import Joined, Side
+from haptera.analyses.trends.triplets import count_triplets
+from haptera.analyses.trends.wedge import Wedge
+from haptera.errors import HapteraError, unknown
+from haptera.run.ledger import shortened
+from haptera.statistics.line import FITS, SCALE, Fitted, compare_fits, fit
+from haptera.statistics.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
+
+BEST = "best"
+MOST_MODELS = 150
+"""Up to so many models every triplet is tested against proposition 1; of more, those with the worst and the best."""
+MOST_IN_PAIRS, MOST_IN_EVENTS = 2000, 500
+"""Up to so many models there is a row for each pair, and a count for each triplet."""
+PLACED, FEWEST_TO_PLACE = 3, 3
+BUDGET = 2_000_000
+"""Draws x models at most: more models are drawn less often, down to 200 times."""
+FEW_DRAWS, MUCH_WORK = 200, 200_000
+"""Fits that are found in rounds are drawn less often, down to 200 times, when draws x models are more than that."""
+FAR = 5.0
+"""Standard deviations, found by the median, beyond which a residual makes an outlier, if only accuracies are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """What a wedge promises, and what was found.
+
+    Attributes:
+        wedge: the wedge.
+        bound: corollary 1: some line is this near to all models, if they are ordered.
+        best: how near the best line, Chebyshev's, is.
+        triplets: residual and bound (2), as `triplet_residuals` returns them.
+    """
+
+    wedge: Wedge
+    bound: float
+    best: float
+    triplets: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Trends:
+    """The analysis of two sides.
+
+    Attributes:
+        sides: the two, joined.
+        fit: the line that robustness is measured from, or `best`: the one that predicts left-out models best.
+        switch: of two pieces, the rank of the model where they meet; None for the best.
+        joined: whether two pieces meet.
+        wedge: to be tested; None for the narrowest that holds all events.
+        share: of the events, for which a narrowest wedge is sought too.
+        placed: models to place among the others; by default those furthest from the line, if they are off it.
+        baseline: what relative robustness compares with; None for the best other model on the reference.
+        draws: for intervals.
+        seed: of the draws.
+    """
+
+    sides: Joined
+    fit: str = BEST
+    switch: int | None = None
+    joined: bool = True
+    wedge: Wedge | None = None
+    share: float = 0.95
+    placed: Sequence[str] = ()
+    baseline: str | None = None
+    draws: int = DRAWS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.fit not in (BEST, *LINES):
+            raise unknown("fit", self.fit, (BEST, *LINES))
+        for name in self.placed:
+            if name not in self.models:
+                raise unknown("model", name, self.models)
+        if self.baseline is not None and self.baseline not in self.models:
+            raise unknown("baseline", self.baseline, self.models)
+        if len(np.unique(self.accuracies[0])) < 2:
+            raise HapteraError(
+                f"{self.sides.reference.source}: all models have the same accuracy, {self.accuracies[0][0]:g}; no line "
+                "goes through them"
+            )
+        if self.fit in FITS and SCALE[self.fit] != "linear" and (ends := self._unplaced):
+            raise HapteraError(f"{ends[0]}; a {self.fit} fit needs n, the number of examples, to move it inside")
+        if not 0 < self.share <= 1:
+            raise HapteraError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
+        if self.draws < 1:
+            raise HapteraError(f"draws is {self.draws}; at least 1 was expected")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.sides.reference.models
+
+    @property
+    def accuracies(self) -> tuple[np.ndarray, np.ndarray]:
+        """On the reference and on shifted data, each `(models,)`."""
+        return self.sides.reference.accuracy, self.sides.shifted.accuracy
+
+    @property
+    def _unplaced(self) -> list[str]:
+        """Of accuracies of 0 or 1 that nothing says how far to move inside, a sentence for each side."""
+        return [
+            f"{side.source}: {shortened(side.at_the_ends)} with an accuracy of 0 or 1 "
+            f"{'is' if len(side.at_the_ends) == 1 else 'are'} not on probit or logit axes"
+            for side in (self.sides.reference, self.sides.shifted)
+            if side.n is None and side.at_the_ends
+        ]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader must know: how the sides were joined, what was moved, and what is missing."""
+        moved = [(side, side.at_the_ends) for side in (self.sides.reference, self.sides.shifted)]
+        notes = [
+            *self.sides.notes,
+            *(
+                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
+                for side, ends in moved
+                if ends and side.n is not None
+            ),
+            *(f"{each}; without n these fits are left out" for each in self._unplaced),
+        ]
+        if not self.sides.sized:
+            notes.append(
+                "n, the number of examples, is not known on both sides: robustness has no interval, and that of a line "
+                "is over models alone; --n REFERENCE SHIFTED gives both numbers"
+            )
+        if self._draws < self.draws:
+            notes.append(f"{len(self.models):,} models are drawn {self._draws:,} times, not {self.draws:,}")
+        if self.sides.reference.correct is not None and len(self.models) > MOST_IN_EVENTS:
+            pairs = " or pair" * (len(self.models) > MOST_IN_PAIRS)
+            notes.append(f"{len(self.models):,} models are too many to look at every triplet{pairs} of them")
+        return notes
+
+    @property
+    def _draws(self) -> int:
+        return min(self.draws, max(FEW_DRAWS, BUDGET // len(self.models)))
+
+    @property
+    def _sizes(self) -> dict[str, Any]:
+        return {"n": (self.sides.reference.n, self.sides.shifted.n)}
+
+    @cached_property
+    def lines(self) -> dict[str, Fitted]:
+        """Name of a fit -> the fit; without those for which there are too few models."""
+        enough = len(np.unique(self.accuracies[0])) > 3 or self.fit == "two_piece"  # whoever asks is told why not
+        kinds = [kind for kind in FITS if enough or kind != "two_piece"]
+        kinds = [kind for kind in kinds if SCALE[kind] == "linear" or not self._unplaced]
+        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
+        return {kind: fit(*self.accuracies, kind, **settings) for kind in kinds}
+
+    @cached_property
+    def over(self) -> dict[str, Draws]:
+        """`models`, and `examples` where n is known -> draws."""
+        found = {"models": over_models(*self.accuracies, draws=self._draws, seed=self.seed)}
+        if self.sides.sized:
+            reference, shifted = (_sample(side) for side in (self.sides.reference, self.sides.shifted))
+            paired = self.sides.paired
+            found["examples"] = over_examples(reference, shifted, draws=self._draws, seed=self.seed, paired=paired)
+        return found
+
+    @property
+    def sampled(self) -> Draws | None:
+        """Other examples, by which the intervals of robustness are found; None where n is not known."""
+        return self.over.get("examples")
+
+    @cached_property
+    def fits(self) -> pd.DataFrame:
+        """As `compare_fits`, with intervals of the slope: `slope_low_examples` and so on."""
+        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
+        frame = compare_fits(*self.accuracies, self.models, kinds=list(self.lines), **settings)
+        for over, draws in self.over.items():
+            ends = {kind: self._slope(fitted, draws) for kind, fitted in self.lines.items()}
+            frame[f"slope_low_{over}"] = [ends[kind][0] for kind in frame["fit"]]
+            frame[f"slope_high_{over}"] = [ends[kind][1] for kind in frame["fit"]]
+        return frame
+
+    def _slope(self, fitted: Fitted, draws: Draws) -> tuple[float, float]:
+        settings = {"switch": fitted.line.switch, "joined": self.joined} | self._sizes
+        if fitted.line.fit in ("chebyshev", "robust", "robust_probit"):
+            draws = draws.first(max(FEW_DRAWS, MUCH_WORK // len(self.models)))
+        again = fit(draws.reference, draws.shifted, fitted.line.fit, weights=draws.weights, **settings)
+        low, high = interval(fitted.line.slope, again.line.slope, draws.units)
+        return float(low), float(high)
+
+    @cached_property
+    def best(self) -> str:
+        """The fit that predicts left-out models best."""
+        return str(self.fits["fit"].iloc[0])
+
+    @cached_property
+    def kind(self) -> str:
+        """The fit that robustness is measured from."""
+        return next(kind for kind in self.fits["fit"] if kind in LINES) if self.fit == BEST else self.fit
+
+    @cached_property
+    def robustness(self) -> pd.DataFrame:
+        """As `robustness` returns it."""
+        settings = {"switch": self.switch, "joined": self.joined, "baseline": self.baseline} | self._sizes
+        return robustness(*self.accuracies, self.models, kind=self.kind, draws=self.sampled, **settings)
+
+    def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
+        """The line at some accuracies, as `prediction` returns it."""
+        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
+        return prediction(*self.accuracies, at, self.over[over], self.kind, **settings)
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame | None:
+        """As `dominance` returns them, on the reference; None for accuracies alone."""
+        correct = self.sides.reference.correct
+        return None if correct is None or len(correct) > MOST_IN_PAIRS else dominance(correct, self.models)
+
+    @cached_property
+    def events(self) -> Events | None:
+        """Closeness; None for accuracies alone."""
+        reference, shifted = self.sides.reference.correct, self.sides.shifted.correct
+        if reference is None or shifted is None or len(reference) > MOST_IN_EVENTS:
+            return None
+        counts = count_triplets(reference), count_triplets(shifted)
+        return analyse_events(self.models, *counts, self.wedge, self.share)
+
+    @cached_property
+    def guarantee(self) -> Guarantee | None:
+        """What the wedge promises; None where none is known."""
+        wedge = self.wedge if self.events is None else self.events.asked.wedge
+        if wedge is None:
+            return None
+        x, y = self.accuracies
+        best = float(np.abs(self.lines["chebyshev"].residual).max())
+        triplets = triplet_residuals(x, y, wedge, self.models, ends=len(x) > MOST_MODELS)
+        return Guarantee(wedge, corollary(float(np.ptp(x)), wedge), best, triplets)
+
+    @cached_property
+    def outliers(self) -> list[str]:
+        """Models whose file is worth a look, worst first: by the events they own, or by residuals of a robust line."""
+        if self.events is not None:
+            return self.events.outliers
+        away = self.lines["robust" if self._unplaced else "robust_probit"].away
+        size = np.abs(away - np.nanmedian(away))
+        far = size > FAR * np.nanmedian(size) / 0.6745
+        return [self.models[place] for place in np.argsort(-size, kind="stable") if far[place]]
+
+    @cached_property
+    def places(self) -> pd.DataFrame:
+        """The models to place, as `place` returns them."""
+        names = list(self.placed)
+        if not names and len(self.models) > FEWEST_TO_PLACE:
+            off = self.robustness[(self.robustness["effective_low"] > 0) | (self.robustness["effective_high"] < 0)]
+            names = off["model"].loc[off["effective"].abs().sort_values(ascending=False).index[:PLACED]].tolist()
+        counts = self.events.counts if self.events else None
+        return place(names, self.robustness, pairs=self.pairs, counts=counts, models=self.models, wedge=self.wedge)
+
+
+def _sample(side: Side) -> Sample:
+    return (side.accuracy, side.n) if side.correct is None else side.correct

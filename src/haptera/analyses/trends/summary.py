@@ -1,0 +1,206 @@
+"""Summary: what an analysis found, in a few sentences and as one JSON object."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from haptera.analyses.trends.analysis import BEST, Trends
+from haptera.analyses.trends.dominance import share_below, zeta
+from haptera.analyses.trends.events import Held
+from haptera.analyses.trends.placing import CLOSE, SIMILAR
+from haptera.files.json import plain
+from haptera.run.ledger import shortened
+from haptera.statistics.line import Line
+
+SHOWN = ("linear", "probit", "two_piece")
+NEAR = 0.05
+
+
+def sentences(trends: Trends) -> list[tuple[str, str]]:
+    """What is asked, in a word, and the answer."""
+    found = [("line", _line(trends)), ("", _other_lines(trends))]
+    if trends.pairs is not None:
+        found.append(("similar", _similar(trends.pairs)))
+    if trends.events is not None:
+        asked, most = trends.events.asked, trends.events.most
+        held = [asked] if asked.wedge == most.wedge else [asked, most]
+        found.append(("close", "; ".join(_held(each) for each in held)))
+    if trends.guarantee is not None:
+        found.append(("guarantee", _guarantee(trends)))
+    rows = trends.places.to_dict("records")
+    found += [("" if place else "robust", _placed(row)) for place, row in enumerate(rows)]
+    if trends.sampled is None:
+        found.append(("" if rows else "robust", _furthest(trends.robustness)))
+    if trends.outliers:
+        found.append(("look at", _outliers(trends)))
+    return found
+
+
+def size(trends: Trends) -> str:
+    """How many models and examples there are."""
+    sizes = [side.n for side in (trends.sides.reference, trends.sides.shifted)]
+    known = [f"{n.min():,}" + (f" to {n.max():,}" if n.min() < n.max() else "") for n in sizes if n is not None]
+    examples = f"{' and '.join(known)} examples" if len(known) == 2 else "accuracies alone"
+    return f"{len(trends.models):,} models, {examples}" + (", the same on both sides" if trends.sides.paired else "")
+
+
+def _line(trends: Trends) -> str:
+    fits = trends.fits.set_index("fit")
+    row = fits.loc[trends.kind]
+    how = "predicts left-out models best" if trends.fit == BEST else "is what was asked for"
+    how += f" but for {trends.best}" if trends.fit == BEST and trends.kind != trends.best else ""
+    ends = [
+        f"{row[f'slope_low_{over}']:.3f} .. {row[f'slope_high_{over}']:.3f} over {over}"
+        for over in ("examples", "models")
+        if over in trends.over and np.isfinite(row[f"slope_low_{over}"])
+    ]
+    between = f" ({', '.join(ends)})" if ends else ""
+    return (
+        f"{trends.kind} {how} ({row['left_out']:.4f} off): R² {row['r2']:.4f}, no model further than "
+        f"{row['max_residual']:.4f}, slope {row['slope']:.3f}{between}"
+    )
+
+
+def _other_lines(trends: Trends) -> str:
+    fits = trends.fits.set_index("fit")
+    others = [kind for kind in SHOWN if kind in fits.index and kind != trends.kind]
+    return "; ".join(f"{kind} R² {fits['r2'][kind]:.4f}, {fits['max_residual'][kind]:.4f}" for kind in others)
+
+
+def _similar(pairs: pd.DataFrame) -> str:
+    largest = pairs.nlargest(1, "dominance").iloc[0]
+    return (
+        f"dominance at most {largest['dominance']:.4f} ({largest['worse']}, {largest['better']}), below {NEAR:g} for "
+        f"{100 * share_below(pairs, NEAR):.1f} % of {len(pairs):,} pairs; similarity {pairs['excess'].mean():.3f} "
+        "above independence"
+    )
+
+
+def _held(held: Held) -> str:
+    found = held.closeness
+    if not found.outside:
+        return f"{held.wedge} holds all {found.events:,} events"
+    return (
+        f"{held.wedge} holds {100 * found.share_inside:.2f} % of {found.events:,} events, {found.outside:,} are "
+        f"outside, {found.clear:,} by more than chance"
+    )
+
+
+def _guarantee(trends: Trends) -> str:
+    assert trends.guarantee is not None
+    triplets = trends.guarantee.triplets
+    broken = int(triplets["broken"].sum())
+    kept = f"{broken:,} of {len(triplets):,} triplets break" if broken else f"all {len(triplets):,} triplets keep"
+    return (
+        f"a line within {trends.guarantee.bound:.3f} of all ordered models; the best is within "
+        f"{trends.guarantee.best:.3f}; {kept} bound (2), largest residual {triplets['residual'].max():.4f}"
+    )
+
+
+def _furthest(robustness: pd.DataFrame) -> str:
+    """Who is furthest from the line, where nobody knows how sure that is."""
+    most, least = robustness.iloc[0], robustness.iloc[-1]
+    return (
+        f"furthest above the line {most['model']} {most['effective']:+.3f}, furthest below {least['model']} "
+        f"{least['effective']:+.3f}; without n nobody knows whether that is more than chance"
+    )
+
+
+def _placed(row: Mapping[Any, Any]) -> str:
+    ends = "" if np.isnan(row["low"]) else f" ({row['low']:+.3f} .. {row['high']:+.3f})"
+    why = []
+    if CLOSE in row["case"]:
+        why.append(f"{row['clear']:,} of its {row['events']:,} events clearly outside the wedge of the others")
+    if SIMILAR in row["case"]:
+        why.append(f"dominance {row['dominance']:.3f}, the others at most {row['zeta']:.3f}")
+    return f"{row['model']} {row['effective']:+.3f}{ends}, {row['case']}" + (f" ({'; '.join(why)})" if why else "")
+
+
+def _outliers(trends: Trends) -> str:
+    names = trends.outliers
+    if trends.events is None:
+        return f"{shortened(names)}: far from the line of all others; check the file"
+    tested = trends.events.tested
+    owned = trends.events.owners.set_index("model")["clear"][names[0]] / max(tested.closeness.clear, 1)
+    return f"{names[0]} owns {100 * owned:.0f} % of the events clearly outside {tested.wedge}: check its file" + (
+        f"; then {shortened(names[1:])}" if names[1:] else ""
+    )
+
+
+def as_json(trends: Trends) -> dict[str, Any]:
+    """Every figure of the summary, unrounded."""
+    rows = {row["fit"]: row for row in trends.fits.to_dict("records")}
+    frame = trends.robustness.set_index("model")
+    content: dict[str, Any] = {"models": len(trends.models), "notes": trends.notes}
+    for kind in ("linear", "probit", "logit", "two_piece", "chebyshev", "robust", "robust_probit"):
+        content[kind] = _fit_json(trends.lines[kind].line, rows[kind]) if kind in rows else None
+    content |= {"best_fit": trends.best, "fit": trends.kind}
+    content["dominance"] = None if trends.pairs is None else _dominance_json(trends.pairs)
+    content["events"] = None if trends.events is None else _events_json(trends)
+    content["bound"] = None if trends.guarantee is None else trends.guarantee.bound
+    content["guarantee"] = None if trends.guarantee is None else _guarantee_json(trends)
+    content["outliers"] = list(trends.outliers)
+    content["effective_robustness"] = frame["effective"].to_dict()
+    content["relative_robustness"] = frame["relative"].to_dict()
+    for name in ("effective", "relative"):
+        ends = frame[[f"{name}_low", f"{name}_high"]].to_numpy().tolist()
+        known = None if trends.sampled is None else dict(zip(frame.index, ends, strict=True))
+        content[f"{name}_robustness_interval"] = known
+    content["intervals_over"] = None if trends.sampled is None else "examples"
+    content["placed"] = trends.places.to_dict("records")
+    return plain(content)
+
+
+def _fit_json(line: Line, row: Mapping[Any, Any]) -> dict[str, Any]:
+    shape: dict[str, Any] = {"slope": row["slope"], "intercept": row["intercept"]}
+    if line.switch is not None:
+        shape = {"pieces": line.pieces, "switch": line.switch}
+    ends = {
+        over: [row[f"slope_low_{over}"], row[f"slope_high_{over}"]]
+        for over in ("examples", "models")
+        if f"slope_low_{over}" in row
+    }
+    goodness = {name: row[name] for name in ("r2", "max_residual", "left_out", "left_out_max")}
+    return shape | goodness | {"worst": row["worst"], "slope_interval": ends}
+
+
+def _dominance_json(pairs: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "pairs": len(pairs),
+        "max": zeta(pairs),
+        f"share_below_{NEAR:g}": share_below(pairs, NEAR),
+        "zeta_at_95": zeta(pairs, 0.95),
+        "similarity_above_independence": pairs["excess"].mean(),
+    }
+
+
+def _events_json(trends: Trends) -> dict[str, Any]:
+    assert trends.events is not None
+
+    def held(each: Held) -> dict[str, Any]:
+        found = each.closeness
+        return {"outside": found.outside, "clearly_outside": found.clear, "inside": found.share_inside} | {
+            "wedge": list(each.wedge)
+        }
+
+    count = trends.events.asked.closeness.events
+    return (
+        {"count": count}
+        | held(trends.events.asked)
+        | {"at_share": {"share": trends.events.share} | held(trends.events.most)}
+    )
+
+
+def _guarantee_json(trends: Trends) -> dict[str, Any]:
+    assert trends.guarantee is not None
+    triplets = trends.guarantee.triplets
+    return {
+        "wedge": list(trends.guarantee.wedge),
+        "corollary": trends.guarantee.bound,
+        "best_line": trends.guarantee.best,
+        "triplets": len(triplets),
+        "broken": triplets["broken"].sum(),
+        "largest_residual": triplets["residual"].max(),
+    }

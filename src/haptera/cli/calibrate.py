@@ -1,0 +1,87 @@
+"""`calibrate`: the accuracy of a model under every pair of shifts, which the stream `ccc` walks through."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
+from haptera.cli.study import AllowPickle, Channels, Device, Jobs, Json, MappingFile, Quiet, Restrict, Size
+from haptera.run.settings import CALIBRATION
+
+
+def calibrate(
+    model: Annotated[str, typer.Option(help="A name of the catalog, module:function or file.py:function.")],
+    data: Annotated[str, typer.Option(help="digits, an .npz file, or a folder of images; labelled.")],
+    out: Annotated[Path, typer.Option(help="The folder of the calibration; one file per pair.")] = Path(CALIBRATION),
+    weights: Annotated[Path | None, typer.Option(help="A .safetensors file.")] = None,
+    size: Size = None,
+    channels: Channels = None,
+    mapping: MappingFile = None,
+    restrict: Restrict = False,
+    shift: Annotated[list[str] | None, typer.Option(help="A name of `haptera list shifts`; repeatable.")] = None,
+    samples: Annotated[int, typer.Option(help="How many images.")] = 1000,
+    step: Annotated[float, typer.Option(help="Between severities: 0.25 as published, 1 for the impatient.")] = 0.25,
+    flip: Annotated[bool, typer.Option(help="Mirror images at random, as the stream will.")] = True,
+    crop: Annotated[float, typer.Option(help="Move them by up to this share of the side.")] = 0.125,
+    seed: Annotated[int, typer.Option(help="Of the subset, of flips, crops and shifts.")] = 0,
+    batch_size: Annotated[int, typer.Option(help="Samples per forward pass.")] = 64,
+    device: Device = None,
+    jobs: Jobs = 1,
+    allow_pickle: AllowPickle = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing."""
+    from haptera.catalog import find_or_import
+    from haptera.run.settings import Spec
+
+    with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
+        from haptera.data import Data, open_data
+        from haptera.errors import HapteraError
+        from haptera.models import ModelSource
+        from haptera.run.calibrate import DIFFICULTIES
+        from haptera.run.calibrate import calibrate as measure
+        from haptera.run.study import usable_device
+        from haptera.streams.sequence import all_shifts
+
+        spec = Spec.parse(model)
+        opened = open_data(data, size=size, channels=channels, mapping=mapping, restrict=restrict)
+        if not isinstance(opened, Data):
+            raise HapteraError(f"{data} is corrupted already; a calibration needs clean data")
+        calibration = measure(
+            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(usable_device(device)),
+            opened,
+            out,
+            [find_or_import("shifts", name) for name in shift] if shift else all_shifts(),
+            samples=samples,
+            step=step,
+            flip=flip,
+            crop=crop,
+            seed=seed,
+            batch_size=batch_size,
+            jobs=jobs,
+            progress=False if quiet else None,
+        )
+    clean = calibration.clean / calibration.samples
+    targets = {name: calibration.target(name) for name in DIFFICULTIES}
+    easier = {name: calibration.out_of_reach(name) for name in DIFFICULTIES}
+    if as_json:
+        say_json({"out": str(out), "pairs": len(calibration.counts), "clean": clean, **targets, "out_of_reach": easier})
+    else:
+        say(f"{count(len(calibration.counts), 'pair')} on {count(calibration.samples, 'image')}; accuracy {clean:.3f}")
+        for name, target in targets.items():
+            say(f"{name:<6}  {target:.3f}" + (f"  out of reach of {', '.join(easier[name])}" if easier[name] else ""))
+        where = "" if str(out) == CALIBRATION else f",calibration={out}"
+        say(f"use it with: haptera run --stream ccc:medium{where} ...")
+
+
+def _how_far(out: Path) -> str:
+    """How many pairs are finished."""
+    from haptera.run.calibrate import read_settings
+
+    if not (out / "calibration.json").is_file():
+        return ""
+    shifts = len(read_settings(out)["shifts"])
+    done = len(list((out / "pairs").glob("*.npy")))
+    return f" after {done} of {count(shifts * (shifts - 1), 'pair')}"

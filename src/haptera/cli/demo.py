@@ -1,0 +1,39 @@
+"""`demo`: everything once, on data that needs no download."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from haptera.cli.say import logging_to_stderr, resumable, say, say_json
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for networks, outputs, table and report.")] = Path(
+        "haptera-demo"
+    ),
+    jobs: Annotated[int | None, typer.Option(help="Processes; one per core by default.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
+    from haptera.cli.study import how_far, said
+
+    jobs = jobs or os.cpu_count() or 1
+    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
+        from haptera.demo import demo_study
+        from haptera.run.results import report
+
+        study = demo_study(out, jobs=jobs, progress=False if quiet else None)
+        study.run(jobs=jobs, progress=False if quiet else None)
+    path, summary = report(out)
+    if as_json:
+        say_json({"report": str(path), "summary": summary, **asdict(study.last)})
+    else:
+        say(said(study.last))
+        say(summary)
+        say(str(path))
+    if study.last.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,47 @@
+"""`list` and `check`: what there is, and whether a class of one's own keeps the laws."""
+
+from typing import Annotated
+
+import typer
+
+from haptera import catalog
+from haptera.cli.say import say, say_json
+from haptera.errors import unknown
+
+
+def list_(
+    kind: Annotated[str | None, typer.Argument(help="shifts, streams, adapters, measures, models or sections.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Show what the catalog holds, plugins included."""
+    if kind is not None and kind not in catalog.KINDS:
+        raise unknown("kind", kind, catalog.KINDS)
+    kinds = catalog.KINDS if kind is None else (kind,)
+    if as_json:
+        say_json({each: {name: entry.summary for name, entry in catalog.entries(each).items()} for each in kinds})
+        return
+    for each in kinds:
+        say(each)
+        names = catalog.entries(each)
+        width = max((len(name) for name in names), default=0)
+        for name, entry in names.items():
+            say(f"  {name:<{width}}  {entry.summary}")
+
+
+def check(
+    name: Annotated[str, typer.Argument(help="module:object, file.py:object, or a name of the catalog.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Run the laws on a shift, stream, adapter or measure of your own."""
+    from haptera.testing import check_named
+
+    kind, verdicts = check_named(name)
+    broken = [law for law, why in verdicts.items() if why]
+    if as_json:
+        say_json({"object": name, "kind": kind, "laws": verdicts, "broken": broken})
+    else:
+        say(f"{name} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+        for law, why in verdicts.items():
+            say(f"  {'broken' if why else 'kept  '}  {law.replace('_', ' ')}{': ' + why if why else ''}")
+    if broken:
+        raise typer.Exit(1)

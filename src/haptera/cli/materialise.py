@@ -1,0 +1,63 @@
+"""`materialise`: a corrupted data set on disk, in a layout that other tools read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from haptera import catalog
+from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
+from haptera.errors import HapteraError
+
+
+def materialise(
+    data: Annotated[str, typer.Option(help="digits, an .npz file, or a folder of images.")],
+    out: Annotated[Path, typer.Option(help="The folder to write into.")],
+    layout: Annotated[str, typer.Option(help="imagenet-c or cifar-10-c.")] = "imagenet-c",
+    shift: Annotated[list[str] | None, typer.Option(help="Only this shift; repeatable. `haptera list shifts`.")] = None,
+    severity: Annotated[list[int] | None, typer.Option(help="Only this severity, 1 to 5; repeatable.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the shifts.")] = 0,
+    table: Annotated[
+        str | None, typer.Option(help="Constants: imagenet or cifar; by default those of the layout.")
+    ] = None,
+    quality: Annotated[str, typer.Option(help="Of JPEG files, 1 to 100; or png.")] = "95",
+    size: Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")] = None,
+    channels: Annotated[int | None, typer.Option(help="1 for grey, 3 for colour.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Write a data set under every shift at every severity, whatever of it is missing in the folder."""
+    with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
+        from haptera.data import CorruptedImages, open_data
+        from haptera.run.materialise import SEVERITIES, materialise
+        from haptera.streams.sequence import all_shifts
+
+        shifts = [catalog.find_or_import("shifts", name) for name in shift] if shift else all_shifts()
+        source = open_data(data, size=size, channels=channels)
+        if isinstance(source, CorruptedImages):
+            raise HapteraError(f"{data} is corrupted already; data without corruptions was expected")
+        done = materialise(
+            source,
+            shifts,
+            out,
+            severities=severity or SEVERITIES,
+            layout=layout,
+            seed=seed,
+            table=table,
+            quality=int(quality) if quality.isdecimal() else quality,
+            progress=False if quiet else None,
+        )
+    if as_json:
+        say_json({"out": str(out), "written": done.written, "kept": done.kept, "images": done.images})
+    else:
+        images = count(done.images, "image")
+        say(f"{count(len(done.written), 'part')} of {images} written into {out}, {len(done.kept)} found finished")
+
+
+def _how_far(out: Path) -> str:
+    """How many parts are finished."""
+    from haptera.run.materialise import MANIFEST, read_manifest
+
+    manifest = out / MANIFEST
+    parts = read_manifest(manifest)["parts"] if manifest.is_file() else {}
+    return f" after {count(len(parts), 'part')}" if parts else ""

@@ -1,0 +1,169 @@
+"""`run`, `import`, `measure`, `report`: a study from the command line."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from haptera.cli.say import count, logging_to_stderr, overview, resumable, say, say_json
+from haptera.errors import HapteraError
+
+Models = Annotated[
+    list[str] | None, typer.Option(help="A name of the catalog, module:function or file.py:function; repeatable.")
+]
+Weights = Annotated[list[Path] | None, typer.Option(help="A .safetensors file for each model, in order.")]
+DataPath = Annotated[str | None, typer.Option(help="digits, an .npz file, or a folder of images.")]
+Size = Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")]
+Channels = Annotated[int | None, typer.Option(help="1 for grey, 3 for colour.")]
+MappingFile = Annotated[Path | None, typer.Option(help="CSV from the data's classes to the model's: class,accepted.")]
+Restrict = Annotated[bool, typer.Option("--restrict", help="Predict only classes that the mapping names.")]
+Keep = Annotated[str | None, typer.Option(help="float32 or float16 logits, or top5 and the like.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ...; a GPU if there is one.")]
+Jobs = Annotated[int, typer.Option(help="Processes on this machine.")]
+Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
+AllowPickle = Annotated[bool, typer.Option("--allow-pickle", help="Read pickled weights.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of a study.", show_default=False)]
+
+
+def run(
+    file: Annotated[
+        Path | None, typer.Argument(help="A study file (TOML); or use the flags.", show_default=False)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for outputs, table and report.")] = Path("haptera-study"),
+    model: Models = None,
+    weights: Weights = None,
+    data: DataPath = None,
+    size: Size = None,
+    channels: Channels = None,
+    mapping: MappingFile = None,
+    restrict: Restrict = False,
+    stream: Annotated[
+        list[str] | None, typer.Option(help="name:key=value; repeatable. `haptera list streams`.")
+    ] = None,
+    adapter: Annotated[
+        list[str] | None, typer.Option(help="name:key=value; repeatable. `haptera list adapters`.")
+    ] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Repeatable.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Samples per batch; 64 by default.")] = None,
+    keep: Keep = None,
+    device: Device = None,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+    allow_pickle: AllowPickle = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
+    from haptera.run.ledger import Manifest
+    from haptera.run.settings import data_from_flags, from_flags, make_study, read_study
+
+    content, folder = (read_study(file), file.parent) if file else ({}, Path())
+    base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
+    flags = from_flags(model or [], weights or [], stream or [], adapter or [], base)
+    source = data_from_flags(data, size, channels, mapping, restrict, base)
+    flags |= {"data": source} if source else {}
+    others = {"seeds": seed, "batch_size": batch_size, "keep": keep, "device": device}
+    flags |= {key: value for key, value in others.items() if value is not None}
+    if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
+        raise HapteraError(f"the study file and a flag both give {both[0]}; use one of them")
+    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
+        study = make_study(content | flags, out, folder, allow_pickle, str(file or ""))
+        table = study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
+    ran = study.last
+    if as_json:
+        counts = {"cells": ran.ran + ran.kept + ran.failed, **asdict(ran)}
+        say_json({"out": str(out), **counts, "rows": len(table), "notes": Manifest.read(out).notes()})
+    else:
+        say(overview(table))
+        say(f"{said(ran)}; see them with: haptera report {out}")
+    if ran.failed:
+        raise typer.Exit(1)
+
+
+def said(ran: Any) -> str:
+    """What a run did."""
+    return f"{count(ran.ran, 'cell')} run, {ran.kept} found finished, {ran.failed} failed"
+
+
+def how_far(out: Path) -> str:
+    """How many cells of a study are finished."""
+    from haptera.run.ledger import Manifest
+
+    manifest = Manifest.read_or_new(out)
+    done = sum(manifest.finished(cell) for cell in manifest.cells)
+    return f" after {done} of {count(len(manifest.cells), 'cell')}" if manifest.cells else ""
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="An .npz with logits or labels, and targets and ids if known.")],
+    model: Annotated[str, typer.Option(help="The model's name in the table.")],
+    stream: Annotated[str, typer.Option(help="The stream's name in the table.")],
+    out: Annotated[Path, typer.Option(help="The folder of a study; made if it is not there.")],
+    adapter: Annotated[str, typer.Option(help="The adapter's name in the table.")] = "none",
+    shift: Annotated[str, typer.Option(help="The shift the data is under.")] = "clean",
+    severity: Annotated[float, typer.Option(help="Its severity.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="The seed's column in the table.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Add predictions made elsewhere to a study."""
+    from haptera.run.importing import import_predictions
+    from haptera.run.results import measure as measure_folder
+
+    listed = import_predictions(
+        file, out, model=model, stream=stream, adapter=adapter, shift=shift, severity=severity, seed=seed
+    )
+    table = measure_folder(out)
+    own = table[(table["model"] == model) & (table["stream"] == stream) & (table["adapter"] == adapter)]
+    if as_json:
+        say_json({"out": str(out), "key": listed.key, "rows": len(own)})
+    else:
+        say(overview(own))
+
+
+def measure(
+    folder: Folder,
+    name: Annotated[
+        list[str] | None, typer.Option("--measure", help="Only this one, name or name:key=value; repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the finished cells of a study again and write table.parquet, or print one measure."""
+    from haptera.run.results import measure as measure_folder
+    from haptera.run.settings import make_measure
+
+    with logging_to_stderr(quiet=False):
+        table = measure_folder(folder, [make_measure(text) for text in name] if name else None)
+    if as_json:
+        rows = table.astype(object).where(table.notna(), None).to_dict("records")
+        say_json({"table": str(folder / "table.parquet"), "rows": rows})
+    else:
+        if name and table.empty:
+            say(f"no finished cell has what {', '.join(name)} needs")
+        for each in table["measure"].unique() if name else ["accuracy"]:
+            say(overview(table, each))
+        say(count(len(table), "row") + ("" if name else f" in {folder / 'table.parquet'}"))
+    _end(folder)
+
+
+def _end(folder: Path) -> None:
+    """End with 1 where a finished cell could not be used."""
+    from haptera.run.ledger import Manifest
+
+    if Manifest.read(folder).damaged:
+        raise typer.Exit(1)
+
+
+def report(folder: Folder, as_json: Json = False) -> None:
+    """Write report.html from the table of a study."""
+    from haptera.run.results import report as report_folder
+
+    with logging_to_stderr(quiet=False):
+        path, summary = report_folder(folder)
+    if as_json:
+        say_json({"report": str(path), "summary": summary})
+    else:
+        say(f"{path}   ({summary})")
+    _end(folder)

@@ -1,0 +1,116 @@
+"""Encoders, losses and devices from an estimator's settings."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import nn
+
+from haptera.contrastive.encoder import build_encoder, encode_windows
+from haptera.contrastive.loss import InfoNCE, Similarity, similarity
+from haptera.errors import HapteraError, unknown
+from haptera.recordings.windows import Offset
+
+TEMPERATURE_MODES = ("constant", "auto")
+
+
+def new_encoder(
+    architecture: str | nn.Module | Callable[[int, int, int], nn.Module], channels: int, hidden: int, dimensions: int
+) -> nn.Module:
+    """An encoder for a signal.
+
+    Args:
+        architecture: a published name, a module, of which a copy is taken, or a function that builds one from
+            channels, hidden units and dimensions.
+        channels: of the signal.
+        hidden: channels between layers.
+        dimensions: of the embedding.
+    """
+    if min(hidden, dimensions) < 1:
+        raise HapteraError(f"num_hidden_units is {hidden}, output_dimension {dimensions}; at least 1 was expected")
+    if isinstance(architecture, str):
+        return build_encoder(architecture, channels, hidden, dimensions)
+    encoder = (
+        deepcopy(architecture) if isinstance(architecture, nn.Module) else architecture(channels, hidden, dimensions)
+    )
+    offset = getattr(encoder, "offset", None)
+    if not isinstance(encoder, nn.Module) or offset is None:
+        raise HapteraError(
+            f"model_architecture gives {type(encoder).__name__}; an nn.Module with an offset (left, right) was expected"
+        )
+    window = offset if isinstance(offset, Offset) else Offset(*offset)
+    encoder.offset = window  # type: ignore[assignment]
+    try:
+        with torch.no_grad():
+            found = encode_windows(encoder.eval(), torch.zeros(2, channels, len(window))).shape[1]
+    except RuntimeError as error:
+        raise HapteraError(
+            f"model_architecture does not take windows of {channels} channels and {len(window)} samples: {error}. "
+            "A function of (channels, hidden, dimensions) can build one for every session"
+        ) from error
+    if found != dimensions:
+        raise HapteraError(f"model_architecture has {found} outputs, and output_dimension is {dimensions}")
+    return encoder
+
+
+def new_loss(
+    distance: str | Similarity,
+    dimensions: int,
+    temperature: float,
+    temperature_mode: str,
+    min_temperature: float | None,
+    positive_inside: bool,
+) -> InfoNCE:
+    """The loss of one objective, over so many dimensions of the embedding."""
+    if temperature_mode not in TEMPERATURE_MODES:
+        raise unknown("temperature_mode", temperature_mode, TEMPERATURE_MODES)
+    learnable = temperature_mode == "auto"
+    if min_temperature is not None and not learnable:
+        raise HapteraError(f"min_temperature is {min_temperature}, which a constant temperature does not use")
+    phi = similarity(distance, dimensions) if isinstance(distance, str) else deepcopy(distance)
+    return InfoNCE(
+        phi, temperature, learnable=learnable, min_temperature=min_temperature, positive_inside=positive_inside
+    )
+
+
+def hybrid_dimensions(hybrid: Any, dimensions: int) -> list[list[int] | None]:
+    """Which dimensions behaviour shapes, and which time; None is all of them.
+
+    Args:
+        hybrid: True is all for both; a number or list for behaviour, time on all; or a mapping with both.
+        dimensions: of the embedding.
+
+    >>> hybrid_dimensions(3, 8)
+    [[0, 1, 2], None]
+    >>> hybrid_dimensions({"behaviour": 2, "time": [2, 3]}, 4)
+    [[0, 1], [2, 3]]
+    """
+    if hybrid is True:
+        return [None, None]
+    parts = hybrid if isinstance(hybrid, dict) else {"behaviour": hybrid}
+    if not set(parts) <= {"behaviour", "time"} or "behaviour" not in parts:
+        raise HapteraError(f"hybrid has {sorted(parts)}; 'behaviour', and 'time' or nothing, was expected")
+    chosen = []
+    for name in ("behaviour", "time"):
+        part = parts.get(name)
+        some = list(range(part)) if isinstance(part, int) else None if part is None else [int(one) for one in part]
+        if some is not None and (not some or len(set(some)) < len(some) or not all(0 <= k < dimensions for k in some)):
+            raise HapteraError(
+                f"hybrid has {part!r} for {name}; how many, or which of 0 to {dimensions - 1}, was expected"
+            )
+        chosen.append(some)
+    return chosen
+
+
+def chosen_device(name: str) -> torch.device:
+    """The device of a name; `cuda_if_available` is the CPU where there is no GPU."""
+    if name == "cuda_if_available":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise HapteraError(f"device is {name!r}; cpu, cuda, cuda:1, mps or cuda_if_available was expected") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise HapteraError(f"device is {name!r}, and torch finds no GPU")
+    return device

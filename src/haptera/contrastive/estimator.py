@@ -1,0 +1,373 @@
+"""ContrastiveEmbedding: consistent embeddings of recordings, as a scikit-learn estimator.
+
+Source: thesis, chapter 7, its methods and Suppl. note 1. Names are those that users of the published estimator know.
+Different from it: `random_state` makes a fit repeatable; `partial_fit` learns from the data that it is given; labels
+of every type count; `hybrid` says which dimensions; several sessions work in every mode; a setting or label that would
+be ignored is an error.
+The method is patented (US 12,499,131 B2): check before commercial use.
+Cost: `max_iterations` steps of `batch_size` pairs; see `signals` and `neighbours` for what a step does.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from haptera.contrastive.inputs import Inputs, is_several, read_signals
+from haptera.contrastive.jacobian import JacobianTerm
+from haptera.contrastive.loss import InfoNCE, Similarity, in_bits
+from haptera.contrastive.model import NEGATIVES, Model
+from haptera.contrastive.model_file import read_model, write_model
+from haptera.contrastive.modes import Mode
+from haptera.errors import HapteraError
+from haptera.recordings.label import MANY
+from haptera.recordings.windows import Offset
+
+log = logging.getLogger("haptera")
+
+
+class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Embed a recording such that samples alike in time or behaviour lie close together.
+
+    `fit(X)` goes by time, `fit(X, label)` by a continuous (float) or discrete (any other type) label, `fit(X, a, b)` by
+    several, and `fit([X1, X2], [a1, a2])` by several sessions, each with an encoder of its own.
+
+    Args:
+        model_architecture: a name of `haptera.contrastive.encoder.ARCHITECTURES`; an `nn.Module` with an `offset`; or a
+            function of (channels, hidden units, dimensions) that builds one.
+        output_dimension: of the embedding.
+        num_hidden_units: of the encoder.
+        conditional: None chooses by the labels: `time`, `time_delta` (continuous, by differences that occur), `delta`
+            (continuous, Gaussian) or `discrete`.
+        time_offsets: samples between the two of a pair in time, or by which differences are taken; one or several.
+        delta: standard deviation of the label in a pair, for `delta`.
+        period: after how much the continuous label repeats, 2π for an angle; a list, with None where a column does not.
+        prior: of discrete labels, `empirical` or `uniform`.
+        differences_per_label: with both kinds of labels, take differences within the class of the reference.
+        hybrid: also go by time: True for both on all dimensions, a number or list of dimensions for behaviour with time
+            on all, or `{"behaviour": ..., "time": ...}`.
+        distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `haptera.contrastive.loss.Similarity`; architectures with
+            `-mse` take any but the first.
+        temperature: by which similarities are divided.
+        temperature_mode: `constant`, or `auto` to learn it.
+        min_temperature: the least that `auto` may reach.
+        positive_in_denominator: the form of the loss that cannot run away.
+        jacobian_weight: λ of the term that keeps the encoder's Jacobian small, which attribution maps need (8.3); 0 is
+            none.
+        jacobian_ramp: steps without that term, and steps over which it rises; None is an eighth of all steps each.
+        jacobian_exact: the norm itself, with a backward pass for each dimension, instead of one random projection.
+        separate_encoders: one encoder for references, another for positives and negatives.
+        batch_size: references of each session in a step; None is all samples.
+        learning_rate: of Adam.
+        max_iterations: steps of `fit` and `partial_fit`.
+        max_adapt_iterations: steps of `fit(..., adapt=True)`.
+        validation_fraction: share of every session, at its end, that is held out to watch the fit.
+        patience: looks at held-out samples, one every 50 steps, without improvement after which to stop and go back to
+            the best; None goes on to the end.
+        pad_before_transform: repeat the ends, so that the embedding is as long as the signal.
+        random_state: makes a fit repeatable to the bit on one machine.
+        device: `cuda_if_available`, `cpu`, `cuda`, ...
+        verbose: show a bar in a terminal.
+
+    Attributes:
+        model_: encoders, losses and what happened while they learnt.
+        mode_: how pairs were drawn.
+
+    >>> t = np.arange(300) / 20
+    >>> X = np.stack([np.sin(t), np.cos(t), np.sin(2 * t)], 1)
+    >>> model = ContrastiveEmbedding(output_dimension=3, max_iterations=20, batch_size=64, random_state=0)
+    >>> model.fit(X, np.sin(t)).transform(X).shape
+    (300, 3)
+    """
+
+    model_: Model
+    mode_: Mode
+
+    def __init__(
+        self,
+        model_architecture: str | nn.Module | Callable[[int, int, int], nn.Module] = "offset1-model",
+        *,
+        output_dimension: int = 8,
+        num_hidden_units: int = 32,
+        conditional: str | None = None,
+        time_offsets: int | Sequence[int] = 1,
+        delta: float | None = None,
+        period: float | Sequence[float | None] | None = None,
+        prior: str = "empirical",
+        differences_per_label: bool = False,
+        hybrid: bool | int | Sequence[int] | dict[str, Any] = False,
+        distance: str | Similarity = "cosine",
+        temperature: float = 1.0,
+        temperature_mode: str = "constant",
+        min_temperature: float | None = None,
+        positive_in_denominator: bool = False,
+        jacobian_weight: float = 0.0,
+        jacobian_ramp: tuple[int, int] | None = None,
+        jacobian_exact: bool = False,
+        separate_encoders: bool = False,
+        batch_size: int | None = 512,
+        learning_rate: float = 3e-4,
+        max_iterations: int = 10_000,
+        max_adapt_iterations: int = 500,
+        validation_fraction: float = 0.0,
+        patience: int | None = None,
+        pad_before_transform: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cuda_if_available",
+        verbose: bool = False,
+    ) -> None:
+        self.model_architecture = model_architecture
+        self.output_dimension = output_dimension
+        self.num_hidden_units = num_hidden_units
+        self.conditional = conditional
+        self.time_offsets = time_offsets
+        self.delta = delta
+        self.period = period
+        self.prior = prior
+        self.differences_per_label = differences_per_label
+        self.hybrid = hybrid
+        self.distance = distance
+        self.temperature = temperature
+        self.temperature_mode = temperature_mode
+        self.min_temperature = min_temperature
+        self.positive_in_denominator = positive_in_denominator
+        self.jacobian_weight = jacobian_weight
+        self.jacobian_ramp = jacobian_ramp
+        self.jacobian_exact = jacobian_exact
+        self.separate_encoders = separate_encoders
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_iterations = max_iterations
+        self.max_adapt_iterations = max_adapt_iterations
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.pad_before_transform = pad_before_transform
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        *y: Any,
+        adapt: bool | str = False,
+        trials: Any = None,
+        paired: Any = None,
+        session_id: int | None = None,
+    ) -> Self:
+        """Learn an embedding.
+
+        Args:
+            X: `(samples, channels)`, or a list of sessions.
+            *y: labels, `(samples,)` or `(samples, columns)` each; of several sessions, a list of arrays each.
+            adapt: keep what was learnt, and fit it to a new session, whatever its channels: True or `first` learns only
+                the layers that read the channels, `all` everything from there on.
+            trials: a number for each sample that changes where a trial begins. No window, no pair in time and no
+                difference of labels goes across.
+            paired: with `separate_encoders`, the signal of positives and negatives if it is not `X`; of `X`'s length.
+            session_id: the encoder to begin from when adapting a model of several sessions.
+        """
+        if adapt not in (False, True, "first", "all"):
+            raise HapteraError(f"adapt is {adapt!r}; False, True, 'first' or 'all' was expected")
+        if adapt:
+            check_is_fitted(self, "model_")
+        inputs, mode = self._read(X, y, trials, paired, reset=True)
+        inputs.check_constant()
+        classes = inputs.context.names
+        if classes is not None and len(classes) > MANY:
+            log.warning("labels make %s classes; a label that is a number must be given as float", f"{len(classes):,}")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        model = Model(self.get_params(deep=False), inputs.channels, inputs.paired_channels, seed)
+        if adapt:
+            start = self.model_.session(session_id)
+            model.take_over(self.model_, start, inputs, mode, first_only=adapt != "all")
+        model.train(inputs, mode, self.max_adapt_iterations if adapt else self.max_iterations)
+        self.model_, self.mode_ = model, mode
+        return self
+
+    def partial_fit(self, X: Any, *y: Any, trials: Any = None, paired: Any = None) -> Self:
+        """Go on for `max_iterations` steps, with this data, which may be new but needs the same channels."""
+        if not hasattr(self, "model_"):
+            return self.fit(X, *y, trials=trials, paired=paired)
+        inputs, self.mode_ = self._read(X, y, trials, paired)
+        self.model_.check_channels(inputs)
+        self.model_.settings = self.get_params(deep=False)
+        self.model_.train(inputs, self.mode_, self.max_iterations)
+        return self
+
+    def transform(self, X: Any, session_id: int | None = None, *, trials: Any = None, side: str = "reference") -> Any:
+        """The embedding `(samples, output_dimension)`; for a list of all sessions, a list.
+
+        Args:
+            X: a signal, or a list of all sessions.
+            session_id: which session it is, if there are several.
+            trials: as in `fit`; windows do not go across.
+            side: with `separate_encoders`, `reference` or `paired`.
+        """
+        check_is_fitted(self, "model_")
+        several, pad = is_several(X), self.pad_before_transform
+        signals = read_signals(self, [X] if side == "paired" and not several else X)
+        sessions = list(range(len(signals))) if several else [self.model_.session(session_id)]
+        changes = trials if several and trials is not None else [trials] * len(signals)
+        found = [self.model_.embed(*one, side=side, pad=pad) for one in zip(sessions, signals, changes, strict=True)]
+        return found if several else found[0]
+
+    def fit_transform(self, X: Any, *y: Any, **fit_params: Any) -> Any:
+        """Fit, and embed the same data."""
+        if "y" in fit_params:  # as scikit-learn may call it
+            y = (fit_params.pop("y"),)
+        return self.fit(X, *y, **fit_params).transform(X, trials=fit_params.get("trials"))
+
+    def goodness_of_fit(
+        self,
+        X: Any,
+        *y: Any,
+        session_id: int | None = None,
+        trials: Any = None,
+        paired: Any = None,
+        negatives: int = NEGATIVES,
+        unit: str = "nats",
+    ) -> float:
+        """How much more the embedding knows of pairs in this data than a constant one would.
+
+        Args:
+            X: as in `fit`.
+            *y: as in `fit`.
+            session_id: which session it is, if there are several and `X` is one.
+            trials: as in `fit`.
+            paired: as in `fit`.
+            negatives: by which it is measured; compare at equal numbers.
+            unit: `nats`, 0 for a constant embedding and lower is better, or `bits`, with the sign turned.
+        """
+        check_is_fitted(self, "model_")
+        if unit not in ("nats", "bits"):
+            raise HapteraError(f"unit is {unit!r}; 'nats' or 'bits' was expected")
+        inputs, mode = self._read(X, y, trials, paired)
+        sessions = None if is_several(X) else [self.model_.session(session_id)]
+        nats = self.model_.goodness_of_fit(inputs, mode, negatives, sessions)
+        return in_bits(nats) if unit == "bits" else nats
+
+    def score(self, X: Any, *y: Any, **options: Any) -> float:
+        """The goodness of fit in bits, more is better, as `GridSearchCV` wants it."""
+        if "y" in options:  # as scikit-learn may call it
+            y = (options.pop("y"),)
+        return self.goodness_of_fit(X, *y, unit="bits", **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write weights and settings into one safetensors file."""
+        check_is_fitted(self, "model_")
+        write_model(self.model_, self.mode_, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, **settings: Any) -> Self:
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+            **settings: other values, such as `device`; an encoder or distance of your own must be given again.
+        """
+        model, mode = read_model(Path(path), settings)
+        estimator = cls(**model.settings)
+        estimator.model_, estimator.mode_, estimator.n_features_in_ = model, mode, model.channels[0]
+        return estimator
+
+    @property
+    def encoders_(self) -> list[nn.Module]:
+        """One for each session."""
+        return self.model_.encoders
+
+    @property
+    def losses_(self) -> list[InfoNCE]:
+        """Of behaviour or time; with `hybrid` that of time after it."""
+        return self.model_.losses
+
+    @property
+    def offset_(self) -> Offset:
+        """The window."""
+        return self.model_.offset
+
+    @property
+    def n_sessions_(self) -> int:
+        """How many sessions the model knows."""
+        return len(self.model_.encoders)
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps done."""
+        return len(self.model_.loss_history)
+
+    @property
+    def loss_history_(self) -> np.ndarray:
+        """The loss of each step."""
+        return np.array(self.model_.loss_history)
+
+    @property
+    def goodness_of_fit_history_(self) -> np.ndarray:
+        """The loss of each step minus that of a constant embedding, in nats; lower is better."""
+        return np.array(self.model_.goodness_of_fit_history)
+
+    @property
+    def jacobian_history_(self) -> np.ndarray:
+        """Mean squared norm of the Jacobian in each step that had the Jacobian term, as it was estimated."""
+        return np.array(self.model_.jacobian_history)
+
+    @property
+    def validation_history_(self) -> dict[int, float]:
+        """Step -> goodness of fit of held-out samples."""
+        return dict(self.model_.validation_history)
+
+    @property
+    def temperature_(self) -> float:
+        """Of the first loss, as it is now."""
+        return self.model_.losses[0].temperature
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.output_dimension
+
+    def _read(self, X: Any, y: Sequence[Any], trials: Any, paired: Any, *, reset: bool = False) -> tuple[Inputs, Mode]:
+        if paired is not None and not self.separate_encoders:
+            raise HapteraError("paired was given; it is used with separate_encoders=True only")
+        self._check_settings()
+        self._check_distance()
+        inputs = Inputs.read(self, X, y, trials, paired, reset=reset)
+        return inputs, Mode.choose(inputs.context, self.get_params(deep=False))
+
+    def _check_distance(self) -> None:
+        """An encoder whose outputs keep their length does not learn from angles, which forget it."""
+        name = self.model_architecture
+        if isinstance(name, str) and name.endswith("-mse") and self.distance == "cosine":
+            raise HapteraError(
+                f"model_architecture is {name!r}, whose outputs are not of unit length, and distance is 'cosine'; "
+                f"distance='euclidean' was expected, or {name.removesuffix('-mse')!r}"
+            )
+
+    def _check_settings(self) -> None:
+        """What no other part checks."""
+        for name in ("max_iterations", "max_adapt_iterations", "batch_size", "patience"):
+            value = getattr(self, name)
+            if value is None and name in ("batch_size", "patience"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise HapteraError(f"{name} is {value!r}; a whole number of at least 1 was expected")
+        ramp = self.jacobian_ramp
+        if ramp is not None and (np.ndim(ramp) != 1 or len(ramp) != 2):
+            raise HapteraError(f"jacobian_ramp is {ramp!r}; (steps without, steps of the ramp) was expected")
+        JacobianTerm.of(self.jacobian_weight, ramp, self.jacobian_exact, self.max_iterations)
+        if not self.learning_rate > 0:
+            raise HapteraError(f"learning_rate is {self.learning_rate!r}; more than 0 was expected")
+        if not 0 <= self.validation_fraction < 1:
+            raise HapteraError(f"validation_fraction is {self.validation_fraction!r}; 0 to 1 was expected")
+        if self.patience is not None and not self.validation_fraction:
+            raise HapteraError(f"patience is {self.patience}, and nothing is held out; set validation_fraction")

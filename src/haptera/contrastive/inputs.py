@@ -1,0 +1,126 @@
+"""What `fit` is given, checked: sessions of signals, labels, trials, and the signal of the other side of a pair."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from haptera.contrastive.modes import Context
+from haptera.errors import HapteraError
+from haptera.recordings.preparation import varies
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Sessions, and what is known about them.
+
+    Attributes:
+        signals: `(samples, channels)` for each session.
+        paired: signals of positives and negatives, if they are others.
+        context: the labels, over all sessions.
+        trials: for each session None or a number for each sample.
+    """
+
+    signals: list[np.ndarray]
+    paired: list[np.ndarray] | None
+    context: Context
+    trials: list[np.ndarray | None]
+
+    @classmethod
+    def read(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        labels: Sequence[Any],
+        trials: Any = None,
+        paired: Any = None,
+        *,
+        reset: bool = False,
+    ) -> "Inputs":
+        """Check everything that can be checked before the first step.
+
+        Args:
+            estimator: learns the number of features from `X`, or compares it with what it has learnt.
+            X: one signal, or a list of them.
+            labels: as `Context.of` takes them; None is no label.
+            trials: an array, or a list of one for each session.
+            paired: like `X`.
+            reset: whether to learn the number of features.
+        """
+        several = is_several(X)
+        signals = read_signals(estimator, X, reset=reset)
+        lengths = [len(signal) for signal in signals]
+        other = None
+        if paired is not None:
+            other = [_checked(one, "paired") for one in (paired if several else [paired])]
+            if [len(one) for one in other] != lengths:
+                raise HapteraError(f"paired has {[len(one) for one in other]} samples; {lengths} expected, as in X")
+        context = Context.of([label for label in labels if label is not None], lengths, several)
+        return cls(signals, other, context, _read_trials(trials, lengths, several))
+
+    @property
+    def lengths(self) -> list[int]:
+        """Samples of each session."""
+        return [len(signal) for signal in self.signals]
+
+    @property
+    def channels(self) -> list[int]:
+        """Of each session."""
+        return [signal.shape[1] for signal in self.signals]
+
+    @property
+    def paired_channels(self) -> list[int] | None:
+        """Of the other side, if it has signals of its own."""
+        return None if self.paired is None else [signal.shape[1] for signal in self.paired]
+
+    def check_constant(self) -> None:
+        """A channel that never changes is an error that names it."""
+        for signals, name in ((self.signals, "X"), (self.paired or [], "paired")):
+            for session, signal in enumerate(signals):
+                constant = np.flatnonzero(~varies(signal))
+                if len(constant):
+                    some = ", ".join(map(str, constant[:10])) + (", ..." if len(constant) > 10 else "")
+                    where = f"{name}[{session}]" if len(signals) > 1 else name
+                    raise HapteraError(
+                        f"{where} has {len(constant)} of {signal.shape[1]} columns that never change: {some}; "
+                        "leave out silent neurons, as in X[:, X.std(0) > 0]"
+                    )
+
+
+def is_several(X: Any) -> bool:
+    """Whether it is a list of sessions rather than one signal."""
+    return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 2
+
+
+def read_signals(estimator: BaseEstimator, X: Any, *, reset: bool = False) -> list[np.ndarray]:
+    """Signals, with scikit-learn's checks; a memory map is read once, and stays one."""
+    if is_several(X):
+        signals = [_checked(one, f"X[{session}]") for session, one in enumerate(X)]
+        if reset:
+            estimator.n_features_in_ = signals[0].shape[1]
+        return signals
+    if not reset and getattr(estimator, "n_sessions_", 1) > 1:  # each session has channels of its own
+        return [_checked(X, "X")]
+    return [validate_data(estimator, X, reset=reset, dtype="numeric", ensure_min_samples=2 if reset else 1)]
+
+
+def _checked(X: Any, name: str) -> np.ndarray:
+    try:
+        return check_array(X, dtype="numeric", input_name=name)
+    except ValueError as error:
+        raise HapteraError(f"{name}: {error}") from error
+
+
+def _read_trials(trials: Any, lengths: list[int], several: bool) -> list[np.ndarray | None]:
+    if trials is None:
+        return [None] * len(lengths)
+    if several and (not isinstance(trials, list | tuple) or len(trials) != len(lengths)):
+        raise HapteraError(f"trials is no list of {len(lengths)} arrays, one for each session")
+    found = [None if one is None else np.asarray(one) for one in (trials if several else [trials])]
+    for session, (one, length) in enumerate(zip(found, lengths, strict=True)):
+        if one is not None and one.shape != (length,):
+            raise HapteraError(f"trials of session {session} have shape {one.shape}; ({length},) was expected")
+    return found

@@ -1,0 +1,82 @@
+"""The Jacobian term: among encoders that fit as well, prefer the one that changes least with its inputs.
+
+    L = Σ InfoNCE + λ E‖J_f(x)‖_F²
+
+Source: thesis (8.3); λ is 0 for 2,500 of 20,000 steps, then rises for 2,500 to .1. With it the encoder's Jacobian is
+the pseudo-inverse of that of the process that made the data, which is what makes attribution maps identifiable
+(theorem 2). The exact norm needs a backward pass for each output. Here one random projection is the default: for signs
+v, E‖vᵀJ‖² = ‖J‖_F², so that the gradient is unbiased for the cost of one backward pass (after Hoffman et al., 2019).
+J is that of a reference with respect to its whole window.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from haptera.contrastive.encoder import encode_windows
+from haptera.errors import HapteraError
+
+SHARE = 8
+"""By default λ is 0 for this part of all steps, and rises for as many, as in the text."""
+
+
+@dataclass(frozen=True)
+class JacobianTerm:
+    """λ over the steps, and how the norm is found.
+
+    Attributes:
+        weight: λ in the end.
+        wait: steps without it.
+        ramp: steps over which it rises.
+        exact: the norm itself instead of a random projection.
+    """
+
+    weight: float
+    wait: int = 0
+    ramp: int = 0
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.weight >= 0:
+            raise HapteraError(f"jacobian_weight is {self.weight}; at least 0 was expected")
+        if min(self.wait, self.ramp) < 0:
+            raise HapteraError(f"jacobian_ramp is ({self.wait}, {self.ramp}); no negative number was expected")
+
+    @classmethod
+    def of(cls, weight: float, ramp: tuple[int, int] | None, exact: bool, steps: int) -> "JacobianTerm":
+        """From the settings of an estimator that goes for so many steps."""
+        wait, rise = (steps // SHARE, steps // SHARE) if ramp is None else ramp
+        return cls(weight, int(wait), int(rise), exact)
+
+    def at(self, step: int) -> float:
+        """λ at a step, counted from 1.
+
+        >>> term = JacobianTerm(0.5, wait=10, ramp=4)
+        >>> term.at(10), term.at(12), term.at(15)
+        (0.0, 0.25, 0.5)
+        """
+        if step <= self.wait:
+            return 0.0
+        return self.weight * min((step - self.wait) / self.ramp, 1.0) if self.ramp else self.weight
+
+
+def squared_norms(encoder: nn.Module, windows: torch.Tensor, exact: bool = False) -> torch.Tensor:
+    """‖J‖_F² of each window, or with random signs an unbiased estimate of it; with gradients.
+
+    Args:
+        encoder: from `(batch, channels, length)` to `(batch, dimensions)`.
+        windows: `(batch, channels, length)`.
+        exact: one backward pass for each dimension instead of one for all.
+    """
+    windows = windows.detach().requires_grad_()
+    points = encode_windows(encoder, windows)
+    if exact:
+        directions = list(points.sum(0))
+    else:
+        signs = torch.randint(0, 2, points.shape, device=points.device).to(points.dtype) * 2 - 1
+        directions = [(signs * points).sum()]
+    found = torch.zeros(len(windows), device=points.device)
+    for one in directions:
+        found = found + torch.autograd.grad(one, windows, create_graph=True)[0].square().flatten(1).sum(1)
+    return found

@@ -1,0 +1,198 @@
+"""A fitted model as one safetensors file: tensors, and settings as JSON in its header; never a pickle."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from haptera import __version__
+from haptera.contrastive.adapting import Anchors
+from haptera.contrastive.model import Model
+from haptera.contrastive.modes import Mode
+from haptera.errors import HapteraError, check_keys
+from haptera.files.atomic import check_plain_file, whole
+from haptera.files.json import parse_json
+from haptera.files.schema import (
+    ANYTHING,
+    FLAG,
+    TABLE,
+    TEXT,
+    check,
+    either,
+    list_of,
+    number,
+    optional,
+    table_of,
+    whole_number,
+)
+
+_KEY = "haptera.embedding"
+_ANCHORS = "anchors."
+_OWN = ("model_architecture", "distance")
+_PERIOD = either(optional(number()), list_of(optional(number())))
+_OFFSETS = either(whole_number(1), list_of(whole_number(1)))
+_SETTINGS = {
+    "model_architecture": optional(TEXT),
+    "output_dimension": whole_number(1),
+    "num_hidden_units": whole_number(1),
+    "conditional": optional(TEXT),
+    "time_offsets": _OFFSETS,
+    "delta": optional(number()),
+    "period": _PERIOD,
+    "prior": TEXT,
+    "differences_per_label": FLAG,
+    "hybrid": either(FLAG, whole_number(1), list_of(whole_number()), TABLE),
+    "distance": optional(TEXT),
+    "temperature": number(0),
+    "temperature_mode": TEXT,
+    "min_temperature": optional(number(0)),
+    "positive_in_denominator": FLAG,
+    "jacobian_weight": number(0),
+    "jacobian_ramp": optional(list_of(whole_number(), 2)),
+    "jacobian_exact": FLAG,
+    "separate_encoders": FLAG,
+    "batch_size": optional(whole_number(1)),
+    "learning_rate": number(0),
+    "max_iterations": whole_number(),
+    "max_adapt_iterations": whole_number(),
+    "validation_fraction": number(0, 1),
+    "patience": optional(whole_number()),
+    "pad_before_transform": FLAG,
+    "random_state": optional(whole_number()),
+    "device": TEXT,
+    "verbose": FLAG,
+}
+_MODE = {
+    "conditional": TEXT,
+    "hybrid": FLAG,
+    "time_offsets": list_of(whole_number(1)),
+    "delta": optional(number()),
+    "period": _PERIOD,
+    "prior": TEXT,
+    "differences_per_label": FLAG,
+}
+_FACTS = {
+    "settings": TABLE,
+    "mode": TABLE,
+    "channels": list_of(whole_number(1)),
+    "paired_channels": optional(list_of(whole_number(1))),
+    "seed": whole_number(),
+    "loss_history": list_of(ANYTHING),
+    "goodness_of_fit_history": list_of(ANYTHING),
+    "jacobian_history": list_of(ANYTHING),
+    "validation_history": table_of(ANYTHING),
+    "anchors": table_of(optional(list_of(ANYTHING))),
+}
+
+
+def write_model(model: Model, mode: Mode, path: Path) -> None:
+    """Write a model; an encoder or distance of the user's own is written as its weights only."""
+    facts: dict[str, Any] = {
+        "version": __version__,
+        "settings": {name: _plain(name, value) for name, value in model.settings.items()},
+        "mode": asdict(mode),
+        "channels": model.channels,
+        "paired_channels": model.paired_channels,
+        "seed": model.seed,
+        "loss_history": model.loss_history,
+        "goodness_of_fit_history": model.goodness_of_fit_history,
+        "jacobian_history": model.jacobian_history,
+        "validation_history": model.validation_history,
+        "anchors": {},
+    }
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.modules.state_dict().items()}
+    for session, anchors in enumerate(model.anchors):
+        if anchors is not None:
+            facts["anchors"][session] = None if anchors.classes is None else anchors.classes.tolist()
+            tensors[f"{_ANCHORS}{session}.hidden"] = torch.from_numpy(anchors.hidden)
+            if anchors.continuous is not None:
+                tensors[f"{_ANCHORS}{session}.continuous"] = torch.from_numpy(anchors.continuous)
+    with whole(path) as file:
+        file.write(save(tensors, {_KEY: json.dumps(facts, default=_number)}))
+
+
+def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
+    """Read a model; `settings` replace those of the file."""
+    check_plain_file(path)
+    try:
+        with safe_open(path, "pt") as file:
+            header = (file.metadata() or {}).get(_KEY)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise HapteraError(f"cannot read the model {path}: {error}") from error
+    if header is None:
+        raise HapteraError(f"{path} is a safetensors file, and not one that ContrastiveEmbedding.save wrote")
+    facts = _facts(header, tensors, path)
+    check_keys("setting", settings, facts["settings"])
+    for name in _OWN:
+        if facts["settings"][name] is None and name not in settings:
+            raise HapteraError(f"{path} was made with a {name} of your own; give it again, load(path, {name}=...)")
+    try:
+        model = Model(facts["settings"] | settings, facts["channels"], facts["paired_channels"], facts["seed"])
+    except HapteraError as error:
+        raise HapteraError(f"{path}: {error}") from error
+    model.loss_history, model.goodness_of_fit_history = facts["loss_history"], facts["goodness_of_fit_history"]
+    model.jacobian_history = facts["jacobian_history"]
+    model.validation_history = {int(step): value for step, value in facts["validation_history"].items()}
+    for session, classes in facts["anchors"].items():
+        model.anchors[int(session)] = _anchors(tensors, session, classes, path)
+    try:
+        model.modules.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise HapteraError(f"the weights of {path} do not fit the model: {error}") from error
+    mode = facts["mode"] | {"time_offsets": tuple(facts["mode"]["time_offsets"])}
+    return model, Mode(**mode)
+
+
+def _facts(header: str, tensors: dict[str, torch.Tensor], path: Path) -> dict[str, Any]:
+    """Return the JSON of a header after checking it; a model is no larger than its weights."""
+    where = f"the header of {path}"
+    facts = check(parse_json(header, where), _FACTS, where)
+    settings = check(facts["settings"], _SETTINGS, f"settings in {where}")
+    check_keys(f"setting in {where}", settings, _SETTINGS)
+    check_keys(f"key of mode in {where}", check(facts["mode"], _MODE, f"mode in {where}"), _MODE)
+    sides = [side for tensor in tensors.values() for side in tensor.shape]
+    sizes = [settings["output_dimension"], *facts["channels"]]
+    if isinstance(settings["model_architecture"], str):  # an encoder of somebody's own has layers of its own
+        sizes.append(settings["num_hidden_units"])
+    if max(sizes) > max(sides, default=0) or len(facts["channels"]) > len(tensors):
+        raise HapteraError(f"{path}: the header speaks of layers of {max(sizes):,}, the weights are smaller")
+    for name, keys in (("anchors", facts["anchors"]), ("validation_history", facts["validation_history"])):
+        wrong = [key for key in keys if not (key.isascii() and key.isdigit())]
+        wrong += [key for key in keys if name == "anchors" and key not in wrong and int(key) >= len(facts["channels"])]
+        if wrong:
+            raise HapteraError(f"{where}: {name} has {wrong[0]!r}; the number of a session or step was expected")
+    return facts
+
+
+def _anchors(tensors: dict[str, torch.Tensor], session: str, classes: list[Any] | None, path: Path) -> Anchors:
+    name = f"{_ANCHORS}{session}"
+    if f"{name}.hidden" not in tensors:
+        raise HapteraError(f"{path} speaks of the tensor {name}.hidden and does not have it")
+    hidden, continuous = tensors.pop(f"{name}.hidden"), tensors.pop(f"{name}.continuous", None)
+    return Anchors(
+        hidden.float().numpy(),
+        None if continuous is None else continuous.double().numpy(),
+        None if classes is None else np.array([str(each) for each in classes]),
+    )
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A setting as JSON has it; None for an encoder, distance or generator of the user's own."""
+    if name in (*_OWN, "random_state") and not isinstance(value, str | int | np.integer):
+        return None
+    return value
+
+
+def _number(value: Any) -> Any:
+    """What NumPy has instead of plain numbers and lists."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, range):
+        return list(value)
+    raise HapteraError(f"cannot save {value!r} as JSON; plain numbers, texts and lists were expected")

@@ -1,0 +1,228 @@
+"""Timeline: sessions and trials laid end to end, and the samples whose window lies inside one of them.
+
+Samplers and encoders name a sample by its place on the timeline. Nothing here grows with the number of samples: samples
+that may be drawn are kept as ranges.
+
+Signals: sessions as tensors, windows of their samples, and the points of an embedding for places on a timeline.
+
+An array stays where it is, on disk if it is a memory map. Where the windows of a batch have more samples than the
+session itself (up to thirty times the batch for windows of ten), all points are computed in one convolution over the
+whole session, and those of the batch are taken from it.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import nn
+
+from haptera.contrastive.encoder import encode_sequence, encode_windows
+from haptera.errors import HapteraError
+from haptera.recordings.windows import Offset
+
+
+class Ranges:
+    """Half-open ranges of integers to draw from, each integer as likely as any other.
+
+    >>> ranges = Ranges(np.array([0, 10]), np.array([2, 13]))
+    >>> len(ranges), ranges.all().tolist()
+    (5, [0, 1, 10, 11, 12])
+    """
+
+    def __init__(self, starts: np.ndarray, stops: np.ndarray) -> None:
+        some = stops > starts
+        self.starts, counts = starts[some], (stops - starts)[some]
+        self._ends = counts.cumsum()
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def draw(self, count: int, random: np.random.Generator) -> np.ndarray:
+        """As many as `count`, with replacement."""
+        return self._at(random.integers(len(self), size=count))
+
+    def all(self) -> np.ndarray:
+        """Each of them once, in order."""
+        return self._at(np.arange(len(self)))
+
+    def _at(self, order: np.ndarray) -> np.ndarray:
+        which = np.searchsorted(self._ends, order, side="right")
+        before = np.concatenate([[0], self._ends[:-1]])
+        return self.starts[which] + order - before[which]
+
+
+class Timeline:
+    """Where sessions and trials begin and end, and which samples may be drawn.
+
+    Args:
+        lengths: samples of each session.
+        offset: the window, which has to lie inside a trial.
+        trials: for each session a number for each sample that changes where a new trial begins, or None.
+        share: only this part of every session, such as (0.8, 1.0), in order to hold samples out.
+
+    Attributes:
+        starts: place of each session's first sample, and the end of the last.
+        valid: for each session the samples with a whole window.
+        left_out: trials that are shorter than the window.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        offset: Offset,
+        trials: Sequence[np.ndarray | None] | None = None,
+        share: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        self.offset = offset
+        self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self._segments: list[tuple[np.ndarray, np.ndarray]] = []
+        self.valid: list[Ranges] = []
+        self.left_out = 0
+        for session, length in enumerate(lengths):
+            changes = trials[session] if trials is not None else None
+            inner = np.empty(0, int) if changes is None else np.flatnonzero(changes[1:] != changes[:-1]) + 1
+            edges = np.concatenate([[0], inner, [length]]).astype(np.int64)
+            first, last = round(share[0] * length), round(share[1] * length)
+            begin, end = np.clip(edges[:-1], first, last), np.clip(edges[1:], first, last)
+            begin, end = (side[begin < end] + self.starts[session] for side in (begin, end))
+            whole = end - begin >= len(offset)
+            self.left_out += int((~whole).sum())
+            if not whole.any():
+                part = "" if share == (0.0, 1.0) else f", of which {last - first} are used here"
+                trial = "" if changes is None else f" in {len(edges) - 1} trials"
+                raise HapteraError(
+                    f"session {session} has {length} samples{trial}{part}; a window needs {len(offset)} in a row"
+                )
+            self._segments.append((begin, end))
+            self.valid.append(Ranges(begin + offset.left, end - offset.right + 1))
+
+    @property
+    def sessions(self) -> int:
+        """How many."""
+        return len(self.valid)
+
+    def session_of(self, places: np.ndarray) -> np.ndarray:
+        """The session of each place."""
+        return np.searchsorted(self.starts, places, side="right") - 1
+
+    def with_successor(self, session: int, step: int) -> Ranges:
+        """Samples of a session whose successor after `step` samples is in the same trial, both with whole windows."""
+        begin, end = self._segments[session]
+        return Ranges(begin + self.offset.left, end - self.offset.right + 1 - step)
+
+    def differences(self, step: int) -> Ranges:
+        """Samples of all sessions whose successor after `step` samples is in the same trial, whatever their windows."""
+        begin, end = (np.concatenate(sides) for sides in zip(*self._segments, strict=True))
+        return Ranges(begin, end - step)
+
+
+AT_ONCE = 2**15
+"""Samples that are embedded together where no gradient is needed."""
+
+
+class Signal:
+    """One session.
+
+    Args:
+        values: `(samples, channels)`, of any type of number.
+        offset: the window.
+        device: where tensors go.
+    """
+
+    def __init__(self, values: np.ndarray, offset: Offset, device: torch.device) -> None:
+        self.values, self.offset, self.device = values, offset, device
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def windows(self, indices: np.ndarray) -> torch.Tensor:
+        """`(indices, channels, length)`."""
+        return _tensor(self.offset.windows(self.values, indices), self.device).transpose(1, 2)
+
+    @cached_property
+    def sequence(self) -> torch.Tensor:
+        """All of it, `(channels, samples)`."""
+        return _tensor(self.values, self.device).T
+
+
+class Embedder:
+    """Points for places on a timeline, with gradients.
+
+    Args:
+        encoders: one for each session.
+        signals: one for each session.
+        timeline: of the sessions.
+        rows: how many places of each session a step asks for.
+    """
+
+    def __init__(
+        self, encoders: Sequence[nn.Module], signals: Sequence[Signal], timeline: Timeline, rows: float
+    ) -> None:
+        self.encoders, self._signals, self._timeline = encoders, signals, timeline
+        self._whole = []
+        for encoder, signal in zip(encoders, signals, strict=True):
+            covered = rows * len(signal.offset) / int(getattr(encoder, "stride", 1))
+            self._whole.append(bool(getattr(encoder, "convolutional", False)) and len(signal) <= covered)
+
+    def __call__(self, places: np.ndarray) -> torch.Tensor:
+        """`(places, dimensions)`."""
+        if len(self._signals) == 1:
+            return self._session(0, places)
+        sessions = self._timeline.session_of(places)
+        order = np.argsort(sessions, kind="stable")
+        counts = np.bincount(sessions, minlength=len(self._signals))
+        parts = np.split(places[order] - self._timeline.starts[sessions[order]], counts.cumsum()[:-1])
+        points = torch.cat([self._session(number, part) for number, part in enumerate(parts) if len(part)])
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return points[torch.from_numpy(back).to(points.device)]
+
+    def windows(self, places: np.ndarray) -> Iterator[tuple[nn.Module, torch.Tensor]]:
+        """For each session that has some of the places, its encoder and their windows."""
+        sessions = self._timeline.session_of(places)
+        for number in np.unique(sessions):
+            local = places[sessions == number] - self._timeline.starts[number]
+            yield self.encoders[number], self._signals[number].windows(local)
+
+    def _session(self, number: int, indices: np.ndarray) -> torch.Tensor:
+        encoder, signal = self.encoders[number], self._signals[number]
+        if not self._whole[number]:
+            return encode_windows(encoder, signal.windows(indices))
+        rows = torch.from_numpy(indices - signal.offset.left).to(signal.device)
+        return encode_sequence(encoder, signal.sequence, rows)
+
+
+@torch.no_grad()
+def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.device, pad: bool = True) -> np.ndarray:
+    """The whole embedding of a signal, piece by piece.
+
+    Args:
+        encoder: to use as it is.
+        values: `(samples, channels)`.
+        offset: its window.
+        device: where the encoder is.
+        pad: repeat the ends, so that there is a point for every sample; otherwise only samples with a whole window.
+
+    Returns:
+        `(samples, dimensions)`, or `length − 1` rows less.
+    """
+    was_training = encoder.training
+    encoder.eval()
+    pieces = []
+    before, after = (offset.left, offset.right - 1) if pad else (0, 0)
+    rows = len(values) + before + after - len(offset) + 1
+    for start in range(0, rows, AT_ONCE):
+        stop = min(start + AT_ONCE, rows) + len(offset) - 1
+        first, last = start - before, stop - before
+        piece = _tensor(values[max(first, 0) : min(last, len(values))], device)
+        ends = piece[:1].expand(max(-first, 0), -1), piece[-1:].expand(max(last - len(values), 0), -1)
+        sequence = torch.cat([ends[0], piece, ends[1]]).T
+        pieces.append(encode_sequence(encoder, sequence).cpu().numpy())
+    encoder.train(was_training)
+    return np.concatenate(pieces)
+
+
+def _tensor(values: np.ndarray, device: torch.device) -> torch.Tensor:
+    """32-bit numbers of our own, whatever the array was."""
+    return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)

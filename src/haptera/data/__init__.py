@@ -1,0 +1,30 @@
+"""Everything that reads images from disk: `open_data` looks at what it is given and returns `Data`.
+
+One array file, a folder of images, a folder of class folders, or a data set that is corrupted already.
+"""
+
+from haptera.data.arrays import ArrayData
+from haptera.data.base import Classes, CorruptedImages, CorruptedPart, Data
+from haptera.data.bundled import digits
+from haptera.data.cifar_c import NpyData
+from haptera.data.folder import FolderData
+from haptera.data.mapping import MappedData, read_mapping, with_mapping
+from haptera.data.npz import NpzData
+from haptera.data.opening import map_labelled, open_data
+
+__all__ = [
+    "ArrayData",
+    "Classes",
+    "CorruptedImages",
+    "CorruptedPart",
+    "Data",
+    "FolderData",
+    "MappedData",
+    "NpyData",
+    "NpzData",
+    "digits",
+    "map_labelled",
+    "open_data",
+    "read_mapping",
+    "with_mapping",
+]

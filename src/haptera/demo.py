@@ -1,0 +1,107 @@
+"""The demo: about a dozen small networks on digits, clean and shifted streams, with and without adaptation."""
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import nn
+
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.data import digits
+from haptera.errors import HapteraError
+from haptera.files.atomic import whole, writable_folder
+from haptera.files.fingerprint import fingerprint, of_model
+from haptera.models import MLP, LeNet, Linear, ModelSource, ResNet, ViT
+from haptera.models.training import fit
+from haptera.progress import Progress
+from haptera.run.calibrate import Calibration, calibrate
+from haptera.run.execute import in_processes, in_this_process
+from haptera.run.study import Study
+from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
+from haptera.streams import CCC, Clean, Continual, Corruptions, Stability
+
+log = logging.getLogger("haptera")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A recipe: what is built, and how long it is trained."""
+
+    name: str
+    build: str
+    make: Callable[..., nn.Module]
+    epochs: int
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def path(self, folder: Path) -> Path:
+        """Where its weights are kept; another recipe has another path."""
+        return folder / f"{self.name}-{fingerprint(self)[:8]}.safetensors"
+
+
+NETWORKS = (
+    Network("linear", "linear", Linear, 20),
+    Network("mlp-64", "mlp", MLP, 20, {"width": 64}),
+    Network("mlp-256", "mlp", MLP, 20, {"width": 256}),
+    Network("lenet-4", "lenet", LeNet, 15, {"width": 4}),
+    Network("lenet-12", "lenet", LeNet, 15, {"width": 12}),
+    Network("resnet-bn-4", "resnet", ResNet, 15, {"width": 4, "stem": 2}),
+    Network("resnet-bn-8", "resnet", ResNet, 15, {"width": 8, "stem": 2}),
+    Network("resnet-bn-8-brief", "resnet", ResNet, 4, {"width": 8, "stem": 2}),
+    Network("resnet-bn-16", "resnet", ResNet, 15, {"width": 16, "stem": 2}),
+    Network("resnet-gn-8", "resnet", ResNet, 20, {"width": 8, "stem": 2, "norm": "group"}),
+    Network("resnet-gn-16", "resnet", ResNet, 20, {"width": 16, "stem": 2, "norm": "group"}),
+    Network("vit-32", "vit", ViT, 40, {"width": 32, "patch": 8}),
+    Network("vit-64", "vit", ViT, 30, {"width": 64, "patch": 8}),
+)
+
+
+SHIFTS = (GaussianNoise, GaussianBlur, Contrast)
+YARDSTICK = "resnet-bn-8"
+FADING = (Frost, GaussianNoise, ImpulseNoise)  # each can be made hard enough for the yardstick
+
+
+def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
+    """The demo's study, its networks trained unless that was done before."""
+    folder = writable_folder(out / "networks")
+    untrained = [network for network in NETWORKS if not network.path(folder).is_file()]
+    work = functools.partial(train, untrained, folder)
+    indices = range(len(untrained))
+    ended = in_processes(work, indices, jobs) if jobs > 1 and untrained else in_this_process(work, indices)
+    with Progress("training", len(untrained), progress, unit="networks") as bar:
+        for index, failure in ended:
+            if failure:
+                raise HapteraError(f"training {untrained[index].name} failed: {failure}")
+            bar.advance(untrained[index].name)
+    data = digits("test")
+    models = {net.name: ModelSource(net.build, net.path(folder), net.arguments) for net in NETWORKS}
+    fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
+    return Study(
+        models=models,
+        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS), fading, Stability(data, first=301)],
+        adapters={"none": NoAdaptation, "batchnorm": BatchNorm},
+        out=out,
+        settings={"data": "digits of scikit-learn, 32 x 32, the test half"},
+    )
+
+
+def calibrated(model: nn.Module, out: Path, progress: bool | None) -> Calibration:
+    """The yardstick of the stream that keeps changing: a coarse one, on few images, which takes some seconds."""
+    folder = out / f"calibration-{fingerprint(of_model(model), FADING)[:8]}"  # another network has another one
+    return calibrate(model, digits("test"), folder, FADING, samples=100, step=0.5, flip=False, progress=progress)
+
+
+def train(networks: Sequence[Network], folder: Path, index: int) -> str:
+    """Train one network and save its weights."""
+    network = networks[index]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = network.make(**network.arguments)
+    fit(model, digits("train"), epochs=network.epochs)
+    with whole(network.path(folder)) as file:
+        file.write(save(model.state_dict()))
+    return ""

@@ -1,0 +1,1 @@
+"""Files: written whole, read with limits, every failure naming the file."""

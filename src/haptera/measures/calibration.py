@@ -1,0 +1,171 @@
+"""Calibration: whether a model is right as often as it says it is.
+
+Sources: expected calibration error of Naeini et al. (2015) with 15 equal bins of the top-1 confidence (table 3.13 of
+the thesis); G. W. Brier (1950), the sum over classes; the negative log-likelihood in nats.
+Differs: samples with a logit that is NaN or +∞ have no confidence and are left out here, where accuracy counts them as
+wrong; `n` says how many are left. All need logits: there are no rows where only the best k or the labels were kept.
+Cost: one pass through the logits each, a third of a second for 50 million logits on one core.
+
+With a mapping of classes the confidence is that of the model's predicted class, the likelihood that of all classes that
+are accepted together, and there is no Brier score where a class accepts several. Where classes were restricted,
+probabilities are conditional on those that were kept.
+
+The softmax of logits, a block of rows at a time: little memory beside the logits, and a block stays in the cache.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from haptera.measures.facts import measure
+from haptera.measures.repetitions import last_epoch
+from haptera.measures.windows import shared
+from haptera.outputs import Outputs
+from haptera.statistics.intervals import mean_of_units, wilson
+from haptera.table import Rows
+
+BINS = 15
+FEWEST = 30
+"""Samples; a likelihood is so uneven that an interval of fewer covers less than it says."""
+LEAST = float(np.log(np.nextafter(0.0, 1.0)))
+"""The log-probability of a class that is given none, so that one sample cannot make a mean infinite."""
+
+
+@measure(bounds=(0, 1), higher_is_better=False)
+def expected_calibration_error(outputs: Outputs) -> Rows:
+    """Mean distance of accuracy from confidence over bins, weighted by samples; biased upwards where these are few."""
+    if not _applies(outputs):
+        return []
+    contexts, codes = outputs.groups
+    confidence = _confidence(outputs)
+    known = np.flatnonzero(~np.isnan(confidence))
+    place = codes[known] * BINS + _bins(confidence[known])
+    gap = np.bincount(place, outputs.correct()[known] - confidence[known], len(contexts) * BINS)
+    n = np.bincount(codes[known], minlength=len(contexts))
+    return [
+        context
+        | {"measure": "expected_calibration_error", "n": int(n[i])}
+        | {"value": float(np.abs(gap[i * BINS : (i + 1) * BINS]).sum() / n[i])}
+        for i, context in enumerate(contexts)
+        if n[i]
+    ]
+
+
+@measure(bounds=(0, 1))
+def reliability(outputs: Outputs) -> Rows:
+    """Accuracy in each bin of confidence that has samples, over the whole cell; `confidence` is the mean in the bin.
+
+    Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
+    if not _applies(outputs):
+        return []
+    context = shared(outputs.groups[0])
+    confidence = _confidence(outputs)
+    known = np.flatnonzero(~np.isnan(confidence))
+    place = _bins(confidence[known])
+    n = np.bincount(place, minlength=BINS)
+    right = np.bincount(place, outputs.correct()[known], BINS)
+    total = np.bincount(place, confidence[known], BINS)
+    rows: Rows = []
+    for i in np.flatnonzero(n):
+        low, high = wilson(float(right[i]), int(n[i]))
+        row = {"measure": "reliability", "value": float(right[i] / n[i]), "low": low, "high": high, "n": int(n[i])}
+        rows.append(context | row | {"confidence": float(total[i] / n[i])})
+    return rows
+
+
+@measure(bounds=(0, 2), higher_is_better=False)
+def brier_score(outputs: Outputs) -> Rows:
+    """Mean over samples of Σ over classes of (probability − 1 or 0)²."""
+    if not _applies(outputs):
+        return []
+    column = outputs.targets
+    if outputs.accepted is not None:
+        if (outputs.accepted.sum(1) > 1).any():
+            return []
+        column = outputs.accepted.argmax(1)[outputs.targets]
+    score = np.empty(len(outputs))
+    for rows, logs in log_probabilities(outputs):
+        probabilities = np.exp(logs, out=logs)
+        own = np.take_along_axis(probabilities, column[rows, None], 1)[:, 0]  # type: ignore[index]
+        score[rows] = np.maximum((probabilities**2).sum(1) - 2 * own + 1, 0)
+    return _means("brier_score", outputs, score, 2.0)
+
+
+@measure(bounds=(0, float("inf")), higher_is_better=False)
+def negative_log_likelihood(outputs: Outputs) -> Rows:
+    """Mean over samples of −log of the probability given to what is right; of one sample at most 744.4."""
+    if not _applies(outputs):
+        return []
+    likelihood = np.empty(len(outputs))
+    for rows, logs in log_probabilities(outputs):
+        targets = outputs.targets[rows]  # type: ignore[index]
+        if outputs.accepted is None:
+            likelihood[rows] = np.take_along_axis(logs, targets[:, None], 1)[:, 0]
+        else:
+            likelihood[rows] = _accepted_together(logs, outputs.accepted[targets])
+    return _means("negative_log_likelihood", outputs, np.maximum(-np.maximum(likelihood, LEAST), 0), float("inf"))
+
+
+def _applies(outputs: Outputs) -> bool:
+    return "logits" in outputs.arrays and outputs.targets is not None and len(outputs) > 0
+
+
+def _confidence(outputs: Outputs) -> np.ndarray:
+    """`(samples,)`, the largest probability."""
+    return np.exp(np.concatenate([logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs)]))
+
+
+def _bins(confidence: np.ndarray) -> np.ndarray:
+    """Bin i holds confidences above i/15 up to (i + 1)/15."""
+    return np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
+
+
+def _accepted_together(logs: np.ndarray, accepted: np.ndarray) -> np.ndarray:
+    """The log of the summed probability of accepted columns; the largest is taken out, so that nothing vanishes."""
+    inside = np.where(accepted, logs, -np.inf)
+    largest = np.maximum(inside.max(1, keepdims=True), LEAST)
+    with np.errstate(divide="ignore"):
+        return (largest + np.log(np.exp(inside - largest).sum(1, keepdims=True)))[:, 0]
+
+
+def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> Rows:
+    """The mean of each context; from `FEWEST` samples on with its interval, Student's t on the logarithm."""
+    contexts, codes = outputs.groups
+    known = np.flatnonzero(~np.isnan(scores))
+    codes, scores = codes[known], scores[known]
+    n = np.bincount(codes, minlength=len(contexts))
+    order = np.argsort(codes, kind="stable")
+    groups = np.split(scores[order], np.cumsum(n)[:-1])
+    rows: Rows = []
+    for i, context in enumerate(contexts):
+        if not n[i]:
+            continue
+        found = mean_of_units(groups[i], "log")
+        row = context | {"measure": name, "value": found.value, "n": int(n[i])}
+        if n[i] >= FEWEST and not np.isnan(found.ends[0]):
+            row |= {"low": found.low, "high": min(found.high, highest)}
+        rows.append(row)
+    return rows
+
+
+AT_ONCE = 2**18
+
+
+def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:
+    """Which rows, and their `(rows, columns)` log-probabilities; NaN where a row has NaN or +∞.
+
+    They are float32, or float64 where the logits are, which may lie outside the range of float32. Where the model's
+    classes were restricted, they are conditional on the classes that were kept.
+    """
+    logits = outputs.logits
+    kind = np.promote_types(logits.dtype, np.float32)
+    size = max(AT_ONCE // logits.shape[1], 1)
+    for start in range(0, len(logits), size):
+        rows = slice(start, start + size)
+        logs = logits[rows].astype(kind)
+        with np.errstate(invalid="ignore"):
+            logs -= logs.max(1, keepdims=True)
+            logs -= np.log(np.exp(logs).sum(1, keepdims=True))
+        yield rows, logs

@@ -1,0 +1,138 @@
+"""Which classes a shift attracts, and the signs of collapse that need no labels.
+
+Sources: error analysis of chapter 3 and figure B.7 (the classes predicted most often), table B.24 (predictions outside
+the mapped classes), appendix C (entropy of the mean prediction, share of the largest class).
+Differs: figure B.7 shows how often a class is predicted; here that is compared with how often it would be right.
+"""
+
+import numpy as np
+
+from haptera.measures.calibration import log_probabilities
+from haptera.measures.facts import measure
+from haptera.measures.pairs import paired_interval
+from haptera.measures.repetitions import last_epoch
+from haptera.measures.windows import shared, windows
+from haptera.outputs import Outputs
+from haptera.statistics.intervals import wilson
+from haptera.table import Rows
+
+CLASSES = 10
+"""How many classes of a cell `class_attraction` reports."""
+SAMPLES = 250
+"""In a window with fewer, one class of many is the largest by far, and the mean prediction uneven, by chance."""
+
+
+@measure(bounds=(-1, 1))
+def class_attraction(outputs: Outputs) -> Rows:
+    """Share of samples predicted as a class minus the share for which it would be right, over the whole cell.
+
+    The ten classes with the largest difference either way, `class` being the model's, and `class_name`, where classes
+    have names; `predicted` and `actual` are the two shares. The interval is that of a difference of shares of the
+    same samples. Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
+    if outputs.targets is None or not len(outputs):
+        return []
+    n, predicted = len(outputs), outputs.predictions()
+    right = np.bincount(predicted[outputs.correct() & (predicted >= 0)])
+    seen, actual = np.bincount(predicted[predicted >= 0]), _actual(outputs)
+    size = max(len(seen), len(actual))
+    share, truth, both = (np.pad(counts, (0, size - len(counts))) / n for counts in (seen, actual, right))
+    excess = share - truth
+    rows: Rows = []
+    for label in np.argsort(-np.abs(excess), kind="stable")[:CLASSES].tolist():
+        value = float(excess[label])
+        attracted, missed = ((each[label] - both[label]) * n for each in (share, truth))
+        low, high = paired_interval(attracted, missed, n)
+        row = {"measure": "class_attraction", "value": value, "low": low, "high": high, "n": n}
+        row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
+        if outputs.classes is not None and label < len(outputs.classes):
+            row["class_name"] = str(outputs.classes[label])
+        rows.append(shared(outputs.groups[0]) | row)
+    return rows
+
+
+@measure(bounds=(0, 1))
+def outside_mapping(outputs: Outputs) -> Rows:
+    """Share of predictions that are right for no class of the data; no rows without a mapping of classes.
+
+    It is 0 where predictions were restricted to the classes of the mapping.
+    """
+    if outputs.accepted is None or not len(outputs):
+        return []
+    contexts, codes = outputs.groups
+    columns = np.arange(outputs.accepted.shape[1]) if outputs.columns is None else outputs.columns
+    outside = ~np.isin(outputs.predictions(), columns[outputs.accepted.any(0)])
+    n, count = np.bincount(codes), np.bincount(codes, outside)
+    rows: Rows = []
+    for i, context in enumerate(contexts):
+        low, high = wilson(float(count[i]), int(n[i]))
+        row = {"measure": "outside_mapping", "value": float(count[i] / n[i]), "low": low, "high": high, "n": int(n[i])}
+        rows.append(context | row)
+    return rows
+
+
+@measure(bounds=(0, 1))
+def largest_class_share(outputs: Outputs) -> Rows:
+    """Share of the class predicted most often in each window of steps: 1 when only one class is left.
+
+    Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
+    if outputs.step is None or not len(outputs):
+        return []
+    found, predicted = windows(outputs, by_context=False, samples=SAMPLES), outputs.predictions()
+    n, known = np.bincount(found.sample), predicted >= 0
+    size = int(predicted.max()) + 1
+    pairs, counts = np.unique(found.sample[known] * size + predicted[known], return_counts=True)
+    largest = np.zeros(len(found), np.int64)
+    np.maximum.at(largest, pairs // max(size, 1), counts)
+    return [
+        context
+        | {"measure": "largest_class_share", "value": float(largest[i] / n[i]), "n": int(n[i])}
+        | {"step": int(found.last[i])}
+        for i, context in enumerate(found.contexts)
+    ]
+
+
+@measure(bounds=(0, float("inf")))
+def mean_prediction_entropy(outputs: Outputs) -> Rows:
+    """Entropy in nats of the mean probabilities in each window of steps: 0 when only one class is left.
+
+    Of several epochs, the last.
+    """
+    outputs = last_epoch(outputs)
+    if outputs.step is None or "logits" not in outputs.arrays or not len(outputs):
+        return []
+    found = windows(outputs, by_context=False, samples=SAMPLES)
+    total, n = np.zeros((len(found), outputs.logits.shape[1])), np.zeros(len(found), np.int64)
+    for rows, logs in log_probabilities(outputs):
+        window = np.where(np.isnan(logs[:, 0]), len(found), found.sample[rows])  # what is NaN comes last, and is cut
+        order = np.argsort(window, kind="stable")
+        present, starts, counts = np.unique(window[order], return_index=True, return_counts=True)
+        sums = np.add.reduceat(np.exp(logs[order]), starts, axis=0, dtype=np.float64)
+        known = present < len(found)
+        total[present[known]] += sums[known]
+        n[present[known]] += counts[known]
+    mean = total / np.maximum(n, 1)[:, None]
+    entropy = -(mean * np.log(np.where(mean > 0, mean, 1))).sum(1)
+    return [
+        context
+        | {"measure": "mean_prediction_entropy", "value": max(float(entropy[i]), 0.0), "n": int(n[i])}
+        | {"step": int(found.last[i])}
+        for i, context in enumerate(found.contexts)
+        if n[i]
+    ]
+
+
+def _actual(outputs: Outputs) -> np.ndarray:
+    """For each of the model's classes, for how many samples it would be right; with a mapping, several may be."""
+    counts = np.bincount(outputs.targets)  # type: ignore[arg-type]
+    if outputs.accepted is None:
+        return counts
+    right = counts @ outputs.accepted[: len(counts)]
+    if outputs.columns is None:
+        return right
+    named = np.zeros(int(outputs.columns.max()) + 1, np.int64)
+    named[outputs.columns] = right
+    return named

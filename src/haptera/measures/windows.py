@@ -1,0 +1,74 @@
+"""Windows: a stream cut into runs of whole batches, few enough to draw and long enough to mean something."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from haptera.outputs import Outputs
+
+WINDOWS = 100
+"""The most windows into which a stream is divided, but for those that a change of context cuts."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Which window each sample is in.
+
+    Attributes:
+        sample: `(samples,)`, the window of each sample.
+        last: `(windows,)`, the last step of each window.
+        contexts: for each window, what is known about all of its samples.
+    """
+
+    sample: np.ndarray
+    last: np.ndarray
+    contexts: list[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.last)
+
+
+def windows(outputs: Outputs, by_context: bool = True, samples: int = 1) -> Windows:
+    """Cut a stream, whose steps must be known, into windows.
+
+    Args:
+        outputs: of one cell.
+        by_context: whether a change of context, of a shift for instance, ends a window. It does not where most
+            batches hold several contexts.
+        samples: the least that a window holds on average, but for those that are cut.
+    """
+    assert outputs.step is not None
+    contexts, codes = outputs.groups
+    pieces, piece = np.unique(outputs.step.astype(np.int64) * len(contexts) + codes, return_inverse=True)
+    steps, groups = np.divmod(pieces, len(contexts))  # a piece is one context in one batch
+    batches = np.unique(steps)
+    if by_context and len(pieces) <= 2 * len(batches):
+        run = np.cumsum(np.diff(groups, prepend=groups[0]) != 0)  # pieces of one context that follow each other
+    else:
+        steps, piece = batches, np.searchsorted(batches, outputs.step)
+        run = np.zeros(len(batches), np.int64)
+    place = np.arange(len(steps)) - np.searchsorted(run, run)
+    width = -(-len(steps) // min(WINDOWS, max(len(outputs) // samples, 1)))
+    _, first, window = np.unique(run * len(steps) + place // width, return_index=True, return_inverse=True)
+    sample = window[piece]
+    return Windows(sample, steps[np.append(first[1:], len(steps)) - 1], _contexts(contexts, codes, sample, len(first)))
+
+
+def shared(contexts: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all contexts agree on.
+
+    >>> shared([{"shift": "fog", "severity": 3.0}, {"shift": "snow", "severity": 3.0}])
+    {'severity': 3.0}
+    """
+    first, *others = contexts
+    return {key: value for key, value in first.items() if all(other[key] == value for other in others)}
+
+
+def _contexts(contexts: list[dict[str, Any]], codes: np.ndarray, sample: np.ndarray, size: int) -> list[dict[str, Any]]:
+    """The context of each window; what is common to all of the outputs where a window has several."""
+    lowest, highest = np.full(size, len(contexts)), np.full(size, -1)
+    np.minimum.at(lowest, sample, codes)
+    np.maximum.at(highest, sample, codes)
+    common = shared(contexts)
+    return [contexts[low] if low == high else common for low, high in zip(lowest, highest, strict=True)]

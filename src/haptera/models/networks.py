@@ -1,0 +1,152 @@
+"""Networks of convolutions: LeNet-like, and residual.
+
+Networks that do not know that pixels have neighbours.
+
+Pieces that the small networks share.
+
+A small vision transformer.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from haptera.errors import HapteraError, unknown
+
+
+class LeNet(nn.Sequential):
+    """Two convolutions with pooling, two linear layers."""
+
+    def __init__(self, channels: int = 1, size: int = 32, classes: int = 10, width: int = 8) -> None:
+        super().__init__(
+            Normalise(),
+            nn.Conv2d(channels, width, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(width, 2 * width, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(2 * width * (size // 4) ** 2, 8 * width),
+            nn.ReLU(),
+            nn.Linear(8 * width, classes),
+        )
+
+
+class Block(nn.Module):
+    """Two convolutions and a way around them."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, kind: str) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm1 = norm_layer(kind, outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm2 = norm_layer(kind, outputs)
+        self.around: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.around = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), norm_layer(kind, outputs))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """`(batch, inputs, height, width)` to `(batch, outputs, height / stride, width / stride)`."""
+        hidden = F.relu(self.norm1(self.conv1(inputs)))
+        return F.relu(self.norm2(self.conv2(hidden)) + self.around(inputs))
+
+
+class ResNet(nn.Sequential):
+    """A stem of stride `stem`, then three stages of residual blocks; each halves the size and doubles the width."""
+
+    def __init__(
+        self,
+        channels: int = 1,
+        classes: int = 10,
+        width: int = 8,
+        blocks: int = 1,
+        norm: str = "batch",
+        stem: int = 1,
+    ) -> None:
+        layers: list[nn.Module] = [
+            Normalise(),
+            nn.Conv2d(channels, width, 3, stem, 1, bias=False),
+            norm_layer(norm, width),
+            nn.ReLU(),
+        ]
+        inputs = width
+        for stage in range(3):
+            outputs = width * 2**stage
+            for block in range(blocks):
+                layers.append(Block(inputs, outputs, 2 if stage and not block else 1, norm))
+                inputs = outputs
+        super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+
+
+class Linear(nn.Sequential):
+    """One linear map of the pixels."""
+
+    def __init__(self, channels: int = 1, size: int = 32, classes: int = 10) -> None:
+        super().__init__(Normalise(), nn.Flatten(), nn.Linear(channels * size * size, classes))
+
+
+class MLP(nn.Sequential):
+    """`depth` hidden layers of one width."""
+
+    def __init__(self, channels: int = 1, size: int = 32, classes: int = 10, width: int = 128, depth: int = 2) -> None:
+        layers: list[nn.Module] = [Normalise(), nn.Flatten()]
+        inputs = channels * size * size
+        for _ in range(depth):
+            layers += [nn.Linear(inputs, width), nn.ReLU()]
+            inputs = width
+        super().__init__(*layers, nn.Linear(inputs, classes))
+
+
+class Normalise(nn.Module):
+    """Images in [0, 1] to values around 0; part of every model, so that nobody has to remember it."""
+
+    def __init__(self, mean: float = 0.5, std: float = 0.5) -> None:
+        super().__init__()
+        self.mean, self.std = mean, std
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(x − mean) / std."""
+        return (images - self.mean) / self.std
+
+
+def norm_layer(kind: str, channels: int) -> nn.Module:
+    """A normalisation layer by name: `batch`, `group` or `none`."""
+    if kind == "batch":
+        return nn.BatchNorm2d(channels)
+    if kind == "group":
+        return nn.GroupNorm(min(4, channels), channels)
+    if kind == "none":
+        return nn.Identity()
+    raise unknown("norm", kind, ["batch", "group", "none"])
+
+
+class ViT(nn.Module):
+    """Patches, learnt positions, pre-norm encoder layers without dropout, the mean over patches, a linear head."""
+
+    def __init__(
+        self,
+        channels: int = 1,
+        size: int = 32,
+        classes: int = 10,
+        width: int = 48,
+        depth: int = 2,
+        heads: int = 4,
+        patch: int = 4,
+    ) -> None:
+        super().__init__()
+        if size % patch:
+            raise HapteraError(f"size {size} is no multiple of patch {patch}")
+        self.normalise = Normalise()
+        self.patches = nn.Conv2d(channels, width, patch, patch)
+        self.positions = nn.Parameter(torch.randn(1, (size // patch) ** 2, width) * 0.02)
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 2 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, depth, norm=nn.LayerNorm(width), enable_nested_tensor=False)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """`(batch, channels, size, size)` to `(batch, classes)`."""
+        tokens = self.patches(self.normalise(images)).flatten(2).transpose(1, 2)
+        return self.head(self.encoder(tokens + self.positions).mean(1))

@@ -1,0 +1,172 @@
+"""First and second moments of activations, for every layer in one pass, kept for groups of images.
+
+At BatchNorm layers it is the input that counts, since the layer has its own statistics of it from training; at any
+other layer the output. Images are pooled in groups, so that a test can divide them anew without the model.
+Cost: about a tenth of a forward pass more (`benchmarks/diagnose.py`). Holds groups x channels x 16 bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from haptera.adapters import share
+from haptera.adapters.layout import arranged, takes_channels_last
+from haptera.adapters.norm import per_image
+from haptera.batch import Batch
+from haptera.correctness import check_classes, correct
+from haptera.data import Classes
+from haptera.errors import HapteraError
+from haptera.run.loop import check_outputs
+from haptera.statistics.moments import Moments
+
+GROUPS = 200
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One pass over some images.
+
+    Attributes:
+        moments: of the activations.
+        outputs: `(images, classes)`; empty where the model does not return a tensor.
+        targets: `(images,)` or None.
+        classes: how targets relate to the outputs; None if target i is output i.
+    """
+
+    moments: Moments
+    outputs: np.ndarray
+    targets: np.ndarray | None
+    classes: Classes | None = None
+
+    @property
+    def error(self) -> float | None:
+        """Share of wrong decisions, where there are labels."""
+        return None if self.targets is None else float(1 - correct(self.outputs, self.targets, self.classes).mean())
+
+
+def observe_moments(
+    model: nn.Module, stream: Iterable[Batch], layers: Sequence[str] = (), *, covariance: bool = False
+) -> Observed:
+    """The moments of a stream of images in a model, and what the model says about them.
+
+    Args:
+        model: in evaluation mode afterwards as before; it is not changed.
+        stream: read once; its `classes`, if it has any, say how targets relate to the model's.
+        layers: names of modules, or patterns of names; all BatchNorm layers if left out.
+        covariance: also the covariance of channels, from all positions; `(channels, channels)` for each layer.
+    """
+    own = share(model).eval()
+    device = next((tensor.device for tensor in own.parameters()), torch.device("cpu"))
+    chosen = chosen_layers(own, layers)
+    classes: Classes | None = getattr(stream, "classes", None)
+    taken: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    outer: dict[str, np.ndarray] = {}
+    hooks: list[Any] = []
+    outputs: list[np.ndarray] = []
+    targets: list[np.ndarray] = []
+
+    def take(name: str, values: torch.Tensor) -> None:
+        if values.ndim < 2 or not values.is_floating_point():
+            raise HapteraError(f"layer {name} gives shape {tuple(values.shape)}; (batch, channels, ...) was expected")
+        taken[name].append(per_image(values).cpu().numpy())
+        if covariance:
+            flat = values.transpose(0, 1).flatten(1).double()
+            product = (flat @ flat.T / (flat.shape[1] // len(values))).cpu().numpy()
+            outer[name] = outer.get(name, 0.0) + product
+
+    for name, layer in chosen.items():
+        if isinstance(layer, _BatchNorm):
+            hooks.append(layer.register_forward_pre_hook(lambda _, inputs, name=name: take(name, inputs[0])))
+        else:
+            hooks.append(layer.register_forward_hook(lambda _, __, output, name=name: take(name, _tensor(output))))
+    try:
+        channels_last: bool | None = None
+        with torch.no_grad():
+            for batch in stream:
+                if channels_last is None:
+                    channels_last = takes_channels_last(own, own, batch.inputs.to(device))
+                    for kept in taken.values():
+                        kept.clear()
+                    outer.clear()
+                said = own(arranged(batch.inputs.to(device), channels_last))
+                if batch.targets is not None:
+                    said = check_outputs(said, len(batch))
+                    check_classes(classes, said.shape[1], getattr(stream, "class_names", None))
+                    targets.append(batch.targets.numpy())
+                if isinstance(said, torch.Tensor):
+                    outputs.append(said.float().cpu().numpy())
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not any(taken.values()):
+        raise HapteraError("no images, or none of the layers is used by the model")
+    per_layer = {name: np.concatenate(values) for name, values in taken.items() if values}
+    _check_finite(per_layer)
+    images = min(len(values) for values in per_layer.values())
+    covariances = {name: _centred(product / images, per_layer[name]) for name, product in outer.items()}
+    return Observed(
+        Moments.grouped(per_layer, GROUPS, covariances or None),
+        np.concatenate(outputs) if outputs else np.empty((0, 0)),
+        np.concatenate(targets) if targets else None,
+        classes,
+    )
+
+
+def batchnorm_statistics(model: nn.Module) -> Moments:
+    """What the BatchNorm layers of a model know about their inputs from training."""
+    found = {
+        name: (layer.running_mean.double().cpu().numpy(), layer.running_var.double().cpu().numpy())
+        for name, layer in model.named_modules()
+        if isinstance(layer, _BatchNorm) and layer.running_mean is not None and layer.running_var is not None
+    }
+    if not found:
+        raise HapteraError("the model has no BatchNorm statistics; give reference data and name layers")
+    return Moments.known(found)
+
+
+def chosen_layers(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Module]:
+    """Name -> module: those that fit a pattern, or all BatchNorm layers."""
+    modules = {name: layer for name, layer in model.named_modules() if name}
+    found: dict[str, nn.Module] = {}
+    if not layers:
+        found = {name: layer for name, layer in modules.items() if isinstance(layer, _BatchNorm)}
+        if not found:
+            raise HapteraError(f"the model has no BatchNorm layer; name layers, such as {_examples(modules)}")
+        return found
+    for pattern in layers:
+        fitting = {name: layer for name, layer in modules.items() if fnmatchcase(name, pattern)}
+        if not fitting:
+            raise HapteraError(f"no layer fits {pattern!r}; there are {_examples(modules)}")
+        found |= fitting
+    return found
+
+
+def _check_finite(layers: dict[str, np.ndarray]) -> None:
+    """Refuse activations that are not finite: no distance, and no verdict, follows from them."""
+    for name, values in layers.items():
+        wrong = ~np.isfinite(values).all((1, 2))
+        if wrong.any():
+            raise HapteraError(
+                f"activations in layer {name} are not finite for {wrong.sum()} of {len(wrong)} images; nothing can be "
+                "compared with them: look at these images, or at the precision of the model"
+            )
+
+
+def _centred(second: np.ndarray, images: np.ndarray) -> np.ndarray:
+    mean = images[:, 0].mean(0, dtype=np.float64)
+    return second - np.outer(mean, mean)
+
+
+def _tensor(output: Any) -> torch.Tensor:
+    return output[0] if isinstance(output, tuple) else output
+
+
+def _examples(modules: dict[str, nn.Module]) -> str:
+    names = list(modules)
+    return ", ".join(names[:3]) + (f", ... {names[-1]}" if len(names) > 3 else "")

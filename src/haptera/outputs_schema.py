@@ -1,0 +1,118 @@
+"""What a file of outputs must hold, checked before anything is measured: a cell is somebody's file like any other."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from haptera.errors import HapteraError
+from haptera.files.json import parse_json
+from haptera.files.schema import TABLE, TEXT, check, list_of, optional, whole_number
+
+CLASSES = 2**20
+"""The most classes that a model can have; every measure of classes counts each of them."""
+STEPS = 2**40
+SHAPES = {
+    "ids": ("iu", ("samples",)),
+    "logits": ("f", ("samples", "classes")),
+    "top_values": ("f", ("samples", "k")),
+    "top_indices": ("iu", ("samples", "k")),
+    "labels": ("iu", ("samples",)),
+    "keypoints": ("f", ("samples", "parts", "2")),
+    "confidence": ("f", ("samples", "parts")),
+    "step": ("iu", ("samples",)),
+    "accepted": ("b", ("classes of the data", "classes")),
+    "columns": ("iu", ("classes",)),
+    "classes": ("U", ("classes",)),
+}
+"""Array -> the kinds of numbers and the axes it must have; axes of one name have one length."""
+KINDS = {"iu": "whole numbers", "f": "floats", "b": "true or false", "U": "text"}
+PROVENANCE = {
+    "model": TEXT,
+    "stream": TEXT,
+    "adapter": TEXT,
+    "part": TEXT,
+    "parent": optional(TEXT),
+    "seed": optional(whole_number(-(2**53))),
+    "parts": list_of(TEXT),
+    "normalise": optional(TEXT),
+    "versions": TABLE,
+}
+
+
+def read_provenance(content: Mapping[str, np.ndarray], path: Path) -> dict[str, Any]:
+    """Return the provenance of a file of outputs, if it is one."""
+    if "provenance" not in content or "ids" not in content:
+        raise HapteraError(f"{path} is not a file of outputs; `haptera import` reads predictions made elsewhere")
+    where = f"the provenance of {path}"
+    return check(parse_json(content["provenance"].tobytes(), where), PROVENANCE, where, missing=tuple(PROVENANCE))
+
+
+def check_arrays(content: Mapping[str, np.ndarray], path: Path) -> None:
+    """Refuse arrays of another type or shape, and indices that point at nothing."""
+    sides: dict[str, int] = {"2": 2}
+    for name, (kinds, axes) in SHAPES.items():
+        if name in content:
+            _check_array(content[name], kinds, axes, sides, f"{path}: {name}")
+    classes = sides.get("classes", CLASSES)
+    _check_below(content, "labels", CLASSES, path)
+    _check_below(content, "columns", CLASSES, path)
+    # Missing values of a model that predicts nothing are -1.
+    _check_below(content, "top_indices", classes, path, lowest=-1)
+    _check_targets(content, sides, path)
+    lengths = {len(values) for name, values in content.items() if name.startswith("steps/") and values.ndim}
+    _check_below(content, "step", min(lengths, default=STEPS), path)
+    for name, values in content.items():
+        if name.startswith("steps/") and (values.ndim != 1 or values.dtype.kind not in "fiub"):
+            raise HapteraError(f"{path}: {name} is {values.dtype} {values.shape}; numbers (steps,) were expected")
+
+
+def read_context(content: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Return the context of every sample: key -> `(samples,)`."""
+    context = {}
+    for name, values in content.items():
+        key = name.removeprefix("context/").removesuffix("/values")
+        if name != f"context/{key}/values":
+            continue
+        codes = content.get(f"context/{key}/codes")
+        kinds = {"shift": "U", "severity": "fiu"}.get(key, "fiubU")
+        if values.ndim != 1 or values.dtype.kind not in kinds:
+            raise HapteraError(f"{path}: {name} is {values.dtype} {values.shape}; a list of numbers or text expected")
+        if codes is None or codes.ndim != 1 or codes.dtype.kind not in "iu" or len(codes) != len(content["ids"]):
+            raise HapteraError(f"{path}: {name} has no codes, a whole number for each of the samples")
+        if len(codes) and not 0 <= codes.min() <= codes.max() < len(values):
+            raise HapteraError(f"{path}: codes of the context {key!r} point beyond its {len(values)} values")
+        context[key] = values[codes]
+    return context
+
+
+def _check_array(array: np.ndarray, kinds: str, axes: tuple[str, ...], sides: dict[str, int], what: str) -> None:
+    expected = f"{KINDS[kinds]} ({', '.join(axes)})"
+    if array.dtype.kind not in kinds or array.ndim != len(axes):
+        raise HapteraError(f"{what} is {array.dtype} {array.shape}; {expected} was expected")
+    for axis, side in zip(axes, array.shape, strict=True):
+        if sides.setdefault(axis, side) != side:
+            raise HapteraError(
+                f"{what} is {array.shape}, and {sides[axis]} {axis} are in the file; {expected} expected"
+            )
+
+
+def _check_targets(content: Mapping[str, np.ndarray], sides: dict[str, int], path: Path) -> None:
+    if "targets" not in content:
+        return
+    if "keypoints" in content:
+        _check_array(content["targets"], "f", ("samples", "parts", "2"), sides, f"{path}: targets")
+        return
+    _check_array(content["targets"], "iu", ("samples",), sides, f"{path}: targets")
+    valid = sides.get("classes of the data", sides.get("classes", CLASSES) if "logits" in content else CLASSES)
+    _check_below(content, "targets", valid, path)
+
+
+def _check_below(content: Mapping[str, np.ndarray], name: str, valid: int, path: Path, lowest: int = 0) -> None:
+    array = content.get(name)
+    if array is None or not array.size:
+        return
+    wrong = (array < lowest) | (array >= valid)
+    if wrong.any():
+        raise HapteraError(f"{path}: {name} holds {array[wrong][0]}; {lowest} to {valid - 1:,} was expected")

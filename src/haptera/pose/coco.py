@@ -1,0 +1,198 @@
+"""COCO's keypoints: one JSON file with images, annotations and the names of the parts.
+
+Images with exactly one animal are taken, as in chapter 5 of the thesis; a remark in the log says how many others there
+were. The name of the category is the species. Which individual an image shows is a field of its annotation or of the
+image, or the folder of its file (`INDIVIDUAL`); where none of these says it, every image is an individual of its own.
+Coordinates in COCO are those of corners of pixels, so half a pixel is taken off; those with visibility 0 are missing.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from haptera.errors import HapteraError, unknown
+from haptera.files.json import read_json
+from haptera.files.schema import TABLE, TEXT, check, either, list_of, number, optional, whole_number
+from haptera.pose.data import PoseData
+
+log = logging.getLogger("haptera")
+
+LARGEST = 2**30
+"""Bytes; COCO's own file of keypoints has 240 MB."""
+PAIR = list_of(whole_number(1), 2)
+ID = either(whole_number(), TEXT)
+FIELDS = ("individual", "individual_id", "video", "video_id")
+FOLDER, IMAGE = "folder", "image"
+INDIVIDUAL = (*FIELDS, FOLDER, IMAGE)
+"""What may say which individual an image shows, in the order in which it is looked for."""
+ENTRIES = {
+    "images": {"id": ID, "file_name": TEXT} | dict.fromkeys(FIELDS, optional(ID)),
+    "annotations": {
+        "image_id": ID,
+        "category_id": ID,
+        "keypoints": optional(list_of(number())),
+        "bbox": list_of(number(), 4),
+        "area": optional(number(0)),
+    }
+    | dict.fromkeys(FIELDS, optional(ID)),
+    "categories": {"id": ID, "name": TEXT, "keypoints": optional(list_of(TEXT)), "skeleton": optional(list_of(PAIR))},
+}
+"""What entries of a file must hold, as far as it is used."""
+
+
+@dataclass(frozen=True, eq=False)
+class CocoLabels:
+    """What a file says of its images with exactly one animal, without the images.
+
+    Attributes:
+        keypoints: `(frames, parts, 2)`, NaN where missing.
+        parts: their names.
+        files: paths of the images.
+        individuals: whose image it is.
+        species: names of the categories.
+        areas: of the animals, in square pixels.
+        skeleton: pairs of parts.
+    """
+
+    keypoints: np.ndarray
+    parts: tuple[str, ...]
+    files: np.ndarray
+    individuals: np.ndarray
+    species: list[str]
+    areas: list[float]
+    skeleton: list[tuple[str, str]]
+
+
+def read_coco(
+    path: Path, images: Path | None = None, *, size: tuple[int, int] | None = None, individual: str | None = None
+) -> PoseData:
+    """Read labelled images.
+
+    Args:
+        path: the JSON file.
+        images: the folder in which its images are; by default that of the file, or `images` in it.
+        size: height and width to which images of different sizes are brought.
+        individual: see `read_coco_labels`.
+    """
+    labels = read_coco_labels(path, individual)
+    folder = _folder(path, images, str(labels.files[0]))
+    return PoseData(
+        [folder / file for file in labels.files],
+        labels.keypoints,
+        labels.parts,
+        labels.individuals,
+        species=labels.species,
+        files=labels.files,
+        skeleton=labels.skeleton,
+        areas=labels.areas,
+        size=size,
+        name=path.name,
+    )
+
+
+def read_coco_labels(path: Path, individual: str | None = None) -> CocoLabels:
+    """Read the labels of a file; its images need not be there.
+
+    Args:
+        path: the JSON file.
+        individual: what says which individual an image shows: a field of annotations or images, `folder` for the
+            folder of the image's file, or `image` for one of its own. The first of `INDIVIDUAL` that the file has, if
+            left out.
+    """
+    content = _content(path)
+    try:
+        return _read(content, path, individual)
+    except KeyError as error:
+        raise HapteraError(f"{path}: an entry has, or is named by, no {error}") from error
+
+
+def _read(content: dict[str, Any], path: Path, individual: str | None) -> CocoLabels:
+    categories = {entry["id"]: entry for entry in content["categories"] if entry.get("keypoints")}
+    if not categories:
+        raise HapteraError(f"{path} has no category with keypoints")
+    parts, skeleton = _parts(categories, path)
+    taken = [entry for entry in content["annotations"] if entry.get("keypoints") and entry["category_id"] in categories]
+    animals = Counter(entry["image_id"] for entry in content["annotations"])
+    single = [entry for entry in taken if animals[entry["image_id"]] == 1]
+    if not single:
+        raise HapteraError(f"{path} has no image with exactly one labelled animal")
+    if len(animals) > len(single):
+        log.info("%s: %d images with several animals, or none labelled, are left out", path, len(animals) - len(single))
+    pictures = {entry["id"]: entry for entry in content["images"]}
+    shown = [pictures[entry["image_id"]] for entry in single]
+    files = [str(picture["file_name"]) for picture in shown]
+    if len(set(files)) < len(files):
+        twice = next(file for file, number in Counter(files).items() if number > 1)
+        raise HapteraError(f"{path}: the image {twice} is there twice; each was expected once")
+    values = [entry["keypoints"] for entry in single]
+    for file, value in zip(files, values, strict=True):
+        if len(value) != 3 * len(parts):
+            raise HapteraError(f"{path}: {file} has {len(value)} numbers for {len(parts)} keypoints; x, y, v of each")
+    labels = np.array(values, float).reshape(len(single), len(parts), 3)
+    return CocoLabels(
+        np.where(labels[:, :, 2:] > 0, labels[:, :, :2] - 0.5, np.nan),
+        tuple(parts),
+        np.array(files),
+        np.array(_individuals(single, shown, path, individual)),
+        [str(categories[entry["category_id"]]["name"]) for entry in single],
+        [float(entry.get("area") or np.prod(entry["bbox"][2:])) for entry in single],
+        skeleton,
+    )
+
+
+def _individuals(
+    annotations: Sequence[Mapping[str, Any]], images: Sequence[Mapping[str, Any]], path: Path, by: str | None
+) -> list[str]:
+    """Whose image each is, by a field that all of them have."""
+    entries = [{**image, **annotation} for image, annotation in zip(images, annotations, strict=True)]
+    folders = [PurePosixPath(str(image["file_name"]).replace("\\", "/")).parent.name for image in images]
+    if by is None:
+        with_field = [field for field in FIELDS if all(entry.get(field) is not None for entry in entries)]
+        by = [*with_field, FOLDER if all(folders) else IMAGE][0]
+    if by == IMAGE:
+        found = [str(image["file_name"]) for image in images]
+    elif by == FOLDER:
+        found = [folder or "all" for folder in folders]
+    else:
+        lacking = next((entry for entry in entries if entry.get(by) is None), None)
+        if lacking is not None:
+            valid = [field for field in entries[0] if all(entry.get(field) is not None for entry in entries)]
+            raise unknown(f"field of every image or annotation in {path}", by, [*valid, FOLDER, IMAGE])
+        found = [str(entry[by]) for entry in entries]
+    told = f"{len(set(found))} individuals, by the {by}" if by != IMAGE else "every image is an individual of its own"
+    log.info("%s: %s of %d images; --individual-by chooses another field", path, told, len(found))
+    return found
+
+
+def _content(path: Path) -> dict[str, Any]:
+    content = check(
+        read_json(path, LARGEST), dict.fromkeys(ENTRIES, list_of(TABLE)), f"{path}, a file of COCO keypoints,"
+    )
+    for key, kinds in ENTRIES.items():
+        for place, entry in enumerate(content[key]):
+            missing = ("keypoints", "skeleton", "bbox", "area", *FIELDS)
+            check(entry, kinds, f"{path}: {key}[{place}]", missing)
+    return content
+
+
+def _parts(categories: dict[int, dict[str, Any]], path: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    first = next(iter(categories.values()))
+    parts = [str(part) for part in first["keypoints"]]
+    for category in categories.values():
+        if category["keypoints"] != first["keypoints"]:
+            raise HapteraError(f"{path}: {category['name']} and {first['name']} have different keypoints")
+    pairs = first.get("skeleton") or []
+    if any(part > len(parts) for pair in pairs for part in pair):
+        raise HapteraError(f"{path}: the skeleton of {first['name']} joins more than its {len(parts)} keypoints")
+    return parts, [(parts[one - 1], parts[two - 1]) for one, two in pairs]
+
+
+def _folder(path: Path, images: Path | None, file: str) -> Path:
+    if images is not None:
+        return images
+    return next((folder for folder in (path.parent, path.parent / "images") if (folder / file).is_file()), path.parent)

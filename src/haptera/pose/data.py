@@ -1,0 +1,156 @@
+"""PoseData: frames with the keypoints of one animal each, and which individual and species it is.
+
+It is a data set like any other, so streams, shifts and adapters take it; keypoints are found by `rows`, the number of a
+frame in its source, which a batch carries as `ids`. x runs to the right and y down, in pixels; the centre of the first
+pixel is (0, 0).
+"""
+
+import logging
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+
+from haptera.data import Data
+from haptera.errors import HapteraError, hint
+from haptera.files.fingerprint import fingerprint
+from haptera.pose.frames import ArrayFrames, FileFrames, Frames
+
+log = logging.getLogger("haptera")
+
+
+class PoseData(Data):
+    """Labelled frames.
+
+    A label outside the frame counts as missing, and a remark in the log says how many there were.
+
+    Args:
+        images: an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; or the paths of image files.
+        keypoints: `(frames, parts, 2)`, x and y in pixels of the images as they are; NaN where missing.
+        parts: the names of the parts.
+        individuals: `(frames,)`, whose frame it is; all the same one if left out.
+        species: `(frames,)`, or None.
+        files: `(frames,)`, what a frame is called in tables; the paths, or numbers.
+        skeleton: pairs of parts between which a line is drawn.
+        areas: `(frames,)`, of each animal in square pixels of the images as they are, for OKS.
+        scorer: who labelled them.
+        size: height and width, for image files of different sizes; keypoints are scaled likewise.
+        name: what it is called in messages.
+    """
+
+    def __init__(
+        self,
+        images: np.ndarray | Sequence[str | Path],
+        keypoints: np.ndarray,
+        parts: Sequence[str],
+        individuals: Sequence[str] | np.ndarray | None = None,
+        *,
+        species: Sequence[str] | np.ndarray | None = None,
+        files: Sequence[str] | np.ndarray | None = None,
+        skeleton: Sequence[tuple[str, str]] = (),
+        areas: Sequence[float] | np.ndarray | None = None,
+        scorer: str = "",
+        size: tuple[int, int] | None = None,
+        name: str = "poses",
+    ) -> None:
+        frames = len(images)
+        if not frames:
+            raise HapteraError(f"{name} has no frames")
+        self.frames: Frames
+        if isinstance(images, np.ndarray) and images.dtype.kind != "U":
+            if size is not None and size != images.shape[1:3]:
+                raise HapteraError(f"{name}: size is for image files, and images are an array")
+            self.frames, called = ArrayFrames(images, name), [f"frame{row:06d}" for row in range(frames)]
+        else:
+            self.frames, called = FileFrames([Path(path) for path in images], size), [str(path) for path in images]
+        self.parts = _names(parts, name)
+        self.keypoints = self._checked(keypoints, name)
+        self.individuals = _column(individuals, frames, "individuals", name, "all")
+        self.species = None if species is None else _column(species, frames, "species", name)
+        self.files = _column(called if files is None else files, frames, "files", name)
+        self.areas = None if areas is None else np.asarray(areas, float) * self.frames.factors.prod(1)
+        self.skeleton = tuple((str(one), str(two)) for one, two in skeleton)
+        for part in (part for pair in self.skeleton for part in pair):
+            if part not in self.parts:
+                raise HapteraError(f"{name}: the skeleton names {part!r}, which is no part;{hint(part, self.parts)}")
+        self.scorer, self.name = scorer, name
+        self.rows = np.arange(frames)
+        self.targets = None
+        self._inside = np.arange(frames)
+
+    @property
+    def height(self) -> int:
+        """Of every frame, in pixels."""
+        return self.frames.height
+
+    @property
+    def width(self) -> int:
+        """Of every frame, in pixels."""
+        return self.frames.width
+
+    def images(self, positions: np.ndarray) -> torch.Tensor:
+        """`(len(positions), 3, height, width)`, float32 in [0, 1]."""
+        return self.frames.read(self._inside[np.asarray(positions, np.int64)])
+
+    def select(self, positions: np.ndarray) -> Self:
+        """Some frames, which keep their numbers in the source; nothing is copied but the labels."""
+        positions = np.asarray(positions)
+        chosen = copy(self)
+        for key in ("keypoints", "individuals", "species", "files", "areas", "rows", "_inside"):
+            column = getattr(self, key)
+            setattr(chosen, key, None if column is None else column[positions])
+        if not len(chosen):
+            raise HapteraError(f"no frame of {self.name} is left")
+        return chosen
+
+    def in_source(self, keypoints: np.ndarray) -> np.ndarray:
+        """Keypoints `(frames, parts, 2)` of these frames in pixels of the images as they were before `size`."""
+        factors = self.frames.factors[self._inside][:, None]
+        return (keypoints + 0.5) / factors - 0.5
+
+    def fingerprint(self) -> str:
+        """Of the images, taken anew at each call, and of all labels."""
+        columns = (self.keypoints, self.parts, self.individuals, self.species, self.rows)
+        return fingerprint("pose", self.frames.fingerprint(), *columns)
+
+    def _checked(self, keypoints: np.ndarray, name: str) -> np.ndarray:
+        keypoints = np.array(keypoints, float)
+        expected = (len(self.frames.factors), len(self.parts), 2)
+        if keypoints.shape != expected:
+            raise HapteraError(f"{name}: keypoints are {keypoints.shape}; (frames, parts, 2) = {expected} expected")
+        if np.isinf(keypoints).any():
+            raise HapteraError(f"{name}: {np.isinf(keypoints).sum()} coordinates are infinite; NaN stands for missing")
+        keypoints = (keypoints + 0.5) * self.frames.factors[:, None] - 0.5
+        keypoints[np.isnan(keypoints).any(2)] = np.nan
+        with np.errstate(invalid="ignore"):
+            outside = ((keypoints < -0.5) | (keypoints > [self.width - 0.5, self.height - 0.5])).any(2)
+        if outside.any():
+            frame, part = np.argwhere(outside)[0]
+            log.warning(
+                "%s: %d keypoints lie outside their frame and count as missing (first: frame %d, %s)",
+                name, outside.sum(), frame, self.parts[part],
+            )  # fmt: skip
+            keypoints[outside] = np.nan
+        if np.isnan(keypoints).all():
+            raise HapteraError(f"{name}: no keypoint is labelled in any frame")
+        return keypoints
+
+
+def _names(parts: Sequence[str], name: str) -> tuple[str, ...]:
+    names = tuple(str(part) for part in parts)
+    if len(set(names)) != len(names):
+        twice = next(part for part in names if names.count(part) > 1)
+        raise HapteraError(f"{name}: the part {twice!r} is there twice")
+    return names
+
+
+def _column(
+    values: Sequence[str] | np.ndarray | None, frames: int, what: str, name: str, default: str = ""
+) -> np.ndarray:
+    column = np.full(frames, default) if values is None else np.asarray(values).astype(str)
+    if column.shape != (frames,):
+        raise HapteraError(f"{name}: {what} are {column.shape}; one for each of {frames} frames was expected")
+    return column

@@ -1,0 +1,153 @@
+"""Prediction: keypoints and confidence for a data set, an array of frames, or a folder of images.
+
+Images of different sizes are predicted size by size, each as it is, or brought to one `size` as in training; keypoints
+are in pixels of the images as they are, either way. Cost: that of the network; decoding is a maximum
+over the cells of each score map (`benchmarks/pose.py`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
+from haptera.adapters.layout import arranged, takes_channels_last
+from haptera.adapters.wrapper import Wrapper
+from haptera.data import Data
+from haptera.data.decode import header_size
+from haptera.data.scan import SUFFIXES
+from haptera.errors import HapteraError
+from haptera.files.deeplabcut import KeypointTable
+from haptera.pose.frames import ArrayFrames, FileFrames
+from haptera.pose.model import PoseModel, decode
+from haptera.progress import Progress
+
+Pictures = Data | np.ndarray | Sequence[str | Path] | Path
+
+
+@dataclass(frozen=True, eq=False)
+class Poses:
+    """What a model says about frames.
+
+    Attributes:
+        keypoints: `(frames, parts, 2)`, x and y in pixels.
+        confidence: `(frames, parts)`, from 0 to 1.
+    """
+
+    keypoints: np.ndarray
+    confidence: np.ndarray
+
+    def table(self, parts: Sequence[str], files: Sequence[str], scorer: str = "haptera") -> KeypointTable:
+        """As DeepLabCut writes predictions."""
+        return KeypointTable(self.keypoints, tuple(parts), np.asarray(files).astype(str), scorer, self.confidence)
+
+
+def predict(
+    model: nn.Module,
+    images: Pictures,
+    *,
+    size: tuple[int, int] | None = None,
+    batch_size: int = 32,
+    progress: bool | None = False,
+) -> Poses:
+    """Keypoints of every frame.
+
+    Args:
+        model: a `PoseModel`, or an adapter around one.
+        images: a data set; an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; paths of image files; or
+            a folder, whose images are taken as `list_frames` lists them.
+        size: height and width to which image files are brought; as the model says if left out, see `PoseModel.size`.
+        batch_size: frames in a pass.
+        progress: None shows it where somebody is looking.
+    """
+    inner = pose_model(model)
+    if isinstance(images, Path):
+        images = list_frames(images)
+    size = inner.size if size is None else size
+    device = next(inner.parameters()).device
+    frames = len(images)
+    keypoints = np.empty((frames, len(inner.parts), 2), np.float32)
+    confidence = np.empty((frames, len(inner.parts)), np.float32)
+    if not isinstance(model, Adapter):
+        model.eval()
+    with Progress("frames", -(-frames // batch_size), progress, "batches") as bar, torch.inference_mode():
+        channels_last: bool | None = False if isinstance(model, Adapter) else None  # an adapter sees to it itself
+        for rows, batch, factors in _batches(images, batch_size, size):
+            inputs = batch.to(device)
+            if channels_last is None:
+                channels_last = takes_channels_last(model, model, inputs)
+            found = decode(model(arranged(inputs, channels_last)), inner.stride)
+            points, confidence[rows] = (values.cpu().numpy() for values in found)
+            keypoints[rows] = points if factors is None else (points + 0.5) / factors[:, None] - 0.5
+            bar.advance("")
+    return Poses(keypoints, confidence)
+
+
+def pose_model(model: nn.Module) -> PoseModel:
+    """The pose model itself, or the one within an adapter."""
+    if isinstance(model, Adapter):
+        check_adapter(model)
+    inner = model.model if isinstance(model, Adapter) else model
+    if not isinstance(inner, PoseModel):
+        raise HapteraError(f"a PoseModel, or an adapter around one, was expected; found {type(inner).__name__}")
+    return inner
+
+
+def check_adapter(adapter: Adapter) -> None:
+    """Refuse our adapters for classes: score maps of keypoints have no entropy over classes to minimise."""
+    while isinstance(adapter, Wrapper):
+        adapter = adapter.inner
+    kind = type(adapter)
+    if kind.__module__.startswith("haptera.") and not isinstance(adapter, NoAdaptation | Watch | BatchNorm):
+        raise HapteraError(
+            f"the adapter {kind.__name__} learns from probabilities of classes, which keypoints do not have; none, "
+            "watch or batchnorm, which need none, or an adapter of your own was expected"
+        )
+
+
+def list_frames(folder: Path) -> list[Path]:
+    """The images in a folder and in those below it, sorted."""
+    if folder.is_file() and folder.suffix.lower() in SUFFIXES:
+        return [folder]
+    if not folder.is_dir():
+        raise HapteraError(f"there is no folder of images {folder}")
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    if not found:
+        raise HapteraError(f"there are no images ({', '.join(SUFFIXES)}) in {folder}")
+    return found
+
+
+def _batches(
+    images: Pictures, batch_size: int, size: tuple[int, int] | None
+) -> Iterator[tuple[np.ndarray, torch.Tensor, np.ndarray | None]]:
+    """Rows and pixels of some images at a time, all of one size, and by what x and y were multiplied for that."""
+    if isinstance(images, Data | np.ndarray):
+        read = images.images if isinstance(images, Data) else _reader(images)
+        for rows in _cut(np.arange(len(images)), batch_size):
+            yield rows, read(rows), None
+        return
+    assert not isinstance(images, Path)
+    paths = [Path(path) for path in images]
+    if missing := [path for path in paths if not path.is_file()]:
+        raise HapteraError(f"there is no image {missing[0]}")
+    sizes, codes = np.unique([header_size(path) for path in paths], axis=0, return_inverse=True)
+    for code in range(len(sizes)):
+        own = np.flatnonzero(codes == code)
+        frames = FileFrames([paths[row] for row in own], size)
+        for rows in _cut(np.arange(len(own)), batch_size):
+            yield own[rows], frames.read(rows), frames.factors[rows]
+
+
+def _reader(images: np.ndarray) -> Callable[[np.ndarray], torch.Tensor]:
+    frames = ArrayFrames(images, "images")
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3:
+        return frames.read
+    # Channels stay last in memory, where networks of convolutions want them, so that nothing is turned around twice.
+    return lambda rows: torch.from_numpy(images[rows]).permute(0, 3, 1, 2).float().div_(255)
+
+
+def _cut(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))

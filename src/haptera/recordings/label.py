@@ -1,0 +1,160 @@
+"""Label: what was going on in each sample of a recording, and of what kind it is.
+
+The kind decides how values are averaged, compared and given to an estimator: an `angle` lives on a circle, so that 359
+degrees are near 1 degree; a `discrete` label has classes; a `continuous` one is a number, or several.
+Where nobody says the kind, whole numbers are classes up to `MANY` different values; more of them are a measurement,
+such as a position in pixels, and are taken as continuous, with a note.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from haptera.errors import HapteraError, unknown
+
+Kind = Literal["continuous", "discrete", "angle"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_ANGULAR = ("angle", "direction", "heading", "theta", "phase", "yaw", "orientation")
+_TURN = 2 * np.pi
+MANY = 50
+"""Different whole numbers, beyond which a label of unknown kind is not taken for classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Label:
+    """One label of every sample.
+
+    Attributes:
+        values: `(samples,)`, or `(samples, dimensions)` where it is continuous; angles in radians, from 0 to 2π;
+            classes as codes from 0 on.
+        kind: `continuous`, `discrete` or `angle`.
+        classes: of a discrete label, what each code stands for.
+        note: what was decided about it that nobody said; empty if nothing was.
+    """
+
+    values: np.ndarray
+    kind: Kind
+    classes: tuple[str, ...] = ()
+    note: str = ""
+
+    @classmethod
+    def of(cls, values: np.ndarray, kind: str | None = None, name: str = "label") -> "Label":
+        """A label from plain values; the kind, where nobody says it, from their type, range and name.
+
+        Args:
+            values: one for each sample; text is classes, and so are integers with at most `MANY` different values.
+            kind: `continuous`, `discrete`, `angle` (radians) or `degrees`; None decides by itself.
+            name: of the label; one such as `head_direction` says that it is an angle, if its range allows it.
+
+        >>> Label.of(np.array([-90.0, 0.0]), "degrees").values.round(2).tolist()
+        [4.71, 0.0]
+        """
+        values = np.asarray(values)
+        if kind is not None and kind not in (*KINDS, "degrees"):
+            raise unknown(f"kind of label {name!r}", kind, (*KINDS, "degrees"))
+        if values.ndim == 0 or values.ndim > 2:
+            raise HapteraError(f"label {name!r} has shape {values.shape}; one value or row for each sample expected")
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        note = "" if kind else _doubt(values, name)
+        kind = kind or ("continuous" if note else _guess(values, name))
+        if kind == "discrete":
+            return cls._discrete(values, name)
+        try:
+            numbers = values.astype(float)
+        except (TypeError, ValueError) as error:
+            raise HapteraError(f"label {name!r} holds {values.dtype}, not numbers; it can only be discrete") from error
+        if kind == "continuous":
+            return cls(numbers, "continuous", note=note)
+        if numbers.ndim != 1:
+            raise HapteraError(f"label {name!r} has {numbers.shape[1]} columns; an angle has one")
+        return cls(np.mod(np.deg2rad(numbers) if kind == "degrees" else numbers, _TURN), "angle")
+
+    @classmethod
+    def _discrete(cls, values: np.ndarray, name: str) -> "Label":
+        if values.ndim != 1:
+            raise HapteraError(f"label {name!r} has {values.shape[1]} columns; a discrete label has one")
+        if missing := int(missing_values(values).sum()):
+            raise HapteraError(
+                f"label {name!r} has no value in {missing:,} samples; Recording.from_arrays leaves such samples out"
+            )
+        found, codes = np.unique(values, return_inverse=True)
+        texts = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in found)
+        return cls(codes.astype(np.int64), "discrete", tuple(texts))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> "Label":
+        """The label of these samples; classes keep their codes."""
+        return Label(self.values[rows], self.kind, self.classes, self.note)
+
+    @property
+    def features(self) -> np.ndarray:
+        """What an estimator takes: angles as points on the circle `(samples, 2)`, classes as integers, else numbers.
+
+        >>> Label.of(np.array([0.0, np.pi / 2]), "angle").features.round(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        if self.kind == "angle":
+            return np.column_stack([np.cos(self.values), np.sin(self.values)])
+        return self.values if self.kind == "discrete" else self.values.reshape(len(self.values), -1)
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Of every sample, whether its label is not a number."""
+        if self.kind == "discrete":
+            return np.zeros(len(self.values), bool)
+        return np.isnan(self.values.reshape(len(self.values), -1)).any(1)
+
+    def shuffled(self, seed: int) -> "Label":
+        """The same values in another order, over all samples (figure 7.7)."""
+        return self[np.random.default_rng(seed).permutation(len(self))]
+
+
+def stacked(labels: Sequence[Label]) -> list[np.ndarray]:
+    """Labels as the `*y` of an estimator: all continuous ones side by side, then each discrete one."""
+    numbers = [label.features for label in labels if label.kind != "discrete"]
+    classes = [label.features for label in labels if label.kind == "discrete"]
+    return ([np.concatenate(numbers, axis=1)] if numbers else []) + classes
+
+
+def missing_values(values: np.ndarray) -> np.ndarray:
+    """Of every sample, whether a value of it is absent: not a number, infinite, or an empty cell of a table.
+
+    >>> missing_values(np.array([[1.0, 2.0], [np.nan, 0.0]])).tolist()
+    [False, True]
+    """
+    absent = np.asarray(pd.isna(values))
+    if values.dtype.kind == "f":
+        absent |= np.isinf(values)
+    elif values.dtype.kind in "US":
+        absent |= np.char.str_len(values) == 0
+    elif values.dtype.kind == "O":
+        absent |= values == ""
+    return np.asarray(absent.reshape(len(values), -1).any(1))
+
+
+def _doubt(values: np.ndarray, name: str) -> str:
+    """What is to be said of whole numbers that are too many for classes; empty if they are not."""
+    count = len(np.unique(values)) if values.ndim == 1 and values.dtype.kind in "iu" else 0
+    if count <= MANY:
+        return ""
+    return (
+        f"{name} has {count:,} different whole numbers and is taken as continuous; {name}:discrete takes them as "
+        f"classes, {name}:degrees as an angle"
+    )
+
+
+def _guess(values: np.ndarray, name: str) -> Kind:
+    """By type; a float whose name and range say so is an angle in radians."""
+    if values.dtype.kind in "iubUSO":
+        return "discrete" if values.ndim == 1 else "continuous"
+    if values.ndim == 1 and any(word in name.lower() for word in _ANGULAR) and np.isfinite(values).any():
+        low, high = np.nanmin(values), np.nanmax(values)
+        inside = (low >= 0 and high <= _TURN + 1e-6) or (low >= -np.pi - 1e-6 and high <= np.pi + 1e-6)
+        if inside and high - low > 0.75 * _TURN:
+            return "angle"
+    return "continuous"

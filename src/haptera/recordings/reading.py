@@ -1,0 +1,63 @@
+"""Reading: a recording out of a file, whatever wrote it.
+
+| file | what is in it |
+|---|---|
+| `.npz`, `.h5`, `.mat` | arrays by name: a signal (samples, channels), labels and trials (samples,) |
+| `.npy` | one signal |
+| `.csv` | a column for each channel and label |
+| DeepLabCut's `.csv`, `.h5` | body parts are labels, and together the signal `tracks` |
+| `.nwb` | spike times, or a series; behaviour sampled at other times is brought into the same bins |
+
+No pickle that could run code is loaded; those in a DeepLabCut `.h5` hold names of columns, or else the file is refused
+(`haptera.files.hdf5`). Other HDF5 and NWB is read with h5py alone: NWB is HDF5 with agreed names, of which a recording
+needs few, and pynwb brings ten packages and a schema for every version of the format.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from haptera.errors import HapteraError, hint, unknown
+from haptera.recordings.arrays import open_arrays, recording_of
+from haptera.recordings.nwb import read_nwb
+from haptera.recordings.recording import Recording
+
+ENDINGS = (".npz", ".npy", ".csv", ".mat", ".h5", ".hdf5", ".nwb")
+
+
+def read_recording(
+    path: Path | str,
+    signal: str | None = None,
+    labels: Sequence[str] = (),
+    *,
+    trials: str | None = None,
+    bin: float | None = None,
+    epoch: str | None = None,
+) -> Recording:
+    """Read a signal and its labels.
+
+    Args:
+        path: of the file.
+        signal: its name in the file; `spikes` are the units of an NWB file; a pattern such as `unit*` takes columns of
+            a table. The only one there is if left out.
+        labels: names in the file; `name:kind` says of what kind one is: continuous, discrete, angle or degrees.
+        trials: the name of the array with the trial of each sample; of the table of trials in an NWB file.
+        bin: seconds, for NWB files; 0.1 for spikes and the rate of a series if left out.
+        epoch: for NWB files, the tag of the epochs to read, such as `wake`.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise HapteraError(f"there is no file {path};{hint(path.name, beside, cutoff=0.6)}".rstrip(";"))
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise unknown(f"kind of recording {path.name!r}, ending", ending, ENDINGS)
+    if ending == ".nwb":
+        return read_nwb(path, signal, labels, trials=trials, bin=bin, epoch=epoch)
+    for name, value in (("bin", bin), ("epoch", epoch)):
+        if value is not None:
+            raise HapteraError(f"{name} is for .nwb files, whose spikes have times; {path.name} has samples")
+    with open_arrays(path) as arrays:
+        return recording_of(arrays, signal, labels, trials, source=str(path))
+
+
+__all__ = ["ENDINGS", "read_recording"]

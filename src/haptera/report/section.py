@@ -1,0 +1,73 @@
+"""Listing: a table to read, which the page sorts, filters, pages through and saves as CSV.
+
+Section: one question of the report with the figures and tables that answer it.
+
+A section is made by a function from the table to a `Section`, or to None where the table has nothing for it.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from haptera.report.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """One table of the report.
+
+    Attributes:
+        title: What a row is, a few words.
+        caption: How the columns were computed, and what was left out.
+        frame: The rows, in the order in which they are first shown.
+        labels: Column -> its heading, with the unit; else the column's name.
+    """
+
+    title: str
+    caption: str
+    frame: pd.DataFrame
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image made in Python, where what is shown is images.
+
+    Attributes:
+        title: What is shown, a few words.
+        caption: How to read it.
+        png: The file.
+    """
+
+    title: str
+    caption: str
+    png: bytes
+
+    @property
+    def source(self) -> str:
+        """As the page holds it."""
+        return "data:image/png;base64," + b64encode(self.png).decode()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a paragraph, and what stands below it.
+
+    Attributes:
+        title: The heading, also the entry of the page's navigation.
+        text: One paragraph of plain text.
+        figures: Charts, drawn when the reader comes near.
+        tables: Tables below the charts.
+        pictures: Images, above the charts.
+    """
+
+    title: str
+    text: str = ""
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Listing, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
+MakeSection = Callable[[pd.DataFrame], Section | None]

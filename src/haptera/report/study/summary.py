@@ -1,0 +1,185 @@
+"""Summary: the answer in at most three plain sentences; what its words mean is defined in `findings`."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from haptera.measures.margins import SAME
+from haptera.report.study.cells import NONE, cells, clean, named, shifted
+from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
+from haptera.run.results import completed
+
+LISTED = 3
+DEFINITIONS = {
+    "holds best": "the highest mean accuracy without an adapter, first over the severities of a shift, then over "
+    "shifts, in one stream (“corruptions”, or else the one with the most combinations of shift and severity), on the "
+    "combinations that every model was measured on",
+    "breaks": f"has an accuracy more than {BREAK:.2f} below the same model’s on clean data; the smallest such severity "
+    "is given",
+    "borderline": "that threshold lies within the interval of the cell",
+    "raises, lowers": "with the adapter against without, on the same cells (model, stream, shift and severity), seed "
+    "by seed, each counting the same",
+    "recovers": "that gain, divided by what the unadapted models lost against clean data, under the shift that costs "
+    "the most",
+    "collapsed": "from some step on stayed below the unadapted model for good, in windows of batches, by more than the "
+    "interval",
+    "within the interval": "the interval of the difference holds 0; it is Newcombe’s, made of the 95 % intervals of "
+    "both, and of means the mean of interval ends, so that it does not shrink with the number of cells",
+    "seeds": "values are means over seeds; an interval is then Student’s t over seeds, and at least as wide as that of "
+    "one seed",
+    "ties": "the adapter that does not learn is named first, for learning has changed nothing",
+    "kept nothing": "the share of steps of which an adapter found no sample fit to learn from",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and the sentence that answers it."""
+
+    question: str
+    sentence: str
+
+
+def summarise(table: pd.DataFrame) -> tuple[Answer, ...]:
+    """At most three answers; one that says what is missing where there is nothing to compare."""
+    table = completed(table)
+    if table.empty:
+        return (Answer("Results", "The table is empty: nothing was measured."),)
+    pooled = cells(table)
+    if pooled.empty:
+        measures = ", ".join(sorted(table["measure"].unique()))
+        return (Answer("Results", f"No accuracy was measured, so no model is ranked; there is: {measures}."),)
+    best = holding(table, pooled)
+    if best is None:
+        return (Answer("Results", _on_clean_data(clean(table))),)
+    question = "Which model holds?" if best.of > 1 else "Does it hold?"
+    answers = [Answer(question, _holds(best)), Answer("Where does it break?", _breaks(best, pooled))]
+    if found := gains(table):
+        text = _helps(found, _collapses(named(table, "collapse"), found[0]) + _idle(found))
+        answers.append(Answer("Does adaptation help?", text))
+    return tuple(answers)
+
+
+def _on_clean_data(rows: pd.DataFrame) -> str:
+    rows = rows.sort_values(["value", "model"], ascending=[False, True])
+    if rows.empty:
+        return "No accuracy on shifted data was measured."
+    best = rows.iloc[0]
+    who = best["model"] if best["adapter"] == NONE else f"{best['model']} with {best['adapter']}"
+    among = f" of {rows['model'].nunique()} models" if rows["model"].nunique() > 1 else ""
+    figures = f"{best['value']:.2f}{_interval(best['low'], best['high'])}"
+    return f"{who} has the highest accuracy{among} on clean data, {figures}; no shift was measured."
+
+
+def _holds(best: Holding) -> str:
+    place = f" in the stream {best.stream}" if best.stream else ""
+    on_clean = f", {best.clean:.2f} clean" if best.clean is not None else ""
+    many = len(best.shifts) > 1
+    shifts = f"on average over {len(best.shifts)} shifts" if many else f"under {best.shifts[0]}"
+    verb = f"holds best of {best.of} models: " if best.of > 1 else "keeps an accuracy of "
+    seeds = f", the mean of {best.seeds} seeds with standard deviation {best.sd:.3f}" if best.seeds > 1 else ""
+    text = f"{best.who} {verb}{best.value:.2f}{_interval(best.low, best.high)} {shifts}{place}{seeds}{on_clean}"
+    if best.level:
+        text += f"; {best.rival} is level with it ({best.rival_value:.2f}, within the interval)"
+    elif best.rival:
+        text += f"; next comes {best.rival} ({best.rival_value:.2f})"
+    return text + ("." if best.common else "; the models met different shifts, so this compares unlike cells.")
+
+
+def _breaks(best: Holding, pooled: pd.DataFrame) -> str:
+    if best.clean is None:
+        row = shifted(pooled).sort_values(["value", "model"]).iloc[0]
+        lowest = f"{row['value']:.2f}, {row['model']} under {row['shift']}{_at(row['severity'])}"
+        return f"There is no accuracy on clean data to compare with; the lowest of all is {lowest}."
+    found = breaks(pooled, best.who, best.clean)
+    if not found:
+        return f"{best.who} stays within {BREAK:.2f} of its clean accuracy under every shift measured."
+    parts = [_break(item) for item in found[:LISTED]]
+    if len(found) > LISTED:
+        parts.append(f"{len(found) - LISTED} more")
+    broken = {item.shift for item in found}
+    held = [shift for shift in best.shifts if shift not in broken]
+    rest = ""
+    if held:
+        rest = f"; it holds under {_listed(held) if len(held) <= LISTED else f'the other {len(held)}'}"
+    return f"{best.who} breaks under {_listed(parts)}{rest}."
+
+
+def _break(item: Break) -> str:
+    where = f" from severity {item.severity:g} on" if item.onward else _at(item.severity)
+    return f"{item.shift}{where}{' (borderline)' if item.borderline else ''}"
+
+
+def _collapses(falls: pd.DataFrame, best: Gain) -> str:
+    """Whether the best adapter collapses, if it learns; and which others do."""
+    if falls.empty or "against" not in falls:
+        return ""
+    learners = falls.loc[falls["against"] != NONE, "adapter"].unique()
+    falls = falls[falls["against"] == NONE]
+    runs = falls["adapter"].value_counts().to_dict()
+    fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
+    text = ""
+    if best.adapter in learners and best.adapter not in fell:
+        text = f"; it never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
+    if fell:
+        said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
+        text += f"; collapsed: {_listed(said[:LISTED])}"
+    return text
+
+
+def _idle(found: list[Gain]) -> str:
+    """Which adapters found hardly anything to learn from."""
+    said = [f"{gain.adapter} at {100 * gain.idle:.0f} % of its steps" for gain in found if gain.idle > IDLE]
+    return f"; kept nothing to learn from: {_listed(said)}" if said else ""
+
+
+def _helps(found: list[Gain], more: str) -> str:
+    best, others = found[0], found[1:]
+    level = round(best.change, SAME) == 0
+    text = _verdict(best, len(found))
+    text += f", at {best.after:.2f}" if level else f" on average, from {best.before:.2f} to {best.after:.2f}"
+    text += f" on the same {best.cells:,} cells" if best.cells > 1 else " on the one cell with both"
+    if best.unclear and not level:
+        text += ", which is within the interval"
+    elif best.shift and best.recovered > 0:
+        text += f", and recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
+    if best.tied:
+        text += f"; {_listed(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
+    if best.level and best.level not in best.tied:
+        text += f"; {best.level}, which does not learn, is level with it (within the interval)"
+    if best.harm:
+        text += f"; it hurts {_listed([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
+    harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
+    if harmful and (level or best.change > 0):
+        text += f"; {_listed(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
+    return f"{text}{more}."
+
+
+def _verdict(best: Gain, adapters: int) -> str:
+    """How the sentence begins: who, whether it helps, and by how much."""
+    among = f", the best of {adapters} adapters," if adapters > 1 and not best.tied else ""
+    if round(best.change, SAME) == 0:
+        return f"No: {best.adapter}{among} ties with the unadapted model"
+    if best.unclear:
+        return f"Not clearly: {best.adapter}{among} changes accuracy by {_signed(best.change)}"
+    if best.change < 0:
+        return f"No: {best.adapter}{among} lowers accuracy by {_signed(best.change)[1:]}"
+    return f"Yes: {best.adapter}{among} raises accuracy by {_signed(best.change)[1:]}"
+
+
+def _at(severity: float) -> str:
+    return "" if math.isnan(severity) else f" at severity {severity:g}"
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if math.isnan(low) or math.isnan(high) else f" ({low:.2f} to {high:.2f})"
+
+
+def _signed(change: float) -> str:
+    digits = 2 if abs(change) >= 0.01 else 3
+    return f"{change:+.{digits}f}".replace("-", "−")
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

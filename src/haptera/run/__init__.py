@@ -1,0 +1,1 @@
+"""Run: cells of a study, the loop, and what keeps finished work."""

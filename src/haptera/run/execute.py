@@ -1,0 +1,136 @@
+"""Where cells run: in this process, in processes on this machine, or on a Dask cluster.
+
+Each way takes the same `work(index)` and yields `(index, failure)` in the order in which cells end; an empty failure
+means the file of the cell is there. `work` is sent once to each worker, not once for each cell.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from typing import Any
+
+import cloudpickle
+
+from haptera.errors import HapteraError
+from haptera.run.stopping import unheard
+
+log = logging.getLogger("haptera")
+
+Work = Callable[[int], str]
+Ended = Iterator[tuple[int, str]]
+
+
+def in_this_process(work: Work, cells: Sequence[int]) -> Ended:
+    """One after the other."""
+    for index in cells:
+        yield index, work(index)
+
+
+def in_processes(work: Work, cells: Sequence[int], jobs: int) -> Ended:
+    """On `jobs` processes with an equal share of the cores.
+
+    When a process dies, the cells that were under way run again, each alone, so that only the one that takes its
+    process down with it fails.
+    """
+    payload = _pickled(work)
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    queue = deque(cells)
+    while queue:
+        suspects: list[int] = []
+        yield from _in_pool(payload, queue, jobs, threads, suspects)
+        for index in suspects:
+            dead: list[int] = []
+            yield from _in_pool(payload, deque([index]), 1, threads, dead)
+            for _ in dead:
+                yield index, "its process died (killed, or out of memory)"
+
+
+def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: list[int]) -> Ended:
+    """Take cells from the queue until it is empty or a process dies; what was under way then is in `dead`."""
+    from loky import ProcessPoolExecutor
+    from loky.process_executor import BrokenProcessPool
+
+    with unheard():  # by the process that cleans up after others, too
+        executor = ProcessPoolExecutor(jobs, initializer=_start, initargs=(payload, threads, os.getpid()))
+    running: dict[Any, int] = {}
+    try:
+        while running or (queue and not dead):
+            while queue and not dead and len(running) < 2 * jobs:
+                index = queue.popleft()
+                try:
+                    with unheard():  # the first ones start the processes
+                        running[executor.submit(_work, index)] = index
+                except BrokenProcessPool:
+                    dead.append(index)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                index = running.pop(future)
+                try:
+                    yield index, future.result()
+                except BrokenProcessPool:
+                    dead.append(index)
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
+
+
+def on_cluster(work: Work, cells: Sequence[int], address: str) -> Ended:
+    """On the workers of a Dask cluster, which see the same folders; Dask moves a dead worker's cells to another."""
+    try:
+        from distributed import Client, as_completed
+    except ImportError as error:
+        raise HapteraError("--cluster needs Dask: pip install 'haptera[cluster]'") from error
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise HapteraError(f"cannot reach a Dask scheduler at {address}: {error}") from error
+    with client:
+        payload = client.scatter(_pickled(work), broadcast=True, hash=False)
+        futures = {client.submit(_work_on_cluster, payload, index, pure=False): index for index in cells}
+        for future, result in as_completed(futures, loop=client.loop, with_results=True, raise_errors=False):
+            failed = future.status == "error"
+            yield futures[future], f"its worker failed: {result[1]}" if failed else result
+            future.release()
+
+
+def _pickled(work: Work) -> bytes:
+    try:
+        return cloudpickle.dumps(work)
+    except Exception as error:
+        raise HapteraError(f"the study cannot be sent to other processes: {error}; use jobs=1") from error
+
+
+_current: tuple[bytes, Work] | None = None
+_one_at_a_time = threading.Lock()
+
+
+def _start(payload: bytes, threads: int, parent: int) -> None:
+    """Unpack the work once, take a share of the cores, and end when the parent does."""
+    import torch
+
+    global _current
+    torch.set_num_threads(threads)
+    _current = payload, cloudpickle.loads(payload)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _work(index: int) -> str:
+    assert _current is not None
+    return _current[1](index)
+
+
+def _work_on_cluster(payload: bytes, index: int) -> str:
+    """As `_work`; unpacks when this worker sees the study for the first time, and runs one cell at a time."""
+    global _current
+    with _one_at_a_time:  # cells use all cores, and torch has one random generator per process
+        if _current is None or _current[0] != payload:
+            _current = payload, cloudpickle.loads(payload)
+        return _current[1](index)

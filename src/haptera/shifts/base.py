@@ -1,0 +1,142 @@
+"""Shift: a frozen dataclass, callable on a batch of images in [0, 1].
+
+The base owns `__call__`: it checks, keeps severity 0 the identity, deals out randomness by sample and clamps;
+a shift writes only `apply`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self, final
+from zlib import crc32
+
+import torch
+
+from haptera.errors import HapteraError, unknown
+from haptera.shifts.random import SampleRandom
+
+MAX_SEVERITY = 5.0
+SIDES = {"imagenet": 224, "cifar": 32}
+
+Knots = tuple[tuple[float, ...], ...]
+"""The constants of a shift at severities 0, 1, ..., 5."""
+
+
+@dataclass(frozen=True)
+class Shift(ABC):
+    """One way in which images change, at one severity.
+
+    Args:
+        severity: from 0, the identity, to 5; any number between.
+        table: which published constants, by name; `imagenet` or `cifar` for the corruptions.
+
+    Attributes:
+        name: as the table of results calls it.
+        family: `noise`, `blur`, `weather` or `digital`.
+        holdout: kept for choosing settings, not for testing.
+        by_default: whether a stream that names no shifts takes it.
+        most: the largest severity.
+        tables: name -> the constants at severities 0 to 5.
+    """
+
+    severity: float
+    table: str = field(default="imagenet", kw_only=True)
+
+    name: ClassVar[str]
+    family: ClassVar[str] = ""
+    holdout: ClassVar[bool] = False
+    by_default: ClassVar[bool] = True
+    most: ClassVar[float] = MAX_SEVERITY
+    tables: ClassVar[Mapping[str, Knots]] = {}
+
+    def __post_init__(self) -> None:
+        if self.tables and self.table not in self.tables:
+            raise unknown(f"table of {self.name}", self.table, self.tables)
+        object.__setattr__(self, "severity", check_severity(self.severity, self.name, self.most))
+
+    def at(self, severity: float, *, table: str | None = None) -> Self:
+        """The same shift at another severity; `shift.at` stands where a stream takes a class of shifts.
+
+        >>> from haptera.shifts import Contrast
+        >>> Contrast(2, table="cifar").at(5)
+        Contrast(severity=5.0, table='cifar')
+        """
+        return replace(self, severity=severity, table=self.table if table is None else table)
+
+    def constants(self) -> tuple[float, ...]:
+        """The constants at this severity: linear between the knots at severities 0, 1, ..., 5 of the table."""
+        knots = self.tables[self.table]
+        below = min(int(self.severity), len(knots) - 2)
+        share = self.severity - below
+        return tuple(one * (1 - share) + two * share for one, two in zip(knots[below], knots[below + 1], strict=True))
+
+    def scale(self, images: torch.Tensor) -> float:
+        """Lengths in pixels hold for the side at which a table was published, and scale with the shorter side."""
+        return min(images.shape[-2:]) / SIDES[self.table]
+
+    def random(self, ids: torch.Tensor | Sequence[int], seed: int) -> SampleRandom:
+        """The randomness of samples, which another shift, of another name, does not share."""
+        return SampleRandom(ids, seed, salt=crc32(self.name.encode()))
+
+    @abstractmethod
+    def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
+        """`(batch, channels, height, width)` to the same; the base clamps to [0, 1]."""
+
+    @final
+    def __call__(
+        self, images: torch.Tensor, ids: torch.Tensor | Sequence[int] | None = None, seed: int = 0
+    ) -> torch.Tensor:
+        """Shift a batch.
+
+        Args:
+            images: `(batch, channels, height, width)`, floating point in [0, 1].
+            ids: `(batch,)`, one number per sample; the same number gives the same randomness. 0, 1, ... by default.
+            seed: another seed, other randomness.
+        """
+        check_images(images, self.name)
+        numbers = torch.arange(len(images)) if ids is None else torch.as_tensor(ids, dtype=torch.int64).cpu()
+        if numbers.shape != (len(images),):
+            raise HapteraError(f"{self.name} got ids of shape {tuple(numbers.shape)} for {len(images)} images")
+        if self.severity == 0 or not len(images):
+            return images.clone()
+        shifted = self.apply(images, self.random(numbers, seed))
+        if shifted.shape != images.shape:
+            raise HapteraError(f"{self.name} made {tuple(shifted.shape)} out of {tuple(images.shape)}")
+        return shifted.to(images.dtype).clamp_(0, 1)
+
+
+MakeShift = Callable[[float], Shift]
+"""From a severity to a shift: a class of shifts, or `at` of a shift."""
+
+
+def check_severity(severity: float, name: str, most: float = MAX_SEVERITY) -> float:
+    """Refuse anything but a number from 0 to the largest severity; where that is infinite, any finite one."""
+    if isinstance(severity, bool) or not isinstance(severity, int | float):
+        raise HapteraError(f"severity of {name} is {severity!r}; a number from 0 to {most:g} was expected")
+    if not (0 <= severity <= most and severity < float("inf")):  # also false for NaN
+        raise HapteraError(f"severity of {name} is {severity}; it must be from 0 to {most:g}")
+    return float(severity)
+
+
+def check_images(images: torch.Tensor, name: str) -> None:
+    """Refuse anything but a batch of floating point images in [0, 1]."""
+    if not isinstance(images, torch.Tensor) or images.ndim != 4:
+        found = tuple(images.shape) if isinstance(images, torch.Tensor) else type(images).__name__
+        raise HapteraError(f"{name} takes a tensor (batch, channels, height, width), found {found}")
+    if not images.is_floating_point():
+        raise HapteraError(f"{name} takes floating point images in [0, 1], found {images.dtype}; divide by 255?")
+    if not images.numel():
+        return
+    low, high = (float(bound) for bound in torch.aminmax(images))
+    if not (low >= 0 and high <= 1):  # also false for NaN
+        values = "NaN" if low != low else f"values from {low:g} to {high:g}"
+        raise HapteraError(f"{name} takes images in [0, 1], found {values}")
+
+
+def knots(zero: float | tuple[float, ...], *others: float | tuple[float, ...]) -> Knots:
+    """Constants as a table: plain numbers become tuples of one.
+
+    >>> knots(0, 0.5, 1)
+    ((0,), (0.5,), (1,))
+    """
+    return tuple(entry if isinstance(entry, tuple) else (entry,) for entry in (zero, *others))

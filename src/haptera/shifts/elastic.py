@@ -1,0 +1,119 @@
+"""Elastic: an image on rubber, pulled at three points and wrinkled.
+
+Three points of the image move by up to an amplitude each way, which makes an affine map; then every pixel moves by
+α times a smooth random field of width σ. Channels move together.
+
+Source: the corruption of ImageNet-C and CIFAR-C; α, σ and amplitude are pixels at the side of the table.
+Differs: repeatable per sample; positions are not rounded to 1/32 of a pixel, as OpenCV does in the affine step.
+At other sides the amplitude and σ scale with the shorter side, and α with its square: the smoothed field falls as
+1 / σ, so this keeps a displacement the same share of the image.
+As published, severity is not one scale: 1 and 2 are mostly affine, 3 to 5 mostly wrinkles, and 2 moves most.
+(The package `imagecorruptions` has wrinkles only, with constants of its own, and changes images less.)
+Cost: two random numbers per pixel, four matrix products for the field, two bilinear samplings.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import torch
+from torch.nn.functional import grid_sample
+
+from haptera.shifts.base import Knots, Shift, knots
+from haptera.shifts.random import SampleRandom
+
+
+@dataclass(frozen=True)
+class ElasticTransform(Shift):
+    """Moves pixels by a random affine map, then by a smooth random field; reflects at the borders."""
+
+    name: ClassVar[str] = "elastic_transform"
+    family: ClassVar[str] = "digital"
+    tables: ClassVar[Mapping[str, Knots]] = {
+        "imagenet": knots(
+            (0, 170.8, 0), (488, 170.8, 24.4), (488, 19.52, 48.8), (12.2, 2.44, 4.88), (17.08, 2.44, 4.88),
+            (29.28, 2.44, 4.88),
+        ),
+        "cifar": knots(
+            (0, 0, 0), (0, 0, 2.56), (1.6, 6.4, 2.24), (2.56, 1.92, 1.92), (3.2, 1.28, 1.6), (3.2, 0.96, 0.96),
+        ),
+    }  # fmt: skip
+
+    def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
+        """The affine step, then the wrinkles, each with its own kind of reflection."""
+        alpha, sigma, amplitude = self.constants()
+        scale = self.scale(images)
+        moves = random.uniform((3, 2)).double().mul_(2).sub_(1).mul_(amplitude * scale)
+        fields = random.uniform((2, *images.shape[-2:])).mul_(2).sub_(1)
+        working = torch.promote_types(images.dtype, torch.float32)
+        pulled = grid_sample(
+            images.to(working),
+            affine_positions(moves, *images.shape[-2:]).to(images.device, working),
+            padding_mode="reflection",  # about the centre of the outermost pixel, OpenCV's "reflect 101"
+            align_corners=True,
+        )
+        displacements = smooth(fields.to(images.device, working), sigma * scale).mul_(alpha * scale**2)
+        return grid_sample(
+            pulled,
+            wrinkled_positions(displacements),
+            padding_mode="reflection",  # about its edge, scipy's "reflect"
+            align_corners=False,
+        )
+
+
+def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Where each pixel comes from, if three points move by `moves`, `(batch, 3, 2)` as x and y in pixels.
+
+    Returns:
+        `(batch, height, width, 2)`, in −1 (first pixel's centre) to 1 (last one's), float32.
+    """
+    middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    reach = min(height, width) // 3
+    points = middle + reach * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
+    moved = points + moves
+    # The map back takes the moved points to the points: its linear part does so with the two sides of the triangle.
+    sides = torch.stack([points[0] - points[1], points[2] - points[1]], dim=-1)
+    moved_sides = torch.stack([moved[:, 0] - moved[:, 1], moved[:, 2] - moved[:, 1]], dim=-1)
+    (one, two), (three, four) = moved_sides.permute(1, 2, 0)
+    determinant = one * four - two * three
+    # A triangle can be moved onto a line, though hardly ever is; then any large map will do.
+    determinant = torch.where(determinant.abs() < 1e-6 * reach**2, 1e-6 * reach**2, determinant)
+    adjugate = torch.stack([torch.stack([four, -two], -1), torch.stack([-three, one], -1)], -2)
+    linear = sides @ adjugate / determinant[:, None, None]
+    offset = points[1] - (linear @ moved[:, 1, :, None])[..., 0]
+    # From pixels to the coordinates of grid_sample; the sum of a part for x and a part for y.
+    spans = torch.tensor([max(width - 1, 1), max(height - 1, 1)], dtype=torch.float64) / 2
+    linear, offset = (linear / spans[:, None]).float(), (offset / spans - 1).float()
+    across = linear[:, None, :, 0] * torch.arange(width)[:, None]
+    down = linear[:, None, :, 1] * torch.arange(height)[:, None] + offset[:, None]
+    return across[:, None] + down[:, :, None]
+
+
+def wrinkled_positions(displacements: torch.Tensor) -> torch.Tensor:
+    """Pixels moved by `(batch, 2, height, width)`, x and y, in −1 (first pixel's edge) to 1 (last one's edge)."""
+    height, width = displacements.shape[-2:]
+    positions = torch.empty(len(displacements), height, width, 2).to(displacements)
+    for axis, (side, place) in enumerate([(width, (1, -1)), (height, (-1, 1))]):
+        centres = ((2 * torch.arange(side) + 1) / side - 1).to(displacements).reshape(place)
+        torch.add(centres, displacements[:, axis], alpha=2 / side, out=positions[..., axis])
+    return positions
+
+
+def smooth(fields: torch.Tensor, sigma: float) -> torch.Tensor:
+    """A normal filter cut at 3 standard deviations, with the borders reflected at the edge, as two matrix products."""
+    rows, columns = (_reflecting_filter(side, sigma).to(fields) for side in fields.shape[-2:])
+    # Expanded, so that every field is a product of its own: in one large product, sums depend on the batch.
+    return rows @ fields @ columns.T.expand(*fields.shape[:2], -1, -1)
+
+
+@lru_cache(maxsize=64)
+def _reflecting_filter(side: int, sigma: float) -> torch.Tensor:
+    """`(side, side)`, row i holds the weights with which pixel i sees the others."""
+    radius = int(3 * sigma + 0.5)
+    offsets = torch.arange(-radius, radius + 1)
+    kernel = torch.exp(-0.5 * (offsets / max(sigma, 1e-9)).double() ** 2)
+    seen = (torch.arange(side)[:, None] + offsets) % (2 * side)
+    seen = torch.minimum(seen, 2 * side - 1 - seen)
+    weights = (kernel / kernel.sum()).expand(side, -1)
+    return torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float()

@@ -1,0 +1,1 @@
+"""Statistics: intervals, resampling, lines, moments and power laws; NumPy in, NumPy out."""

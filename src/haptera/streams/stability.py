@@ -1,0 +1,109 @@
+"""Stability as a stream: every image as it is, then deformed, then with noise of the same norm.
+
+Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", equation (4). The outputs of one
+cell then hold all that the measures `relative_stability`, `diffeo_stability` and `noise_stability` need, so a study has
+them for every network and adapter, and a stopped one goes on. No labels: images with noise leave [0, 1], and the
+images as they are would count twice as clean data.
+Cost: three passes over `first` images, and one more deformation of them to know the norm of the noise.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from haptera.batch import Batch, check_index
+from haptera.data import Classes, Data
+from haptera.errors import HapteraError
+from haptera.measures.relative_stability import PARTS
+from haptera.shifts import Diffeo, sphere_noise, squared_changes
+from haptera.streams.base import Settings, check_data
+from haptera.streams.schedule import check_whole
+
+
+@dataclass(frozen=True)
+class Stability(Settings):
+    """Images as they are, deformed, and with noise, in three passes; `context["shift"]` says which.
+
+    Ids are positions; `context["sample"]` is the sample's number in the data set. The noise has the median norm of the
+    deformations.
+
+    Args:
+        data: what is read; labels are not.
+        delta: by how many pixels the centre moves, root mean square.
+        cutoff: of the deformations' modes.
+        first: how many images, at most; drawn by the seed if the stream is shuffled.
+    """
+
+    data: Data
+    delta: float = 1.0
+    cutoff: float = 3.0
+    first: int = 500
+    name: str = field(default="stability", kw_only=True)
+
+    labelled: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_data(self.data, self.name)
+        check_whole("first", self.first, self.name)
+        _ = self._shift
+
+    @property
+    def samples(self) -> int:
+        """Three for each image."""
+        return len(PARTS) * self._images
+
+    @property
+    def classes(self) -> Classes | None:
+        """How the data's classes relate to the model's."""
+        return self.data.classes
+
+    def __len__(self) -> int:
+        return len(PARTS) * self.batches(self._images)
+
+    def sizes(self) -> np.ndarray:
+        """`(batches,)`: those of one pass, three times."""
+        return np.tile(self.pass_sizes(self._images), len(PARTS))
+
+    def __getitem__(self, index: int) -> Batch:
+        check_index(index, self)
+        turn, batch = divmod(index, self.batches(self._images))
+        inside = self.places(batch, self._images)
+        part, places = PARTS[turn], self.order(len(self.data))[inside]
+        rows = torch.from_numpy(self.data.rows[places])
+        images = self.data.images(places)
+        if part == "diffeo":
+            images = self._shift(images, rows, self.seed)
+        elif part == "sphere_noise":
+            images = images + sphere_noise(images, self.radius, rows, self.seed)
+        severity = 0.0 if part == "clean" else float(self.delta)
+        context = {"shift": part, "severity": severity, "sample": self.data.rows[places]}
+        return Batch(images, None, torch.from_numpy(inside + turn * self._images), context)
+
+    @cached_property
+    def radius(self) -> float:
+        """The median norm of what the deformations change."""
+        norms = []
+        for batch in range(self.batches(self._images)):
+            places = self.order(len(self.data))[self.places(batch, self._images)]
+            images = self.data.images(places)
+            moved = self._shift(images, torch.from_numpy(self.data.rows[places]), self.seed)
+            norms.append(squared_changes(images, moved).sqrt())
+        radius = float(np.median(torch.cat(norms).numpy()))
+        if not radius:
+            raise HapteraError(
+                f"stability is undefined: deformations leave most of {self._images} images as they are, but for "
+                "rounding, as they do with images of one colour"
+            )
+        return radius
+
+    @property
+    def _images(self) -> int:
+        return min(self.first, len(self.data))
+
+    @cached_property
+    def _shift(self) -> Diffeo:
+        return Diffeo(self.delta, self.cutoff)

@@ -1,0 +1,172 @@
+"""CCC, the continuously changing stream: two corruptions at a time, one fading while the next one grows.
+
+Source: thesis chapter 4 and appendix C, algorithms 1 and 2, misprints corrected (severities are i/4; t ← t + k). Every
+step of a path shows `speed` images, drawn at random from the data, mirrored and moved at random. It is generated while
+it is read: batch i needs the walk up to i, which is arithmetic on small matrices, and no image before it. As in the
+public generator, what the first corruption made is rounded to 256 grey levels before the second one sees it.
+Differs: any data, any model as yardstick, three rules for the path (`haptera.streams.path`), any length; images are
+moved, where the generator cuts out and enlarges a random part, and nothing is encoded as JPEG at the end.
+Cost: the two corruptions and reading (`benchmarks/ccc.py`); memory for the batch and a few pieces of `PIECE` bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import pandas as pd
+import torch
+
+from haptera.batch import Batch, check_index
+from haptera.catalog import entries, find
+from haptera.data import Classes, Data
+from haptera.errors import HapteraError, check_keys
+from haptera.run.calibrate import Calibration
+from haptera.shifts import SampleRandom
+from haptera.streams.augment import augmented, grey_levels
+from haptera.streams.base import Settings, check_data
+from haptera.streams.path import Path, check_rule, find_path
+
+SALT = 0xCCC
+FADES = " > "
+PIECE = 4 * 2**20
+"""Bytes of images at a time. What a shift allocates for them is memory that the process holds already; for a whole
+batch of large images every intermediate result would be new pages, which cost more than the arithmetic on them."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the walk: a run of images under two shifts."""
+
+    first: str
+    second: str
+    severities: tuple[float, float]
+    expected: float
+
+    def __call__(self, images: torch.Tensor, ids: torch.Tensor, seed: int) -> torch.Tensor:
+        """Images under the first shift and then the second."""
+        first, second = (find("shifts", name) for name in (self.first, self.second))
+        if self.severities[0]:
+            images = grey_levels(first(self.severities[0])(images, ids, seed))
+        return second(self.severities[1])(images, ids, seed) if self.severities[1] else images
+
+
+@dataclass(frozen=True)
+class CCC(Settings):
+    """A walk through pairs of shifts at a steady difficulty.
+
+    Args:
+        data: what is shown; the data of the calibration.
+        calibration: accuracies of a fixed model, from `calibrate`.
+        difficulty: `easy`, `medium`, `hard`, or the accuracy that the fixed model shall keep.
+        speed: images per step of a path; 1,000, 2,000 and 5,000 are published.
+        length: how many images in all.
+        rule: how a path is chosen: `steady`, `text` or `code`.
+    """
+
+    data: Data
+    calibration: Calibration
+    difficulty: str | float = "medium"
+    speed: int = 1000
+    length: int = 100_000
+    rule: str = "steady"
+    name: str = field(default="ccc", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_data(self.data, self.name)
+        if self.calibration.prints.get("data", self.data.fingerprint()) != self.data.fingerprint():
+            raise HapteraError(f"the calibration was made on other data than {self.data.name}; calibrate on this data")
+        check_keys("shift in the calibration", self.calibration.shifts, entries("shifts"))
+        check_rule(self.rule)
+        for key in ("speed", "length"):
+            if not isinstance(getattr(self, key), int) or getattr(self, key) < 1:
+                raise HapteraError(f"{key} is {getattr(self, key)!r}; a whole number of at least 1 was expected")
+        self.calibration.target(self.difficulty)
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.length
+
+    def __len__(self) -> int:
+        return self.batches(self.length)
+
+    @property
+    def classes(self) -> Classes | None:
+        """How targets relate to the model's classes."""
+        return self.data.classes
+
+    @cached_property
+    def _stages(self) -> list[Stage]:
+        """The steps of the walk until there are images enough."""
+        calibration, random = self.calibration, np.random.default_rng([self.seed & 0xFFFFFFFF, SALT])
+        names, target = calibration.shifts, calibration.target(self.difficulty)
+        paths: dict[tuple[str, str], Path] = {}
+        stages: list[Stage] = []
+        first = names[random.integers(len(names))]
+        while len(stages) * self.speed < self.length:
+            others = [name for name in names if name != first]
+            second = others[random.integers(len(others))]
+            counts = calibration.counts[first, second]
+            if (first, second) not in paths:
+                paths[first, second] = find_path(counts, calibration.samples, target, self.rule)
+            for row, column in paths[first, second]:
+                severities = (row * calibration.step, column * calibration.step)
+                stages.append(Stage(first, second, severities, counts[row, column] / calibration.samples))
+            first = second
+        return stages[: -(-self.length // self.speed)]
+
+    def walk(self) -> pd.DataFrame:
+        """The steps: `first`, `second`, `severity_1`, `severity_2`, `expected` accuracy, and the `start` of each."""
+        stages = self._stages
+        return pd.DataFrame(
+            {
+                "start": np.arange(len(stages)) * self.speed,
+                "first": [stage.first for stage in stages],
+                "second": [stage.second for stage in stages],
+                "severity_1": [stage.severities[0] for stage in stages],
+                "severity_2": [stage.severities[1] for stage in stages],
+                "expected": [stage.expected for stage in stages],
+            }
+        )
+
+    def __getitem__(self, index: int) -> Batch:
+        check_index(index, self)
+        ids = torch.from_numpy(self.places(index, self.length))
+        draws = SampleRandom(ids, self.seed, SALT).uniform(())
+        places = (draws.double() * len(self.data)).long().clamp_(max=len(self.data) - 1).numpy()
+        steps = ids.numpy() // self.speed
+        flip, crop = self.calibration.flip, self.calibration.crop
+        images = torch.empty((len(ids), *self._shape))
+        for rows in _runs(steps, max(1, PIECE // (4 * prod(self._shape)))):
+            piece = augmented(self.data.images(places[rows]), ids[rows], self.seed, flip, crop)
+            images[rows] = self._stages[steps[rows.start]](piece, ids[rows], self.seed)
+        targets = None if self.data.targets is None else torch.from_numpy(self.data.targets[places])
+        return Batch(images, targets, ids, {**self._told(steps), "sample": self.data.rows[places]})
+
+    @cached_property
+    def _shape(self) -> torch.Size:
+        """Of one image."""
+        return self.data.images(np.zeros(1, np.int64)).shape[1:]
+
+    def _told(self, steps: np.ndarray) -> dict[str, object]:
+        """What the walk says about the samples of a batch: columns of the table."""
+        stages = [self._stages[step] for step in steps]
+        return {
+            "shift": np.array([f"{stage.first}{FADES}{stage.second}" for stage in stages]),
+            "severity_1": np.array([stage.severities[0] for stage in stages]),
+            "severity_2": np.array([stage.severities[1] for stage in stages]),
+            "expected": np.array([stage.expected for stage in stages]),
+            "difficulty": self.calibration.target(self.difficulty),
+        }
+
+
+def _runs(steps: np.ndarray, most: int) -> Iterator[slice]:
+    """Pieces of a batch within one step, each of at most so many samples."""
+    bounds = [*np.flatnonzero(np.diff(steps, prepend=-1)).tolist(), len(steps)]
+    for start, end in pairwise(bounds):
+        for begin in range(start, end, most):
+            yield slice(begin, min(begin + most, end))

@@ -1,0 +1,74 @@
+"""Table: a tidy pandas frame with one measured value per row, whatever it was measured on."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from haptera.errors import HapteraError
+from haptera.files.atomic import whole
+from haptera.outputs import Outputs
+
+COLUMNS = [
+    "model", "stream", "adapter", "shift", "severity", "step", "measure", "value", "low", "high", "n", "seed",
+]  # fmt: skip
+TEXT = ["model", "stream", "adapter", "shift", "measure"]
+ORDER = ["model", "stream", "adapter", "seed", "shift", "severity", "measure", "step"]
+
+Rows = list[dict[str, Any]]
+Measure = Callable[..., Rows]
+"""From the outputs of a cell, or from the table; `haptera.measures.measure` declares which."""
+
+
+def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
+    """A table with every standard column, in the standard order, sorted; further columns follow.
+
+    >>> tidy([{"model": "net", "measure": "accuracy", "value": 0.5, "n": 8}])["value"].tolist()
+    [0.5]
+    """
+    frame = pd.DataFrame(rows if isinstance(rows, pd.DataFrame) else list(rows))
+    for column in COLUMNS:
+        if column not in frame:
+            frame[column] = "" if column in TEXT else float("nan")
+    frame = frame[COLUMNS + [column for column in frame if column not in COLUMNS]]
+    kinds = {column: "str" if column in TEXT else "float64" for column in COLUMNS}
+    frame = frame.astype(kinds | {"seed": "Int64", "step": "Int64", "n": "Int64"}).fillna(dict.fromkeys(TEXT, ""))
+    return frame.sort_values(ORDER, kind="stable", ignore_index=True)
+
+
+def joined(table: pd.DataFrame, rows: Rows) -> pd.DataFrame:
+    """A table with further rows."""
+    return tidy(pd.concat([table, tidy(rows)])) if rows else table
+
+
+def measured(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
+    """The rows of one cell: every measure that applies, named after the cell.
+
+    A cell of a stream with several parts says which, and that of an adapter that learns which other one it is without
+    learning, unless that is the model as it is; these become the columns `part` and `parent`.
+    """
+    names = {key: outputs.provenance.get(key, "") for key in ("model", "stream", "adapter", "seed")}
+    more = {key: outputs.provenance.get(key) for key in ("part", "parent")}
+    names |= {key: value for key, value in more.items() if value and value not in (names["stream"], "none")}
+    return [names | row for measure in measures for row in measure(outputs)]
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as Parquet, whole."""
+    with whole(path) as file:
+        table.to_parquet(file, index=False)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read a table that `write` wrote, or a CSV with the same columns."""
+    if not path.is_file():
+        raise HapteraError(f"there is no table at {path}")
+    try:
+        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        missing = [column for column in ("model", "measure", "value") if column not in frame]
+        if not missing:
+            return tidy(frame)
+    except (OSError, ValueError, TypeError, LookupError, OverflowError, NotImplementedError, MemoryError) as error:
+        raise HapteraError(f"cannot read the table {path}: {error}") from error
+    raise HapteraError(f"{path} is not a table of results: it has no column {missing[0]!r}")

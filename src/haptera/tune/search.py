@@ -1,0 +1,168 @@
+"""What is tried: every combination of a grid, or random draws from it and from ranges."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from math import exp, isfinite, log
+from typing import Any
+
+import numpy as np
+
+from haptera.errors import HapteraError, check_keys
+from haptera.run.settings import AROUND_ADAPTERS, Spec
+
+Point = dict[str, Any]
+TRIES = 100
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high` to draw from: whole ones if both ends are, others to three digits.
+
+    If both ends are above 0 they are drawn evenly on a logarithmic scale, otherwise evenly.
+
+    >>> Range.parse("1e-5..1e-1")
+    Range(low=1e-05, high=0.1)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.low) and _is_number(self.high) and -np.inf < self.low < self.high < np.inf):
+            raise HapteraError(f"a range from {self.low!r} to {self.high!r}; two numbers, the smaller first, expected")
+
+    @classmethod
+    def parse(cls, text: str) -> "Range":
+        """Read `1e-5..1e-1`."""
+        low, _, high = text.partition("..")
+        try:
+            return cls(*(int(end) if end.strip().lstrip("+-").isdecimal() else float(end) for end in (low, high)))
+        except ValueError as error:
+            if isinstance(error, HapteraError):
+                raise
+            raise HapteraError(f"{text!r} is no range; two numbers, such as 1e-5..1e-1, were expected") from error
+
+    def draw(self, random: np.random.Generator) -> float:
+        """One number."""
+        share = float(random.random())
+        whole = isinstance(self.low, int) and isinstance(self.high, int)
+        low, high = (self.low - 0.5, self.high + 0.5) if whole else (self.low, self.high)
+        value = exp(log(low) + share * log(high / low)) if low > 0 else low + share * (high - low)
+        value = round(value) if whole else float(f"{value:.3g}")
+        return min(max(value, self.low), self.high)
+
+
+def read_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """Flags such as `lr=1e-4,1e-3`, as a grid."""
+    grid: dict[str, list[Any]] = {}
+    for text in texts:
+        if "=" not in text or not text.partition("=")[0].strip():
+            raise HapteraError(f"--grid {text!r}: a setting and its values, such as lr=1e-4,1e-3, were expected")
+        for key, found in Spec.parse(f"grid:{text}").arguments.items():
+            values = found if isinstance(found, list) else [found]
+            if any(value == "" for value in values):
+                raise HapteraError(f"--grid {text!r}: a value of {key} is empty")
+            if wrong := [value for value in values if isinstance(value, str) and ".." in value]:
+                raise HapteraError(f"--grid {text!r}: {wrong[0]} is a range; use --range and --random")
+            if key in grid:
+                raise HapteraError(f"--grid gives {key!r} twice")
+            grid[key] = values
+    return grid
+
+
+def read_ranges(texts: Sequence[str]) -> dict[str, Range]:
+    """Flags such as `lr=1e-5..1e-1`, as ranges."""
+    ranges: dict[str, Range] = {}
+    for text in texts:
+        key, equals, rest = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise HapteraError(f"--range {text!r}: a setting and its range, such as lr=1e-5..1e-1, were expected")
+        if key in ranges:
+            raise HapteraError(f"--range gives {key!r} twice")
+        ranges[key] = Range.parse(rest)
+    return ranges
+
+
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[Point]:
+    """Every combination, the last setting changing first.
+
+    >>> combinations({"a": [1, 2], "b": [3, 4]})[:2]
+    [{'a': 1, 'b': 3}, {'a': 1, 'b': 4}]
+    """
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def draws(count: int, grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range], seed: int) -> list[Point]:
+    """Different random points, the first ones the same whatever the count; fewer where there are no more."""
+    random = np.random.default_rng(seed)
+    found: list[Point] = []
+    for _ in range(TRIES * count):
+        point = {key: values[int(random.integers(len(values)))] for key, values in grid.items()}
+        point |= {key: limits.draw(random) for key, limits in ranges.items()}
+        if point not in found:
+            found.append(point)
+        if len(found) == count:
+            break
+    return found
+
+
+def points(
+    grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range], random: int | None, seed: int
+) -> list[Point]:
+    """All points of a search, at least two."""
+    for key, values in grid.items():
+        if not isinstance(values, list | tuple):
+            raise HapteraError(f"the grid has {values!r} for {key}; a list of values was expected")
+        if not values or any(value in values[:place] for place, value in enumerate(values)):
+            raise HapteraError(f"the grid has {values!r} for {key}; different values, at least one, were expected")
+    if both := [key for key in ranges if key in grid]:
+        raise HapteraError(f"{both[0]} has values and a range; give one of them")
+    if not grid and not ranges:
+        raise HapteraError("nothing to choose from: give --grid, --range with --random, or --recipe")
+    if ranges and random is None:
+        raise HapteraError("a range is for random search: say how many points with --random")
+    if random is not None and (isinstance(random, bool) or not isinstance(random, int) or random < 2):
+        raise HapteraError(f"random is {random!r}; a number of points of at least 2 was expected")
+    found = combinations(grid) if random is None else draws(random, grid, ranges, seed)
+    if len(found) < 2:
+        raise HapteraError(f"the grid has one point, {words(found[0])}: there is nothing to choose; give more values")
+    return found
+
+
+def check_settings(make: Callable[..., Any], name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse a setting that the adapter does not have, or one that is a number given as something else."""
+    parameters = signature(make).parameters
+    check_keys(f"setting of adapter {name}", settings, (set(parameters) - {"model"}) | set(AROUND_ADAPTERS))
+    for key, value in settings.items():
+        whole = key in AROUND_ADAPTERS
+        if whole and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise HapteraError(f"{key} is {value!r}; a whole number of at least 1 was expected")
+        if not whole and parameters[key].annotation in (int, float) and not _is_number(value):
+            raise HapteraError(f"{key} of adapter {name} is {value!r}; a number was expected")
+
+
+def words(point: Mapping[str, Any]) -> str:
+    """Such as `lr=0.001, momentum=0.9`."""
+    return ", ".join(f"{key}={value}" for key, value in point.items())
+
+
+def at_edges(tried: Sequence[Point], best: Point) -> list[str]:
+    """A sentence for each number of the best point beyond which nothing was tried, though there is something."""
+    sentences = []
+    for key, value in best.items():
+        values = {point[key] for point in tried if _is_number(point[key])}
+        if not _is_number(value) or len(values) < 2:
+            continue
+        lowest = 1 if isinstance(value, int) and key in (*AROUND_ADAPTERS, "every") else 0
+        if value == max(values) and isfinite(value):
+            sentences.append(f"{key}={value} is the largest value tried: try larger ones")
+        elif value == min(values) and value > lowest:
+            sentences.append(f"{key}={value} is the smallest value tried: try smaller ones")
+    return sentences
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
