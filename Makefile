@@ -28,8 +28,8 @@ lint: $(READY)
 
 test-long: $(READY)  # of the slow tests, those that CI runs as well
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m slow $(PATIENT) tests/cli/test_killed.py \
-		tests/cli/test_stopped.py tests/streams/test_calibration.py tests/test_cluster.py tests/test_demo.py \
-		tests/test_examples.py tests/test_execute.py tests/test_runner.py tests/test_study.py
+		tests/cli/test_stopped.py tests/run/test_calibrate.py tests/run/test_cluster.py tests/test_demo.py \
+		tests/test_examples.py tests/run/test_execute.py tests/test_runner.py tests/run/test_study.py
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow $(PATIENT)

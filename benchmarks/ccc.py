@@ -26,8 +26,8 @@ import torch
 from PIL import Image
 
 from haptera.data import FolderData
-from haptera.run.calibrate import Calibration
 from haptera.streams import CCC
+from haptera.streams.calibration import Calibration
 
 PEER = {
     ("contrast", "fog"): 127,

@@ -21,8 +21,8 @@ from haptera.errors import HapteraError
 from haptera.models import ModelSource
 from haptera.pose import PoseModel
 from haptera.recordings.reading import read_recording
-from haptera.run.calibrate import Calibration
 from haptera.streams import CCC
+from haptera.streams.calibration import Calibration
 
 SOURCE = Path(haptera.__file__).parent
 EVIL = "from pathlib import Path\nPath(__file__).with_name('owned').write_text('')\n\n\ndef S(*a, **k):\n    pass\n"

@@ -153,7 +153,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "methods": Entry("haptera.report.study.methods:section", "adapter x stream, and the winner's margin"),
         "time": Entry("haptera.report.study.time:section", "accuracy over time"),
         "walk": Entry("haptera.report.study.walk:section", "where a CCC stream goes"),
-        "shift": Entry("haptera.report.study.shift:section", "size of the shift over depth, predicted and measured errors"),
+        "shift": Entry("haptera.report.study.shift:section", "size of each shift over depth, and what it predicts"),
         "adaptation": Entry("haptera.report.study.adaptation:section", "records of adapters, collapse, forgetting"),
         "calibration": Entry("haptera.report.study.calibration:section", "accuracy against confidence"),
         "classes": Entry("haptera.report.study.classes:section", "classes predicted too often"),

@@ -30,13 +30,14 @@ from haptera.pose.coco import read_coco
 from haptera.pose.joining import read_split
 from haptera.pose.opening import open_pose
 from haptera.recordings.reading import read_recording
-from haptera.run.calibrate import Calibration, calibrate
+from haptera.run.calibrate import calibrate
 from haptera.run.importing import import_predictions
 from haptera.run.ledger import Manifest
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
 from haptera.run.settings import make_study, read_study
 from haptera.shifts import Contrast, GaussianNoise
+from haptera.streams.calibration import Calibration
 
 RANDOM = np.random.default_rng(0)
 LOGITS, TARGETS = RANDOM.normal(size=(40, 5)).astype(np.float32), RANDOM.integers(0, 5, 40)

@@ -12,7 +12,7 @@ from haptera import catalog
 from haptera.measures import mean_over_seeds
 from haptera.measures.facts import fact, required
 from haptera.outputs import Outputs
-from haptera.run.results import completed
+from haptera.report.study.complete import complete
 from haptera.table import joined, tidy
 from haptera.table import measured as rows_of_cell
 
@@ -63,7 +63,7 @@ def rows_of(model: str, adapter: str, seed: int, n: int) -> Iterator[Row]:
 
 def make_study(models: tuple[str, ...] = MODELS, seeds: tuple[int, ...] = (0,), n: int = 1000) -> pd.DataFrame:
     cells = [(model, adapter, seed) for model in models for adapter in ADAPTERS for seed in seeds]
-    return completed(tidy(row for cell in cells for row in rows_of(*cell, n)))
+    return complete(tidy(row for cell in cells for row in rows_of(*cell, n)))
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from haptera import report
 from haptera.report.encode import rounded
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
 from haptera.report.section import Section
 from haptera.report.study import severity
+from haptera.report.study.page import write as write_report
 from haptera.table import tidy
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -56,7 +56,7 @@ def browser() -> Iterator[Browser]:
 def written(tmp_path_factory: pytest.TempPathFactory, study: pd.DataFrame) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     notes = ["2 cells failed: vgg-16-bn · continual · batchnorm:prior=16; the same command tries them again."]
-    report.write(study, path, title="Audit of twelve classifiers", settings=SETTINGS, notes=notes)
+    write_report(study, path, title="Audit of twelve classifiers", settings=SETTINGS, notes=notes)
     return path
 
 
@@ -142,7 +142,7 @@ def test_what_adapters_do_is_drawn(
     visit: Callable[..., Visit], learning: pd.DataFrame, tmp_path: Path, name: str, width: int, scheme: str
 ) -> None:
     path = tmp_path / "report.html"
-    report.write(learning, path, title="Learning while the world changes", settings={})
+    write_report(learning, path, title="Learning while the world changes", settings={})
     page = visit(path, width, scheme).page
     see_all(page)
     titles = page.locator("h2").all_inner_texts()
@@ -169,7 +169,7 @@ def test_a_name_that_is_a_formula_is_saved_as_text_and_negative_numbers_as_numbe
     named = study.assign(model=study["model"].replace(names))
     named = pd.concat([named, named.head(1).assign(measure="margin", value=-0.5)], ignore_index=True)
     path = tmp_path / "report.html"
-    report.write(named, path, title="Names", settings={})
+    write_report(named, path, title="Names", settings={})
     page = visit(path).page
     page.locator(".listing", has_text="Every value").scroll_into_view_if_needed()
     table = pd.read_csv(StringIO(saved(page, ".listing:has-text('Every value') button:text('CSV')")))
@@ -282,7 +282,7 @@ def test_hostile_names_are_only_names(
     names = {"contrast": f"{HOSTILE} %{{x}}", "motion_blur": "<b>bold</b>&amp;"}
     table = tidy(table.assign(shift=table["shift"].replace(names)))
     path = tmp_path / "report.html"
-    summary = report.write(table, path, title=HOSTILE, settings={HOSTILE: {HOSTILE: [HOSTILE]}}, notes=[HOSTILE])
+    summary = write_report(table, path, title=HOSTILE, settings={HOSTILE: {HOSTILE: [HOSTILE]}}, notes=[HOSTILE])
     page = visit(path, 400).page
     see_all(page)
     page.locator("#figure-1-1 .behind summary").click()
@@ -299,7 +299,7 @@ def test_hostile_names_are_only_names(
 
 
 def test_an_empty_report_opens(visit: Callable[..., Visit], tmp_path: Path) -> None:
-    report.write(tidy([]), tmp_path / "report.html", title="Nothing", settings={})
+    write_report(tidy([]), tmp_path / "report.html", title="Nothing", settings={})
     page = visit(tmp_path / "report.html").page
     expect(page.locator(".answers")).to_contain_text("The table is empty")
 
@@ -309,7 +309,7 @@ def test_a_single_model_without_clean_data_or_adapters(
 ) -> None:
     table = make(models=("net",))
     table = table[(table["adapter"] == "none") & (table["stream"] == "corruptions")]
-    report.write(table, tmp_path / "report.html", title="One", settings={})
+    write_report(table, tmp_path / "report.html", title="One", settings={})
     page = visit(tmp_path / "report.html").page
     see_all(page)
     assert page.locator("#figure-1-1 .chooser").count() == 0

@@ -8,9 +8,9 @@ import pytest
 
 from haptera.report.study import adaptation, heatmap, methods
 from haptera.report.study.cells import cells
+from haptera.report.study.complete import complete
 from haptera.report.study.findings import gains, holding
 from haptera.report.study.summary import summarise
-from haptera.run.results import completed
 from haptera.table import tidy
 
 NUMBERS = ["value", "low", "high", "before", "after", "sd"]
@@ -96,7 +96,7 @@ def test_forgetting_on_the_page_is_that_of_the_table() -> None:
     names = {"model": "net", "stream": "s", "adapter": "tent", "shift": "clean", "measure": "forgetting", "n": 100}
     rows = [names | {"seed": seed, "value": value, "low": value - 0.1, "high": value + 0.1} for seed, value in
             enumerate((0.1, 0.3, 0.2))]  # fmt: skip
-    table = completed(tidy(rows))
+    table = complete(tidy(rows))
     (row,) = table[table["measure"] == "forgetting_over_seeds"].to_dict("records")
     (shown,) = adaptation.section(table).tables[0].frame.to_dict("records")
     assert (shown["lost"], shown["low"], shown["high"], shown["n"]) == pytest.approx(

@@ -15,10 +15,10 @@ from haptera.adapters import NoAdaptation
 from haptera.data import ArrayData
 from haptera.errors import HapteraError
 from haptera.measures import accuracy, expected_accuracy
-from haptera.run.calibrate import Calibration
 from haptera.run.loop import evaluate
 from haptera.streams import CCC, Clean
 from haptera.streams.augment import augmented, grey_levels
+from haptera.streams.calibration import Calibration
 from haptera.streams.wrap import Interleaved
 from haptera.testing.streams import STREAM_LAWS
 

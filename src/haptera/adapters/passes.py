@@ -55,6 +55,20 @@ def check_logits(outputs: Any, method: str) -> torch.Tensor:
     return outputs.float() if outputs.dtype in HALF else outputs
 
 
+def check_outputs(outputs: Any, size: int) -> torch.Tensor:
+    """Refuse anything but logits `(batch, classes)`."""
+    if not isinstance(outputs, torch.Tensor):
+        raise HapteraError(
+            f"the model returned a {type(outputs).__name__}; a tensor (batch, classes) was expected: "
+            "wrap the model so that it returns its logits alone"
+        )
+    if outputs.ndim != 2 or len(outputs) != size or outputs.shape[1] < 2:
+        raise HapteraError(
+            f"the model returned shape {tuple(outputs.shape)} for a batch of {size}; (batch, classes) was expected"
+        )
+    return outputs.detach()
+
+
 def last_of(outputs: Any, n: int) -> torch.Tensor:
     """The predictions of the last n inputs of a window."""
     if not isinstance(outputs, torch.Tensor):

@@ -40,9 +40,9 @@ def calibrate(
         from haptera.data import Data, open_data
         from haptera.errors import HapteraError
         from haptera.models import ModelSource
-        from haptera.run.calibrate import DIFFICULTIES
         from haptera.run.calibrate import calibrate as measure
         from haptera.run.study import usable_device
+        from haptera.streams.calibration import DIFFICULTIES
         from haptera.streams.sequence import all_shifts
 
         spec = Spec.parse(model)
@@ -78,7 +78,7 @@ def calibrate(
 
 def _how_far(out: Path) -> str:
     """How many pairs are finished."""
-    from haptera.run.calibrate import read_settings
+    from haptera.streams.calibration import read_settings
 
     if not (out / "calibration.json").is_file():
         return ""

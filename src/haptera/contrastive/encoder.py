@@ -4,7 +4,7 @@ Source: thesis, chapter 7, "CEBRA models". A sequence longer than a window gives
 so all points of a recording cost one convolution. GELU after every layer but the last; the skip blocks add their input,
 cropped. The text leaves open how the four-fold subsampling model takes every other sample of the signal: here it is the
 mean of the two samples in the middle of the learnt kernel.
-On a CPU one long sequence is convolved by `haptera.contrastive.convolution`, and the last layers only where it is wanted.
+On a CPU one long sequence is convolved by `convolution`, and the last layers only where it is wanted.
 
 Any other `nn.Module` with an `offset` is an encoder as well: it maps `(batch, channels, length)` to
 `(batch, dimensions)`. If it says `convolutional = True`, it must map longer sequences to `(batch, dimensions, places)`.

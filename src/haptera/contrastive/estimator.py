@@ -52,8 +52,8 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         differences_per_label: with both kinds of labels, take differences within the class of the reference.
         hybrid: also go by time: True for both on all dimensions, a number or list of dimensions for behaviour with time
             on all, or `{"behaviour": ..., "time": ...}`.
-        distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `haptera.contrastive.loss.Similarity`; architectures with
-            `-mse` take any but the first.
+        distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `Similarity` of `haptera.contrastive.loss`;
+            architectures with `-mse` take any but the first.
         temperature: by which similarities are divided.
         temperature_mode: `constant`, or `auto` to learn it.
         min_temperature: the least that `auto` may reach.

@@ -18,11 +18,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from haptera.adapters import share
 from haptera.adapters.layout import arranged, takes_channels_last
 from haptera.adapters.norm import per_image
+from haptera.adapters.passes import check_outputs
 from haptera.batch import Batch
 from haptera.correctness import check_classes, correct
 from haptera.data import Classes
 from haptera.errors import HapteraError
-from haptera.run.loop import check_outputs
 from haptera.statistics.moments import Moments
 
 GROUPS = 200

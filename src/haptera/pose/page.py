@@ -12,8 +12,7 @@ from PIL import Image, ImageDraw
 from haptera import __version__
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Listing, Picture, Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Listing, Picture, Section
 
 DEFINITIONS = {
     "normalised error": "distance between prediction and label, over the distance from nose to eye of that individual "

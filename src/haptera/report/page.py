@@ -10,17 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment
 from markupsafe import Markup
 
 import haptera
-from haptera import catalog
 from haptera.errors import HapteraError
 from haptera.files.atomic import whole
 from haptera.report.encode import columns, script
-from haptera.report.section import MakeSection, Section
-from haptera.report.study.summary import DEFINITIONS, Answer
+from haptera.report.section import Answer, Section
 
 SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "layers.js", "graph.js", "cloud.js", "page.js")
 
@@ -32,7 +29,7 @@ def render(
     title: str,
     settings: Mapping[str, object],
     notes: Sequence[str] = (),
-    definitions: Mapping[str, str] = DEFINITIONS,
+    definitions: Mapping[str, str] | None = None,
 ) -> str:
     """The page as text; the same input gives the same text."""
     static = files("haptera.report") / "static"
@@ -43,7 +40,7 @@ def render(
     return template.render(
         title=title,
         answers=answers,
-        definitions=definitions,
+        definitions=definitions or {},
         notes=notes,
         settings=settings,
         sections=_parts(sections),
@@ -95,9 +92,3 @@ def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
         name = re.sub(r"\W+", "-", section.title.lower()).strip("-")
         parts.append({"id": f"{number}-{name}", "section": section, "figures": figures, "tables": tables})
     return parts
-
-
-def made(table: pd.DataFrame, makers: Sequence[MakeSection] | None = None) -> list[Section]:
-    """The sections for which the table has data, in order; those of the catalog by default."""
-    makers = [catalog.find("sections", name) for name in catalog.entries("sections")] if makers is None else makers
-    return [section for make in makers if (section := make(table)) is not None]

@@ -71,3 +71,11 @@ class Section:
 
 
 MakeSection = Callable[[pd.DataFrame], Section | None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and the sentence that answers it."""
+
+    question: str
+    sentence: str

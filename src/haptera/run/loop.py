@@ -24,6 +24,7 @@ import torch
 
 from haptera import __version__
 from haptera.adapters import Adapter, Offline
+from haptera.adapters.passes import check_outputs
 from haptera.batch import Batch, Stream
 from haptera.correctness import check_classes, check_targets
 from haptera.errors import HapteraError
@@ -91,20 +92,6 @@ def ahead(stream: Stream) -> Iterator[Batch]:
             if index + AHEAD < len(stream):
                 waiting.append(reader.submit(stream.__getitem__, index + AHEAD))
             yield batch
-
-
-def check_outputs(outputs: Any, size: int) -> torch.Tensor:
-    """Refuse anything but logits `(batch, classes)`."""
-    if not isinstance(outputs, torch.Tensor):
-        raise HapteraError(
-            f"the model returned a {type(outputs).__name__}; a tensor (batch, classes) was expected: "
-            "wrap the model so that it returns its logits alone"
-        )
-    if outputs.ndim != 2 or len(outputs) != size or outputs.shape[1] < 2:
-        raise HapteraError(
-            f"the model returned shape {tuple(outputs.shape)} for a batch of {size}; (batch, classes) was expected"
-        )
-    return outputs.detach()
 
 
 def check_keep(keep: str) -> int | None:

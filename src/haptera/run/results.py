@@ -11,17 +11,11 @@ from haptera import __version__, catalog
 from haptera import table as tables
 from haptera.errors import HapteraError
 from haptera.measures.facts import fact, required
-from haptera.measures.mean_over_seeds import SUFFIX, mean_over_seeds
 from haptera.outputs import Outputs
 from haptera.run.ledger import Listed, Manifest, locked
 from haptera.table import Measure
 
 log = logging.getLogger("haptera")
-REPORTED = (
-    "clean_accuracy", "mean_accuracy", "matched_accuracy", "adaptation_gain", "mean_gain", "recovered", "model_margin",
-    "adapter_margin", "learning_gain", "relative_seconds",
-)  # fmt: skip
-"""What a report reads beside the accuracies themselves."""
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:
@@ -80,15 +74,6 @@ def _note(manifest: Manifest, finished: Sequence[Listed], damaged: Mapping[str, 
             now.write()
 
 
-def completed(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the rows that a report reads, those that compare cells and sum up seeds, where it lacks them."""
-    present = set(table["measure"])
-    more = _compared(table, [catalog.find("measures", name) for name in REPORTED if name not in present])
-    whole = tables.joined(table, more)
-    known = any(str(name).endswith(SUFFIX) for name in present)
-    return tables.joined(whole, mean_over_seeds(tables.tidy(more) if known else whole))
-
-
 def _compared(table: pd.DataFrame, functions: Sequence[Measure]) -> tables.Rows:
     return [row for function in functions for row in function(table)]
 
@@ -118,7 +103,7 @@ def table_of(folder: Path) -> pd.DataFrame:
 
 def report(folder: Path) -> tuple[Path, str]:
     """Write `report.html` from the table of a study; its path and its first sentences."""
-    from haptera.report import write
+    from haptera.report.study.page import write
 
     table, manifest = table_of(folder), Manifest.read(folder)
     if table.empty and not manifest.cells:

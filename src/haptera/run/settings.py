@@ -307,7 +307,7 @@ def _stream(table: dict[str, Any], data: _Sources, batch_size: int) -> Any:
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
         settings["shifts"] = tuple(catalog.find_or_import("shifts", str(name)) for name in names)
     if "calibration" in inspect.signature(make).parameters:
-        from haptera.run.calibrate import Calibration
+        from haptera.streams.calibration import Calibration
 
         settings["calibration"] = Calibration.load(data.folder / str(settings.get("calibration", CALIBRATION)))
     if "severities" in settings and not isinstance(settings["severities"], list):

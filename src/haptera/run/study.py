@@ -21,6 +21,7 @@ from torch import nn
 
 from haptera import catalog
 from haptera.adapters import Adapter, NoAdaptation
+from haptera.adapters.passes import check_outputs
 from haptera.batch import Stream
 from haptera.correctness import check_classes, check_targets, few_labels
 from haptera.errors import HapteraError, NotApplicable, Unfinished, WriteError, first_line
@@ -32,7 +33,7 @@ from haptera.progress import Progress
 from haptera.run import results
 from haptera.run.execute import Ended, in_processes, in_this_process, on_cluster
 from haptera.run.ledger import Listed, Manifest, locked, shortened
-from haptera.run.loop import check_keep, check_outputs, evaluate, versions
+from haptera.run.loop import check_keep, evaluate, versions
 
 log = logging.getLogger("haptera")
 

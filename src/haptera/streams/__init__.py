@@ -1,7 +1,7 @@
 """Streams: what reaches a model, in which order."""
 
-from haptera.run.calibrate import Calibration, calibrate
 from haptera.streams.base import DataStream
+from haptera.streams.calibration import Calibration
 from haptera.streams.order import Correlated, Mixed
 from haptera.streams.schedule import ContinualOrders, Gradual, permutations
 from haptera.streams.sequence import Clean, Continual, Corruptions, Directory, Shifted
@@ -27,6 +27,5 @@ __all__ = [
     "Shifted",
     "Stability",
     "Truncated",
-    "calibrate",
     "permutations",
 ]

@@ -23,10 +23,10 @@ from haptera.batch import Batch, check_index
 from haptera.catalog import entries, find
 from haptera.data import Classes, Data
 from haptera.errors import HapteraError, check_keys
-from haptera.run.calibrate import Calibration
 from haptera.shifts import SampleRandom
 from haptera.streams.augment import augmented, grey_levels
 from haptera.streams.base import Settings, check_data
+from haptera.streams.calibration import Calibration
 from haptera.streams.path import Path, check_rule, find_path
 
 SALT = 0xCCC

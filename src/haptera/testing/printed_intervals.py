@@ -18,9 +18,16 @@ from scipy.special import ndtr
 from haptera import measures
 from haptera.analyses.diagnosis.error_prediction import predict_error
 from haptera.analyses.identify.identifiability import identifiability
+from haptera.analyses.trends.robustness import prediction, robustness
 from haptera.measures.corruptions import spearman_interval
 from haptera.measures.pairs import newcombe, paired_interval
 from haptera.outputs import Outputs
+from haptera.statistics.comparison import compare_groups
+from haptera.statistics.intervals import mean_of_units, wilson
+from haptera.statistics.line import fit
+from haptera.statistics.power_law import power_law
+from haptera.statistics.resample import interval, over_examples, over_models
+from haptera.statistics.stability import Distances, pair_distances, stability_indices
 from haptera.table import tidy
 from haptera.testing.intervals import LEAST, MOST
 from haptera.theory.probit_models import ProbitModels
@@ -65,7 +72,7 @@ def cases() -> dict[str, Case]:
     """Name -> case."""
     found: dict[str, Case] = {}
     for n in (5, 20, 500):
-        found[f"share of {n}"] = Case(lambda count, n, p: measures.wilson(count, n), partial(_share, n=n), _last)
+        found[f"share of {n}"] = Case(lambda count, n, p: wilson(count, n), partial(_share, n=n), _last)
     for n in (20, 200):
         found[f"difference of shares of {n} and {n}"] = Case(_newcombe, partial(_two_shares, n=n), 0.2)
         found[f"difference of shares of the same {n}, as if of others"] = Case(
@@ -130,7 +137,7 @@ def _share(random: Random, n: int) -> tuple[int, int, float]:
 
 def _newcombe(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
     n = len(one)
-    return newcombe(*((side.mean(), *measures.wilson(float(side.sum()), n)) for side in (one, other)))
+    return newcombe(*((side.mean(), *wilson(float(side.sum()), n)) for side in (one, other)))
 
 
 def _two_shares(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -193,7 +200,7 @@ def _likelihood_of_many() -> list[float]:
 
 
 def _units(values: np.ndarray, scale: str) -> tuple[float, float]:
-    return measures.mean_of_units(values, scale).ends
+    return mean_of_units(values, scale).ends
 
 
 def _plain_units(random: Random, n: int) -> tuple[np.ndarray]:
@@ -238,7 +245,7 @@ def _powers(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _power(x: np.ndarray, y: np.ndarray, name: str) -> tuple[float, float]:
-    law = measures.power_law(x, y)
+    law = power_law(x, y)
     return getattr(law, f"{name}_low"), getattr(law, f"{name}_high")
 
 
@@ -278,13 +285,13 @@ def _trend(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _slope_over_models(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     x, y = x[1:], y[1:]
-    draws = measures.over_models(x, y, draws=400)
-    again = measures.fit(x, y, "probit", weights=draws.weights)
-    return measures.interval(measures.fit(x, y, "probit").line.slope, again.line.slope, draws.units)
+    draws = over_models(x, y, draws=400)
+    again = fit(x, y, "probit", weights=draws.weights)
+    return interval(fit(x, y, "probit").line.slope, again.line.slope, draws.units)
 
 
 def _new_model(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    row = measures.prediction(x[1:], y[1:], x[:1], measures.over_models(x[1:], y[1:], draws=400), "probit").iloc[0]
+    row = prediction(x[1:], y[1:], x[:1], over_models(x[1:], y[1:], draws=400), "probit").iloc[0]
     return row["new_low"], row["new_high"]
 
 
@@ -294,12 +301,12 @@ def _right(random: Random, n: int) -> tuple[ProbitModels, np.ndarray, np.ndarray
 
 
 def _left_out(models: ProbitModels) -> np.ndarray:
-    return measures.fit(*models.accuracies, "probit").left_out
+    return fit(*models.accuracies, "probit").left_out
 
 
 def _robustness(models: ProbitModels, reference: np.ndarray, shifted: np.ndarray) -> tuple[Any, Any]:
-    draws = measures.over_examples(reference, shifted, draws=200)
-    found = measures.robustness(reference.mean(1), shifted.mean(1), kind="probit", n=(600, 500), draws=draws)
+    draws = over_examples(reference, shifted, draws=200)
+    found = robustness(reference.mean(1), shifted.mean(1), kind="probit", n=(600, 500), draws=draws)
     found = found.sort_values("model", key=lambda names: names.astype(int))
     return found["effective_low"].to_numpy(), found["effective_high"].to_numpy()
 
@@ -317,25 +324,25 @@ def _effective(models: ProbitModels, reference: np.ndarray, shifted: np.ndarray)
     return [row["low"] for row in found], [row["high"] for row in found]
 
 
-def _distances(random: Random, n: int) -> tuple[measures.Distances]:
+def _distances(random: Random, n: int) -> tuple[Distances]:
     outputs = random.normal(size=(n, 4)) * np.exp(0.3 * random.normal(size=(n, 1)))
     deformed, noisy = (np.exp(spread * random.normal(size=n)) for spread in (0.5, 0.4))
     noise = {"mean": 1.0, "median": 1.0}
-    return (measures.Distances(deformed, noisy, measures.pair_distances(outputs), noise),)
+    return (Distances(deformed, noisy, pair_distances(outputs), noise),)
 
 
-def _stability(distances: measures.Distances) -> tuple[np.ndarray, np.ndarray]:
-    found = measures.stability_indices(distances, draws=200)
+def _stability(distances: Distances) -> tuple[np.ndarray, np.ndarray]:
+    found = stability_indices(distances, draws=200)
     return found["low"].to_numpy(), found["high"].to_numpy()
 
 
-def _expected_stability(distances: measures.Distances) -> np.ndarray:
+def _expected_stability(distances: Distances) -> np.ndarray:
     return _stability_of_many()
 
 
 @cache
 def _stability_of_many() -> np.ndarray:
-    return measures.stability_indices(*_distances(np.random.default_rng(1), 5_000), draws=0)["value"].to_numpy()
+    return stability_indices(*_distances(np.random.default_rng(1), 5_000), draws=0)["value"].to_numpy()
 
 
 def _latents(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -359,7 +366,7 @@ def _study(random: Random) -> tuple[pd.DataFrame]:
         (0, 1), ("fog", "snow", "contrast"), (("none", 0.5), ("tent", 0.6))
     ):
         right = int((np.where(random.random(100) < 0.3, random.random(100), hard) < accuracy).sum())
-        low, high = measures.wilson(right, 100)
+        low, high = wilson(right, 100)
         row = {"adapter": adapter, "shift": shift, "seed": seed, "n": 100}
         rows.append(row | {"measure": "accuracy", "value": right / 100, "low": low, "high": high})
         rows.append(row | {"measure": "error", "value": 1 - right / 100, "low": 1 - high, "high": 1 - low})
@@ -381,7 +388,7 @@ def _groups(random: Random) -> tuple[pd.DataFrame]:
 
 def _tukey(frame: pd.DataFrame) -> tuple[float, float]:
     """Both ends 0 where all differences are held at once, and 1 where one is not."""
-    pairs = measures.compare_groups(frame, "score", ["group"]).pairs
+    pairs = compare_groups(frame, "score", ["group"]).pairs
     true = pairs["one"].map("abc".index) - pairs["other"].map("abc".index)
     held = bool(((pairs["low"] <= true) & (true <= pairs["high"])).all())
     return (0.0, 0.0) if held else (1.0, 1.0)

@@ -7,7 +7,7 @@
 Source: thesis chapter 8, (8.4), (G.1) and (G.2). The text sums over samples (G.2), or takes the maximum (G.1).
 Of a convolutional encoder every sample is a window of the signal, its ends repeated as `transform` does; the map sums
 over the window as well.
-Cost: see `haptera.analyses.attribution.methods`; samples go through in blocks, and `attribution_map` keeps none of them.
+Cost: see `methods`; samples go through in blocks, and `attribution_map` keeps none of them.
 """
 
 from collections.abc import Callable, Iterator

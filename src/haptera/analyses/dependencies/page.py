@@ -12,8 +12,7 @@ from haptera.analyses.dependencies.page_graph import LABELS, SHOWN, graph_sectio
 from haptera.analyses.dependencies.summary import combination, notes, sentences, size
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Listing, Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Listing, Section
 
 STEPS = 30
 QUESTIONS = {

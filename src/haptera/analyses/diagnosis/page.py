@@ -9,8 +9,7 @@ import pandas as pd
 from haptera import __version__
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Listing, Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Listing, Section
 from haptera.theory.figures import prior_figure
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from haptera.analyses.embedding.comparison import summarised
 from haptera.analyses.embedding.summary import MAIN, as_table, sentences, size
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Listing, Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Analysis

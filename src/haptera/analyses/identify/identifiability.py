@@ -121,7 +121,7 @@ def fit_verdict(fit: float, latents: float) -> str:
 
     Args:
         fit: minus that of a constant embedding, as all losses here.
-        latents: of the latents themselves, as `haptera.analyses.identify.identifiability` finds it; with NaN nothing is said.
+        latents: of the latents themselves, as `latents_fit` finds it; with NaN nothing is said.
 
     >>> fit_verdict(-0.08, -0.12), fit_verdict(-4.97, -4.94), fit_verdict(-1.0, -0.49)
     ('not reached', 'reached', 'another embedding')

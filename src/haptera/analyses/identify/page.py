@@ -12,8 +12,7 @@ from haptera.analyses.identify.identifiability import fit_verdict
 from haptera.analyses.identify.page_marginal import marginal_answer, marginal_section
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Listing, Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.identify.analysis import Tables

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.report.figure import Figure
-from haptera.report.section import Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Section
 
 LAWS = {"sphere": "vmf", "box": "normal"}
 SAME = ["family", "dimensions", "steps", "batch_size", "learning_rate", "start"]

@@ -12,8 +12,7 @@ from haptera.analyses.trends.page_events import AXES, closeness_section, guarant
 from haptera.analyses.trends.summary import sentences, size
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Listing, Section
-from haptera.report.study.summary import Answer
+from haptera.report.section import Answer, Listing, Section
 
 POINTS = 101
 OTHERS = ("linear", "probit", "logit", "two_piece", "chebyshev")

@@ -1,14 +1,14 @@
 """Summary: the answer in at most three plain sentences; what its words mean is defined in `findings`."""
 
 import math
-from dataclasses import dataclass
 
 import pandas as pd
 
 from haptera.measures.margins import SAME
+from haptera.report.section import Answer
 from haptera.report.study.cells import NONE, cells, clean, named, shifted
+from haptera.report.study.complete import complete
 from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
-from haptera.run.results import completed
 
 LISTED = 3
 DEFINITIONS = {
@@ -33,17 +33,9 @@ DEFINITIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A question and the sentence that answers it."""
-
-    question: str
-    sentence: str
-
-
 def summarise(table: pd.DataFrame) -> tuple[Answer, ...]:
     """At most three answers; one that says what is missing where there is nothing to compare."""
-    table = completed(table)
+    table = complete(table)
     if table.empty:
         return (Answer("Results", "The table is empty: nothing was measured."),)
     pooled = cells(table)

@@ -12,8 +12,8 @@ from haptera.measures import expected_calibration_error
 from haptera.measures.pairs import newcombe
 from haptera.report.section import Section
 from haptera.report.study import adaptation, calibration, classes, methods, results, time
+from haptera.report.study.complete import REPORTED, complete
 from haptera.report.study.summary import summarise
-from haptera.run.results import REPORTED, completed
 from haptera.table import tidy
 
 Make = Callable[..., pd.DataFrame]
@@ -40,7 +40,7 @@ def test_the_margin_over_seeds_is_that_of_a_paired_t_test() -> None:
     rows = [accuracy("tent", value, seed=seed) for seed, value in enumerate(first)]
     rows += [accuracy("eta", value, seed=seed) for seed, value in enumerate(second)]
     rows += [accuracy("none", 0.5, seed=seed) for seed in range(3)]
-    row = made(methods.section(completed(tidy(rows)))).tables[0].frame.iloc[0]
+    row = made(methods.section(complete(tidy(rows)))).tables[0].frame.iloc[0]
     assert (row["winner"], row["next"], row["seeds"]) == ("tent", "eta", 3)
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
@@ -49,7 +49,7 @@ def test_the_margin_over_seeds_is_that_of_a_paired_t_test() -> None:
 
 
 def test_the_margin_with_one_seed_is_as_wide_as_two_shares() -> None:
-    table = completed(tidy([accuracy("tent", 0.7), accuracy("none", 0.65)]))
+    table = complete(tidy([accuracy("tent", 0.7), accuracy("none", 0.65)]))
     row = made(methods.section(table)).tables[0].frame.iloc[0]
     assert row["margin"] == pytest.approx(0.05)
     own, other = ((value, value - 0.03, value + 0.05) for value in (0.7, 0.65))
@@ -59,15 +59,15 @@ def test_the_margin_with_one_seed_is_as_wide_as_two_shares() -> None:
 
 def test_adapters_are_compared_on_what_all_of_them_met() -> None:
     rows = [accuracy("tent", 0.7), accuracy("none", 0.6), accuracy("none", 0.1, "snow"), accuracy("none", 0.9, "clean")]
-    frame = made(methods.section(completed(tidy(rows)))).figures[0].frame
+    frame = made(methods.section(complete(tidy(rows)))).figures[0].frame
     assert frame.set_index("adapter")["accuracy"].to_dict() == pytest.approx({"none": 0.6, "tent": 0.7})
     assert frame.set_index("adapter")["change"]["tent"] == pytest.approx(0.1)
-    assert methods.section(completed(tidy(rows[1:]))) is None
+    assert methods.section(complete(tidy(rows[1:]))) is None
 
 
 def test_the_mean_over_models_takes_those_with_every_adapter(study: pd.DataFrame) -> None:
     lacking = study[(study["model"] != "vgg-16-bn") | (study["adapter"] == "none")]
-    section = made(methods.section(completed(tidy(lacking[~lacking["measure"].isin(REPORTED)]))))
+    section = made(methods.section(complete(tidy(lacking[~lacking["measure"].isin(REPORTED)]))))
     where = {"measure": "accuracy", "stream": "corruptions", "adapter": "batchnorm:prior=16"}
     expected = only(lacking, **where).groupby("model")["value"].mean().mean()
     cell = only(section.figures[0].frame, model=methods.MEAN, stream="corruptions", adapter="batchnorm:prior=16")
@@ -84,7 +84,7 @@ def as_good(adapter: str, value: float, **names: object) -> list[dict[str, objec
 def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
     rows = as_good("none", 0.5) + as_good("rdumb", 0.7) + as_good("batchnorm:prior=0", 0.7) + as_good("tent", 0.6)
     idle = accuracy("rdumb", 0.98, measure="idle_steps")
-    table = completed(tidy([*rows, idle]))
+    table = complete(tidy([*rows, idle]))
     sentence = summarise(table)[-1].sentence
     assert sentence.startswith("Yes: batchnorm:prior=0 raises accuracy by 0.20 on average, from 0.50 to 0.70")
     assert "; rdumb ties with it" in sentence
@@ -96,7 +96,7 @@ def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
 
 def test_a_learner_that_is_hardly_better_than_its_parent_is_level_with_it() -> None:
     plain = as_good("none", 0.5) + as_good("batchnorm:prior=0", 0.7)
-    near, far = (completed(tidy(plain + as_good("rdumb", value))) for value in (0.71, 0.9))
+    near, far = (complete(tidy(plain + as_good("rdumb", value))) for value in (0.71, 0.9))
     said = "batchnorm:prior=0, which does not learn, is level with it (within the interval)"
     assert said in summarise(near)[-1].sentence
     assert said not in summarise(far)[-1].sentence
@@ -107,7 +107,7 @@ def test_a_learner_that_is_hardly_better_than_its_parent_is_level_with_it() -> N
 
 
 def test_an_adapter_that_changes_nothing_does_not_win() -> None:
-    table = completed(tidy(as_good("none", 0.5) + as_good("rdumb", 0.5) + as_good("tent", 0.4)))
+    table = complete(tidy(as_good("none", 0.5) + as_good("rdumb", 0.5) + as_good("tent", 0.4)))
     row = made(methods.section(table)).tables[0].frame.iloc[0]
     assert (row["winner"], row["clear"]) == ("none", "tie")
     assert summarise(table)[-1].sentence == (
@@ -181,7 +181,7 @@ def test_forgetting_is_averaged_over_parts_and_seeds() -> None:
         accuracy("tent", value, "clean", seed=seed, measure="forgetting", part=part)
         for (part, seed), value in {("fog 1", 0): 0.1, ("fog 1", 1): 0.2, ("fog 5", 0): 0.3, ("fog 5", 1): 0.4}.items()
     ]
-    [listing] = made(adaptation.section(completed(tidy(rows)))).tables
+    [listing] = made(adaptation.section(complete(tidy(rows)))).tables
     assert listing.frame["lost"].tolist() == pytest.approx([0.25])
     assert listing.frame["n"].tolist() == [200]
 

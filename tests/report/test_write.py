@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from haptera import report
 from haptera.report.page import made, render
 from haptera.report.section import Section
+from haptera.report.study.complete import REPORTED, complete
+from haptera.report.study.page import write as write_report
 from haptera.report.study.summary import summarise
-from haptera.run.results import REPORTED, completed
 from haptera.table import tidy
 
 SETTINGS = {
@@ -55,12 +55,12 @@ class Outline(HTMLParser):
 
 def titles(table: pd.DataFrame) -> list[str]:
     plain = table[~table["measure"].isin(REPORTED)]  # what compares cells is made anew of those that are left
-    return [section.title for section in made(completed(plain))]
+    return [section.title for section in made(complete(plain))]
 
 
 def test_page_is_complete_and_loads_nothing(study: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "report.html"
-    summary = report.write(study, path, title="A & B", settings=SETTINGS, notes=["2 cells failed: <x>"])
+    summary = write_report(study, path, title="A & B", settings=SETTINGS, notes=["2 cells failed: <x>"])
     page = path.read_text()
     outline = Outline(page)
     assert outline.loads == ["data:,"]
@@ -78,7 +78,7 @@ def test_page_is_complete_and_loads_nothing(study: pd.DataFrame, tmp_path: Path)
 
 def test_same_table_same_bytes(study: pd.DataFrame, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        report.write(study.copy(), tmp_path / name, title="t", settings=SETTINGS)
+        write_report(study.copy(), tmp_path / name, title="t", settings=SETTINGS)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -136,14 +136,14 @@ def few_columns(table: pd.DataFrame) -> pd.DataFrame:
 def test_any_part_may_be_missing(
     change: Callable[[pd.DataFrame], pd.DataFrame], study: pd.DataFrame, tmp_path: Path
 ) -> None:
-    summary = report.write(change(study), tmp_path / "report.html", title="t", settings={})
+    summary = write_report(change(study), tmp_path / "report.html", title="t", settings={})
     assert summary.endswith(".")
     assert "nan" not in re.sub(r"gaussian\w*|finance", "", summary)
     assert "</html>" in (tmp_path / "report.html").read_text()
 
 
 def test_empty_table_says_so(tmp_path: Path) -> None:
-    summary = report.write(tidy([]), tmp_path / "report.html", title="t", settings={})
+    summary = write_report(tidy([]), tmp_path / "report.html", title="t", settings={})
     page = (tmp_path / "report.html").read_text()
     assert summary == "The table is empty: nothing was measured."
     assert summary in page
@@ -184,5 +184,5 @@ def test_a_million_rows_make_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     }))  # fmt: skip
     accuracy = table.groupby(["model", "stream", "adapter", "shift", "severity"], as_index=False)[["value"]].mean()
     table = tidy(pd.concat([table, accuracy.assign(measure="accuracy", n=1000, seed=0)]))
-    report.write(table, tmp_path / "report.html", title="large", settings={})  # benchmarks/report.py times it
+    write_report(table, tmp_path / "report.html", title="large", settings={})  # benchmarks/report.py times it
     assert (tmp_path / "report.html").stat().st_size < 25e6

@@ -14,7 +14,7 @@ from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.row import POINTS, Row, promised, run_row
 from haptera.errors import HapteraError, Unfinished
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"dimensions": 2, "steps": 5, "batch_size": 32}
 SPHERE = Row("sphere/vmf=3/vmf=10", "sphere/vmf", supervised=True, **SMALL)
 SPACE = Row("unbounded/normal=1/normal=1", "unbounded/normal", "space", **SMALL)

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from haptera.analyses.stability.page import against_error, logarithms
-from haptera.report.study.stability import section, stability_and_error
+from haptera.report.study.stability import against_error, logarithms, section, stability_and_error
 from haptera.statistics.power_law import power_laws
 from haptera.table import tidy
 

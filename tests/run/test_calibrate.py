@@ -16,9 +16,10 @@ from haptera.catalog import find
 from haptera.data import ArrayData, Classes, digits
 from haptera.errors import HapteraError
 from haptera.models import LeNet, ModelSource
-from haptera.run.calibrate import Calibration, calibrate
+from haptera.run.calibrate import calibrate
 from haptera.shifts import Contrast, Fog, GaussianNoise
 from haptera.streams.augment import augmented
+from haptera.streams.calibration import Calibration
 
 COARSE = {"samples": 50, "step": 2.5, "flip": True, "crop": 0.25}
 

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from haptera.report.study.cells import cells
+from haptera.report.study.complete import complete
 from haptera.report.study.findings import breaks, gains, holding
 from haptera.report.study.summary import summarise
-from haptera.run.results import completed
 from haptera.table import tidy
 
 HALF = 0.02
@@ -58,7 +58,7 @@ def test_summary_does_not_depend_on_the_order_of_rows(table: pd.DataFrame) -> No
 def test_models_are_ranked_on_the_cells_that_all_have() -> None:
     full = {("fog", 1): 0.9, ("fog", 2): 0.3}
     easy = {("fog", 1): 0.8}  # the cell that would pull it down failed
-    table = completed(tidy(rows("full", "none", full) + rows("easy", "none", easy)))
+    table = complete(tidy(rows("full", "none", full) + rows("easy", "none", easy)))
     best = holding(table, cells(table))
     assert best is not None
     assert best.common
@@ -73,7 +73,7 @@ def test_models_without_a_common_cell_are_ranked_with_a_warning() -> None:
 
 def test_every_shift_counts_the_same_however_many_severities_it_has() -> None:
     values = {("fog", 1): 0.9, ("fog", 2): 0.9, ("fog", 3): 0.9, ("noise", 1): 0.5}
-    table = completed(tidy(rows("a", "none", values)))
+    table = complete(tidy(rows("a", "none", values)))
     best = holding(table, cells(table))
     assert best is not None
     assert best.value == pytest.approx(0.7)
@@ -142,7 +142,7 @@ def test_adapters_that_harm_are_named() -> None:
 def test_adapters_are_compared_seed_by_seed() -> None:
     plain = rows("a", "none", {("fog", 1): 0.5}) + rows("a", "none", {("fog", 1): 0.9}, seed=1)
     table = tidy(plain + rows("a", "bn", {("fog", 1): 0.6}))  # its second seed failed
-    (gain,) = gains(completed(table))
+    (gain,) = gains(complete(table))
     assert gain.cells == 1
     assert gain.change == pytest.approx(0.1)
 

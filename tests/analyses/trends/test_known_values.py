@@ -16,7 +16,7 @@ from haptera.analyses.trends.summary import as_json
 from haptera.analyses.trends.wedge import Wedge
 from haptera.statistics.line import fit, r_squared
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[4] / "shared" / "data"
 WHOLE, MOST = Wedge(0.31, 0.38, 0.005, 0.008), Wedge(0, 0.25, 0.005, 0.005)
 
 
