@@ -5,8 +5,8 @@
 Recordings of 20,000 samples whose map is known (`haptera.analyses.identify.piecewise`): z1, with 2 or 4 latents,
 reaches all inputs, z2, with 2, half of them. Five data sets of each. In the first setting z2 is observed (table 8.1),
 in the second z1 is (table 8.2). Training is supervised, supervised contrastive or hybrid contrastive, each with and
-without the Jacobian term; the map of z2 is then found by every method, and scored against the true one: area under the ROC
-curve, with 95 % intervals by resampling data sets. R² is that of a linear map from the embedding to the observed
+without the Jacobian term; the map of z2 is then found by every method, and scored against the true one: area under the
+ROC curve, with 95 % intervals by resampling data sets. R² is that of a linear map from the embedding to the observed
 latents, on the last fifth of the samples, which no encoder saw. Last come the tests of appendix G, for observed z2: an
 analysis of variance with all factors and interactions (table G.1), and Tukey's test of the best combination of method
 and training (G.2), of method and term (G.3), and of all three, against the others. All methods are applied to the same

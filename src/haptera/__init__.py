@@ -7,16 +7,16 @@ Names are imported when first used, so that `import haptera` costs nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Batch": "batch",
     "Stream": "batch",
     "Outputs": "outputs",
-    "Study": "study",
+    "Study": "run.study",
     "HapteraError": "errors",
     "NotApplicable": "errors",
-    "evaluate": "loop",
+    "evaluate": "run.loop",
     "open_data": "data",
 }
 __all__ = [*_HOME, "__version__"]

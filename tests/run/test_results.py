@@ -8,9 +8,10 @@ import pytest
 
 from haptera.errors import HapteraError
 from haptera.measures import adaptation_gain, mce, measure
+from haptera.report.study.complete import complete
 from haptera.run.importing import import_predictions
-from haptera.run.results import completed, report, table_of
 from haptera.run.results import measure as measure_folder
+from haptera.run.results import report, table_of
 from haptera.run.settings import make_measure
 from haptera.table import tidy
 
@@ -37,11 +38,11 @@ def test_a_table_is_completed_by_what_it_lacks_and_not_twice():
         for shift in ("fog", "snow")
         for seed in (0, 1)
     ]
-    whole = completed(tidy(rows))
+    whole = complete(tidy(rows))
     assert {"mean_accuracy", "mean_gain_over_seeds", "adapter_margin"} <= set(whole["measure"])
-    assert len(completed(whole)) == len(whole)
+    assert len(complete(whole)) == len(whole)
     lacking = whole[~whole["measure"].isin(["mean_gain", "mean_gain_over_seeds"])]
-    assert sorted(completed(lacking)["measure"]) == sorted(whole["measure"])
+    assert sorted(complete(lacking)["measure"]) == sorted(whole["measure"])
 
 
 def test_cells_are_compared_after_they_have_been_measured(study):

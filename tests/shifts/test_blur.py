@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import ndimage
 
+from blur_references import motion_reference, random_images, zoomed_reference
 from haptera.shifts import DefocusBlur, GlassBlur, MotionBlur, SampleRandom, ZoomBlur
 from haptera.shifts.blur import gaussian_filter, motion_filter, zoom
 from haptera.shifts.defocus import disk, disk_filter
@@ -25,10 +26,6 @@ PUBLISHED = {
     (ZoomBlur, "imagenet"): [(1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)],
     (ZoomBlur, "cifar"): [(1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)],
 }
-
-
-def random_images(*shape, seed=0):
-    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def smooth_image(side, seed=0):
@@ -144,19 +141,6 @@ def test_glass_changes_as_much_as_the_loop(severity):
     assert abs(ours.mean() - image.mean()) < 5e-3  # copies repeat some pixels and lose others
 
 
-def motion_reference(image, degrees, radius, sigma):
-    """Shifted copies, one by one, as the peer adds them."""
-    taps = np.exp(-0.5 * (np.arange(2 * radius + 1) / sigma) ** 2)
-    rows, columns = np.arange(image.shape[0]), np.arange(image.shape[1])
-    total = np.zeros_like(image)
-    for i, tap in enumerate(taps / taps.sum()):
-        dy = -math.ceil(i * math.sin(math.radians(degrees)) - 0.5)
-        dx = -math.ceil(i * math.cos(math.radians(degrees)) - 0.5)
-        seen = np.ix_((rows - dy).clip(0, len(rows) - 1), (columns - dx).clip(0, len(columns) - 1))
-        total += tap * image[seen]
-    return total
-
-
 @pytest.mark.parametrize(("radius", "sigma"), [(10, 3), (15, 8), (20, 15)])
 def test_motion_equals_shifted_copies(radius, sigma):
     images = random_images(4, 2, 50, 60)
@@ -182,16 +166,6 @@ def test_motion_uses_an_angle_of_its_own_for_each_sample():
     random = SampleRandom([0, 1], 0, salt=crc32(b"motion_blur"))
     angles = random.uniform().mul(90).sub(45)
     assert torch.equal(torch.stack([one, two]), motion_filter(images, angles, 15, 8).clamp(0, 1))
-
-
-def zoomed_reference(image, factor):
-    """Crop the middle, enlarge with scipy, cut evenly, as ImageNet-C does."""
-    seen = [math.ceil(side / factor) for side in image.shape]
-    tops = [(side - part) // 2 for side, part in zip(image.shape, seen, strict=True)]
-    part = image[tops[0] : tops[0] + seen[0], tops[1] : tops[1] + seen[1]]
-    large = ndimage.zoom(part, factor, order=1, mode="nearest")
-    cuts = [(big - side) // 2 for big, side in zip(large.shape, image.shape, strict=True)]
-    return large[cuts[0] : cuts[0] + image.shape[0], cuts[1] : cuts[1] + image.shape[1]]
 
 
 @pytest.mark.parametrize("factor", [1.01, 1.06, 1.25, 1.9])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
-from test_blur import motion_reference, random_images, zoomed_reference
 
+from blur_references import motion_reference, random_images, zoomed_reference
 from haptera.shifts import Fog, Frost, SampleRandom, Snow, Spatter
 from haptera.shifts.weather import frost_texture, plasma
 
