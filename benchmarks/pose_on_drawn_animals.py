@@ -28,8 +28,7 @@ import numpy as np
 import torch
 
 from haptera.adapters import BatchNorm, NoAdaptation
-from haptera.measures import keypoint_distances, mean_over_individuals
-from haptera.measures import keypoints as keypoint_scales
+from haptera.measures import keypoint_distances, keypoint_scales, mean_over_individuals
 from haptera.measures.keypoints import Mean
 from haptera.observe import layer_similarity
 from haptera.outputs import Outputs

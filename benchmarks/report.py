@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from haptera import table as tables
-from haptera.run.ledger import Manifest
+from haptera.run.cells import Manifest
 
 MODELS, STREAMS, WINDOWS = 100, 100, 100
 

@@ -20,7 +20,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported
 
 import numpy as np
 
-from haptera.analyses.trends import closeness, frontier
+from haptera.analyses.trends.closeness import closeness
+from haptera.analyses.trends.frontier import frontier
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.analyses.trends.wedge import Wedge
 from haptera.theory.probit_models import ProbitModels

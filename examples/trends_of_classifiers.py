@@ -1,7 +1,7 @@
 """Do classifiers of scikit-learn fall on a line when digits get noisy, and does any of them leave it?
 
 Run it as `python examples/trends_of_classifiers.py [FOLDER]`. It writes `clean.npz` and `noisy.npz`, for which
-`haptera trends clean.npz noisy.npz --report trends.html` does the same from the command line.
+`haptera trends clean.npz noisy.npz --out trends` does the same from the command line.
 """
 
 import sys

@@ -9,7 +9,7 @@ import pytest
 
 from haptera import demo as module
 from haptera.demo import YARDSTICK
-from haptera.run.ledger import Manifest
+from haptera.run.cells import Manifest
 
 whole = pytest.mark.slow  # a dozen networks; CI runs these, too
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from haptera.cli import app
+from haptera.cli import app_for
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -90,7 +90,7 @@ def test_examples_on_the_page_run(page, tmp_path, monkeypatch):
 def test_command_on_the_page_exists(page, command):
     program, *words = shlex.split(command)
     if program == "haptera":
-        group = typer.main.get_command(app)
+        group = typer.main.get_command(app_for(words[0]))
         group.commands[words[0]].make_context(words[0], words[1:])  # parses, runs nothing
     elif program == "python":
         assert (ROOT / words[0]).is_file()
@@ -110,10 +110,11 @@ def test_files_on_the_page_exist(page):
     "package",
     [
         "adapters",
-        "attribute",
+        "analyses.attribution",
         "data",
-        "dependencies",
-        "embed",
+        "analyses.dependencies",
+        "contrastive",
+        "recordings",
         "losses",
         "measures",
         "models",
@@ -123,7 +124,7 @@ def test_files_on_the_page_exist(page):
         "shifts",
         "streams",
         "testing",
-        "trends",
+        "analyses.trends",
         "tune",
     ],
 )

@@ -12,8 +12,8 @@ from haptera.errors import HapteraError
 from haptera.files.atomic import write_text
 from haptera.files.deeplabcut import KeypointTable
 from haptera.recordings.reading import read_recording
+from haptera.run.cells import Manifest, locked
 from haptera.run.importing import import_predictions
-from haptera.run.ledger import Manifest, locked
 from haptera.run.results import measure, report
 from haptera.streams.calibration import Calibration
 

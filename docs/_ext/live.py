@@ -71,9 +71,9 @@ def _folded(text: str) -> list[str]:
 def _run(words: list[str]) -> tuple[int, str]:
     """Exit code and output; a command of haptera runs in this process, which has paid for the imports already."""
     if words[0] == "haptera":
-        from haptera.cli import app
+        from haptera.cli import app_for
 
-        done = CliRunner().invoke(app, words[1:], prog_name="haptera", env={"COLUMNS": str(WIDTH)})
+        done = CliRunner().invoke(app_for(words[1]), words[1:], prog_name="haptera", env={"COLUMNS": str(WIDTH)})
         return done.exit_code, done.output + (f"error: {done.exception}" if done.exit_code and done.exception else "")
     assert words[0] == "python", words
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -18,10 +18,14 @@ _HOME = {
     "NotApplicable": "errors",
     "evaluate": "run.loop",
     "open_data": "data",
+    "Analysis": "analysis",
+    "trends": "analyses.trends",
 }
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from haptera.analyses.trends import trends as trends
+    from haptera.analysis import Analysis as Analysis
     from haptera.batch import Batch as Batch
     from haptera.batch import Stream as Stream
     from haptera.data import open_data as open_data

@@ -1,10 +1,9 @@
 """The catalog: from a name to the object behind it, imported only when used.
 
-A part of haptera is one line here. A plugin needs none: an entry point in the group `haptera.adapters`
-(or `.shifts`, `.streams`, `.measures`, `.models`, `.sections`) adds its name to the same lists. Names from data files
-lead to parts of the catalog and nowhere else (`find`); code of one's own is named by a person (`find_or_import`).
-
-A user's own object by name: `module:name`, or `file.py:name` for code that is in no package.
+A part of haptera is one line here. A plugin needs none: an entry point in the group `haptera.adapters` (or `.shifts`,
+`.streams`, `.measures`, `.models`, `.analyses`, `.sections`) adds its name to the same lists. Names from data files
+lead to parts of the catalog and nowhere else (`find`); code of one's own is named by a person (`find_or_import`), as
+`module:name`, or `file.py:name` for code that is in no package.
 """
 
 import importlib
@@ -146,6 +145,9 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "lenet": Entry("haptera.models:LeNet", "two convolutions with pooling, two linear layers"),
         "resnet": Entry("haptera.models:ResNet", "residual blocks with BatchNorm, GroupNorm or no normalisation"),
         "vit": Entry("haptera.models:ViT", "a small vision transformer with LayerNorm"),
+    },
+    "analyses": {
+        "trends": Entry("haptera.analyses.trends:trends", "why accuracies on two sets of data fall on a line"),
     },
     "sections": {
         "severity": Entry("haptera.report.study.severity:section", "accuracy against severity"),

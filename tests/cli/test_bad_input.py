@@ -214,7 +214,7 @@ def test_a_disk_that_is_full_in_the_middle(folder, haptera):
 
 
 def test_two_runs_in_one_folder(folder, haptera):
-    from haptera.run.ledger import locked
+    from haptera.run.cells import locked
 
     (folder / "out").mkdir()
     with locked(folder / "out"):

@@ -76,10 +76,10 @@ def test_one_json_object_and_nothing_else(files, run):
 
 
 def test_a_page_is_written(files, run):
-    code, out, _ = run("a.csv", "b.csv", "--report", "page.html", "--draws", 100, "--json")
+    code, out, _ = run("a.csv", "b.csv", "--out", "found", "--draws", 100, "--json")
     assert code == 0
-    assert json.loads(out)["report"] == "page.html"
-    assert "</html>" in (files / "page.html").read_text()
+    assert json.loads(out)["files"]["report"] == "found/report.html"
+    assert "</html>" in (files / "found" / "report.html").read_text()
 
 
 def test_left_over_models_are_named(files, run):
@@ -99,7 +99,7 @@ def test_left_over_models_are_named(files, run):
         (["a.npz", "b.npz", "--model", "net-12"], "unknown model 'net-12'"),
         (["a.npz", "b.npz", "--switch", "1"], "the switch is at model 1 of 9"),
         (["a.npz", "b.npz", "--wedge", "0.1", "0.1", "-1", "0"], "none below 0"),
-        (["a.npz", "b.npz", "--report", "text.txt/page.html"], "cannot write"),
+        (["a.npz", "b.npz", "--out", "text.txt"], "cannot write"),
     ],
 )
 def test_a_mistake_is_one_clear_message(files, run, arguments, message):

@@ -31,8 +31,8 @@ from haptera.pose.joining import read_split
 from haptera.pose.opening import open_pose
 from haptera.recordings.reading import read_recording
 from haptera.run.calibrate import calibrate
+from haptera.run.cells import Manifest
 from haptera.run.importing import import_predictions
-from haptera.run.ledger import Manifest
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
 from haptera.run.settings import make_study, read_study

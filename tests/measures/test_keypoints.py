@@ -12,13 +12,11 @@ from haptera.measures import (
     find_normaliser,
     head_lengths,
     keypoint_distances,
+    keypoint_scales,
     mean_over_individuals,
     normalised_error,
     object_keypoint_similarity,
     pck,
-)
-from haptera.measures import (
-    keypoints as keypoint_scales,
 )
 from haptera.outputs import Outputs
 from haptera.table import tidy

@@ -5,8 +5,8 @@ import pytest
 
 from haptera.errors import HapteraError
 from haptera.outputs import Outputs
+from haptera.run.cells import Manifest
 from haptera.run.importing import import_predictions
-from haptera.run.ledger import Manifest
 from haptera.run.results import measure
 
 GENERATOR = np.random.default_rng(0)

@@ -1,110 +1,227 @@
-"""The folder of a study: which cells are current, and what is said about the others."""
+"""A folder of finished pieces: what counts as finished, what is made again, who may write."""
 
-from dataclasses import replace
+import json
+import shutil
+import threading
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from haptera.errors import HapteraError
-from haptera.outputs import Outputs
-from haptera.run.ledger import Listed, Manifest, locked
+from haptera.errors import HapteraError, Unfinished, WriteError
+from haptera.run.ledger import Ledger, Piece
 
-CELL = Listed("k1", "net", "corruptions", "fog 1", "none", 0, model_print="m1", stream_print="s1")
-
-
-def keys(manifest):
-    return [cell.key for cell in manifest.cells]
+ONE, TWO = Piece("k1", "cells/k1.npz", "one"), Piece("k2", "cells/k2.npz", "two", {"seed": 3})
+TREE = Piece("part", "contrast/3", "contrast 3")
 
 
-def test_a_manifest_survives_its_file(tmp_path):
-    manifest = Manifest(tmp_path, "study", {"data": "x"}, [CELL], ["a sentence"])
-    manifest.write()
-    assert Manifest.read(tmp_path) == manifest
+def ledger_of(folder, pieces=(ONE, TWO), finished=(ONE, TWO)):
+    with Ledger(folder, "study", noun="cell") as ledger:
+        ledger.plan(pieces, {"data": "x"})
+        for piece in finished:
+            with ledger.writing(piece) as file:
+                file.write(piece.key.encode() * 100)
+    return ledger
 
 
-def test_new_weights_make_every_cell_of_the_model_stale(tmp_path):
-    other = replace(CELL, key="k2", adapter="batchnorm")
-    manifest = Manifest(tmp_path, cells=[CELL, other])
-    manifest.merge([replace(CELL, key="k3", model_print="m2")])
-    assert keys(manifest) == ["k3"]
+def keys(pieces):
+    return [piece.key for piece in pieces]
 
 
-def test_new_data_makes_every_cell_of_that_part_stale_and_no_other(tmp_path):
-    other_part = replace(CELL, key="k2", part="fog 2", stream_print="s2")
-    other_model = replace(CELL, key="k4", model="net2", model_print="m9")
-    manifest = Manifest(tmp_path, cells=[CELL, other_part, other_model])
-    manifest.merge([replace(CELL, key="k3", stream_print="s9")])
-    assert keys(manifest) == ["k2", "k3"]
+def reopened(folder):
+    return Ledger.open(folder, "study", noun="cell")
 
 
-def test_another_adapter_adds_to_what_is_there(tmp_path):
-    manifest = Manifest(tmp_path, cells=[CELL])
-    manifest.merge([replace(CELL, key="k2", adapter="batchnorm")])
-    assert keys(manifest) == ["k1", "k2"]
+def test_what_was_finished_is_found_again(tmp_path):
+    ledger_of(tmp_path, finished=[ONE])
+    ledger = reopened(tmp_path)
+    assert ledger.about == {"data": "x"}
+    assert ledger.pieces == {"k1": ONE, "k2": TWO}
+    assert keys(ledger.finished) == ["k1"]
+    assert keys(ledger.missing()) == ["k2"]
+    assert ledger.how_far() == " after 1 of 2 cells"
+    assert ledger.checked(ONE).read_bytes() == b"k1" * 100
 
 
-def test_imported_predictions_stay_beside_a_run(tmp_path):
-    imported = replace(CELL, key="k9", stream="elsewhere", part="elsewhere", model_print="", stream_print="")
-    manifest = Manifest(tmp_path, cells=[imported])
-    manifest.merge([CELL])
-    assert keys(manifest) == ["k9", "k1"]
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[50] ^= 1
+    path.write_bytes(bytes(content))
 
 
-def test_notes_tell_of_failed_and_missing_cells(tmp_path):
-    cells = [CELL, replace(CELL, key="k2", part="fog 2"), replace(CELL, key="k3", part="fog 3")]
-    manifest = Manifest(tmp_path, cells=cells)
-    manifest.note_failures(cells, {"k2": "no memory"})
-    Outputs({"labels": np.arange(2)}, np.arange(2)).save(manifest.path(cells[2]))
-    assert manifest.notes() == [
-        "1 of 3 cells failed: no memory (net · fog 2 · none)",
-        "1 of 3 cells have not been run yet",
-    ]
-    manifest.note_failures(cells, {})
-    assert not any(cell.failure for cell in manifest.cells)
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "has 199 bytes, and had 200"),
+        (flip, "is not what it was"),
+        (lambda path: shutil.copy(path.with_name("k2.npz"), path), "is not what it was"),
+        (Path.unlink, "is missing"),
+    ],
+)
+def test_a_damaged_piece_is_named_and_made_again(tmp_path, caplog, spoil, said):
+    ledger_of(tmp_path)
+    spoil(tmp_path / "cells" / "k1.npz")
+    ledger = reopened(tmp_path)
+    assert keys(ledger.missing()) == ["k1"]
+    assert said in caplog.text
+    assert "k1.npz" in caplog.text
+    with pytest.raises(HapteraError, match=r"k1\.npz"):
+        ledger.checked(ONE)
+    assert len(ledger.problems()) == 1
+    with Ledger(tmp_path, "study") as again:
+        for piece in again.missing():
+            with again.writing(piece) as file:
+                file.write(b"k1" * 100)
+    assert reopened(tmp_path).missing() == []
+    assert reopened(tmp_path).problems() == []
 
 
-def test_half_written_files_of_a_killed_run_are_removed(tmp_path):
-    cells = tmp_path / "cells"
-    cells.mkdir()
-    (cells / ".abc.part").touch()
-    (cells / "k1.npz").touch()
-    Manifest(tmp_path).tidy_up()
-    assert [path.name for path in cells.iterdir()] == ["k1.npz"]
+def test_a_piece_may_be_a_folder(tmp_path):
+    def write(ledger):
+        with ledger.writing_folder(TREE) as folder:
+            (folder / "cat").mkdir()
+            (folder / "cat" / "1.png").write_bytes(b"one")
+            (folder / "cat" / "2.png").write_bytes(b"two")
+
+    with Ledger(tmp_path, "study") as ledger:
+        ledger.plan([TREE], {})
+        write(ledger)
+    assert reopened(tmp_path).missing() == []
+    (tmp_path / "contrast" / "3" / "cat" / "2.png").rename(tmp_path / "contrast" / "3" / "cat" / "3.png")
+    with Ledger(tmp_path, "study") as ledger:
+        assert keys(ledger.missing()) == ["part"]
+        write(ledger)
+    assert sorted(path.name for path in (tmp_path / "contrast" / "3" / "cat").iterdir()) == ["1.png", "2.png"]
+    assert reopened(tmp_path).missing() == []
 
 
-def test_cells_of_another_schema_are_not_listed(tmp_path):
-    Manifest(tmp_path, "study", cells=[CELL]).write()
-    file = tmp_path / "study.json"
-    file.write_text(file.read_text().replace('"schema": 1', '"schema": 0'))
-    assert Manifest.read(tmp_path).cells == []
+def test_a_block_that_fails_leaves_no_piece(tmp_path):
+    for write in ("writing", "writing_folder"):
+        with Ledger(tmp_path, "study") as ledger:
+            ledger.plan([ONE], {})
+            with pytest.raises(RuntimeError, match="in the middle"), getattr(ledger, write)(ONE):
+                raise RuntimeError("in the middle")
+        assert keys(reopened(tmp_path).missing()) == ["k1"]
+        assert not [*tmp_path.rglob(".*.part")]
 
 
-def test_what_is_no_folder_of_a_study_is_refused(tmp_path):
-    with pytest.raises(HapteraError, match="no folder"):
-        Manifest.read(tmp_path / "nowhere")
-    with pytest.raises(HapteraError, match=r"has no study\.json"):
-        Manifest.read(tmp_path)
-    (tmp_path / "study.json").write_text("{")
-    with pytest.raises(HapteraError, match=r"study\.json (is not JSON|has no)"):
-        Manifest.read(tmp_path)
+def test_failures_are_noted_and_forgotten_when_the_piece_is_finished(tmp_path):
+    with Ledger(tmp_path, "study") as ledger:
+        ledger.plan([ONE], {})
+        ledger.fail(ONE, "no memory")
+    assert reopened(tmp_path).failures == {"k1": "no memory"}
+    ledger_of(tmp_path, [ONE], [ONE])
+    assert reopened(tmp_path).failures == {}
 
 
-def test_a_second_run_is_kept_out(tmp_path):
-    with locked(tmp_path), pytest.raises(HapteraError, match="another run is writing"), locked(tmp_path):
+def test_what_leaves_the_plan_is_no_longer_finished(tmp_path):
+    ledger_of(tmp_path)
+    ledger_of(tmp_path, [TWO], [])
+    assert keys(reopened(tmp_path).finished) == ["k2"]
+    assert "k1" not in (tmp_path / "journal.jsonl").read_text()
+
+
+def test_the_digest_changes_with_what_is_finished_and_with_nothing_else(tmp_path):
+    before = ledger_of(tmp_path, finished=[ONE]).digest
+    assert reopened(tmp_path).digest == before
+    (tmp_path / "cells" / "k1.npz").touch()
+    assert reopened(tmp_path).digest == before
+    assert ledger_of(tmp_path, finished=[TWO]).digest != before
+
+
+def test_leftovers_of_a_killed_run_are_swept(tmp_path):
+    ledger_of(tmp_path)
+    (tmp_path / ".contrast.abc.part").mkdir()
+    (tmp_path / "cells" / ".abc.part").touch()
+    assert len(reopened(tmp_path).problems()) == 2
+    with Ledger(tmp_path, "study"):
         pass
-    with locked(tmp_path):
-        pass
+    assert reopened(tmp_path).problems() == []
+    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == ["k1.npz", "k2.npz"]
 
 
-def test_a_run_that_fails_before_it_writes_leaves_no_folder(tmp_path):
-    (tmp_path / "out").mkdir()
-    with pytest.raises(HapteraError, match="nothing"), locked(tmp_path / "out"):
+def test_a_line_that_was_cut_short_is_as_if_it_had_not_been_written(tmp_path):
+    ledger_of(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-10])
+    assert keys(reopened(tmp_path).missing()) == ["k2"]
+    ledger_of(tmp_path)
+    assert reopened(tmp_path).missing() == []
+
+
+def test_a_second_writer_is_kept_out_and_one_that_waits_gets_its_turn(tmp_path):
+    turns = []
+
+    def second():
+        with Ledger(tmp_path, "study", wait=None) as ledger:
+            turns.append(keys(ledger.finished))
+
+    with Ledger(tmp_path, "study", noun="cell") as ledger:
+        ledger.plan([ONE], {})
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        refused = []
+
+        def third():
+            try:
+                with Ledger(tmp_path, "study", wait=0.01):
+                    pass
+            except HapteraError as error:
+                refused.append(str(error))
+
+        other = threading.Thread(target=third)
+        other.start()
+        other.join()
+        assert "another run is writing" in refused[0]
+        assert not turns
+        with ledger.writing(ONE) as file:
+            file.write(b"x")
+    waiting.join()
+    assert turns == [["k1"]]
+
+
+def test_a_full_disk_says_what_is_intact_and_how_to_go_on(tmp_path):
+    def fill():
+        with Ledger(tmp_path, "study", noun="cell") as ledger:
+            ledger.plan([ONE, TWO], {})
+            with ledger.writing(ONE) as file:
+                file.write(b"x")
+            raise WriteError("cannot write: no space left")
+
+    with pytest.raises(Unfinished, match="1 finished cell is intact, the same command goes on"):
+        fill()
+
+
+def test_a_run_that_comes_to_nothing_leaves_no_folder(tmp_path):
+    with pytest.raises(HapteraError, match="nothing"), Ledger(tmp_path / "out", "study"):
         raise HapteraError("nothing came of it")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_that_fails_after_it_wrote_keeps_what_there_is(tmp_path):
-    (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(HapteraError, match="too late"), locked(tmp_path):
-        raise HapteraError("too late")
-    assert (tmp_path / "study.json").exists()
+def test_other_folders_are_refused_with_a_sentence(tmp_path):
+    with pytest.raises(HapteraError, match="no folder"):
+        reopened(tmp_path / "nowhere")
+    with pytest.raises(HapteraError, match=r"has no plan\.json"):
+        reopened(tmp_path)
+    ledger_of(tmp_path)
+    with pytest.raises(HapteraError, match="holds a study; a calibration was expected"):
+        Ledger(tmp_path, "calibration")
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"schema": 3}))
+    with pytest.raises(HapteraError, match="another layout"):
+        reopened(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["study.json", "manifest.json", "calibration.json"])
+def test_folders_of_the_first_version_are_refused_with_a_sentence(tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(HapteraError, match=r"version 0\.1"):
+        Ledger(tmp_path, "study")
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", ""])
+def test_a_plan_cannot_lead_out_of_its_folder(tmp_path, path):
+    ledger_of(tmp_path, [ONE], [])
+    plan = tmp_path / "plan.json"
+    plan.write_text(plan.read_text().replace("cells/k1.npz", path))
+    with pytest.raises(HapteraError, match="a path inside the folder was expected"):
+        reopened(tmp_path)

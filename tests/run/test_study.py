@@ -13,7 +13,7 @@ from haptera.data import ArrayData
 from haptera.errors import HapteraError, Unfinished
 from haptera.models import LeNet, ResNet
 from haptera.outputs import Outputs
-from haptera.run.ledger import Manifest
+from haptera.run.cells import Manifest
 from haptera.run.loop import evaluate
 from haptera.run.study import Ran, Study
 from haptera.shifts import Contrast, GaussianNoise

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from haptera.analyses.trends import robustness as prediction
+from haptera.analyses.trends.robustness import prediction
 from haptera.statistics.line import fit
 from haptera.statistics.resample import interval, over_examples, over_models
 from haptera.theory.probit_models import ProbitModels

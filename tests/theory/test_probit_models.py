@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from haptera.analyses.trends import dominance
+from haptera.analyses.trends.dominance import dominance
 from haptera.statistics.line import fit
 from haptera.theory.probit_models import ProbitModels
 

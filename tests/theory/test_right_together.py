@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from haptera.analyses.trends import closeness
+from haptera.analyses.trends.closeness import closeness
 from haptera.analyses.trends.guarantee import proposition
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.analyses.trends.wedge import Wedge

@@ -15,7 +15,7 @@ from haptera.data import ArrayData
 from haptera.data.base import CorruptedImages, CorruptedPart
 from haptera.errors import HapteraError
 from haptera.models import LeNet
-from haptera.run.ledger import Manifest
+from haptera.run.cells import Manifest
 from haptera.run.loop import evaluate
 from haptera.run.settings import make_study, read_study
 from haptera.run.study import Ran

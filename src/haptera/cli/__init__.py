@@ -1,58 +1,72 @@
-"""The command line: thin, and quick to answer. Each command imports what it needs when it runs."""
+"""The command line: thin, and quick to answer. A command is imported when it is asked for, and no other."""
 
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import typer
 
-from haptera.cli import (
-    attribute,
-    calibrate,
-    demo,
-    dependencies,
-    diagnose,
-    embed,
-    identify,
-    lists,
-    materialise,
-    pose,
-    stability,
-    study,
-    trends,
-    tune,
-)
+from haptera import catalog
 from haptera.cli.say import complain
 from haptera.errors import HapteraError
 from haptera.run.stopping import ending_quietly
 
-app = typer.Typer(
-    name="haptera",
-    help="How a trained model holds when the world shifts, why, and how to make it hold without labels.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-app.command("demo")(demo.demo)
-app.command("run")(study.run)
-app.command("import")(study.import_)
-app.command("measure")(study.measure)
-app.command("report")(study.report)
-app.command("tune")(tune.tune)
-app.command("diagnose")(diagnose.diagnose)
-app.command("trends")(trends.trends)
-app.command("dependencies")(dependencies.dependencies)
-app.command("stability")(stability.stability)
-app.command("embed")(embed.embed)
-app.command("attribute")(attribute.attribute)
-app.command("identify")(identify.identify)
-app.add_typer(pose.app, name="pose")
-app.command("calibrate")(calibrate.calibrate)
-app.command("materialise")(materialise.materialise)
-app.command("list")(lists.list_)
-app.command("check")(lists.check)
+COMMANDS = {
+    "demo": ("demo:demo", "Train a dozen small networks on digits and report how they hold."),
+    "run": ("study:run", "Run a study: models x streams x adapters, whatever of it is missing in the folder."),
+    "import": ("study:import_", "Add predictions made elsewhere to a study."),
+    "measure": ("study:measure", "Measure the finished cells of a study again and write table.parquet."),
+    "report": ("study:report", "Write report.html from the table of a study."),
+    "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
+    "diagnose": ("diagnose:diagnose", "Say whether unlabelled data has shifted, where, and what it will cost."),
+    "dependencies": ("dependencies:dependencies", "Find the classes from which others can be derived."),
+    "stability": ("stability:stability", "Compare deformations with noise of the same norm."),
+    "embed": ("embed:embed", "Embed a recording, with the controls that a reader will ask for."),
+    "attribute": ("attribute:attribute", "Name the channels that carry a label."),
+    "identify": ("identify:identify", "Mix known latents, learn from pairs alone, and say how far they were found."),
+    "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
+    "calibrate": ("calibrate:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
+    "materialise": ("materialise:materialise", "Write a corrupted data set to disk."),
+    "list": ("lists:list_", "Show what the catalog holds, plugins included."),
+    "check": ("lists:check", "Run the laws on a shift, stream, adapter or measure of your own."),
+}
+"""Name -> where the command is, and its summary; the analyses of the catalog are commands as well."""
 
 
-@app.callback(invoke_without_command=True)
+def app_for(asked: str | None) -> typer.Typer:
+    """Return the command line, with the command that is asked for and summaries of the others."""
+    app = typer.Typer(
+        name="haptera",
+        help="How a trained model holds when the world shifts, why, and how to make it hold without labels.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name, (target, summary) in COMMANDS.items():
+        module, _, attribute = target.partition(":")
+        if name != asked:
+            app.command(name, help=summary)(_nothing)
+        elif isinstance(found := getattr(import_module(f"haptera.cli.{module}"), attribute), typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    for name, entry in catalog.entries("analyses").items():
+        app.command(name, help=entry.summary)(_analysis(name) if name == asked else _nothing)
+    return app
+
+
+def _analysis(name: str) -> Callable[..., None]:
+    from haptera.cli.present import command_of
+
+    return command_of(catalog.find("analyses", name))
+
+
+def _nothing() -> None:
+    """Stand for a command that was not asked for."""
+
+
 def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
     if version:
         from haptera import __version__
@@ -65,7 +79,8 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run a command and end the process with its exit code."""
     with ending_quietly():
         try:
-            app(arguments)
+            given = sys.argv[1:] if arguments is None else arguments
+            app_for(next((each for each in given if not each.startswith("-")), None))(arguments)
         except HapteraError as error:
             complain(str(error))
             sys.exit(error.exit_code)

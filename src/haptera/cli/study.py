@@ -57,7 +57,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
-    from haptera.run.ledger import Manifest
+    from haptera.run.cells import Manifest
     from haptera.run.settings import data_from_flags, from_flags, make_study, read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
@@ -90,7 +90,7 @@ def said(ran: Any) -> str:
 
 def how_far(out: Path) -> str:
     """How many cells of a study are finished."""
-    from haptera.run.ledger import Manifest
+    from haptera.run.cells import Manifest
 
     manifest = Manifest.read_or_new(out)
     done = sum(manifest.finished(cell) for cell in manifest.cells)
@@ -150,7 +150,7 @@ def measure(
 
 def _end(folder: Path) -> None:
     """End with 1 where a finished cell could not be used."""
-    from haptera.run.ledger import Manifest
+    from haptera.run.cells import Manifest
 
     if Manifest.read(folder).damaged:
         raise typer.Exit(1)

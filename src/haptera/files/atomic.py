@@ -56,10 +56,25 @@ def whole(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, path)
+        sync_folder(path.parent)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror}") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that a rename in a folder outlives a power cut; where a system cannot, it does so by itself."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # some network drives
+        return
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -41,9 +42,18 @@ def fingerprint(*objects: object) -> str:
 
 
 def of_file(path: Path) -> str:
-    """Of a file's content, whatever its name and date."""
+    """Return the fingerprint of a file's content, whatever its name and date."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def of_folder(path: Path) -> str:
+    """Return the fingerprint of all files in a folder, their names and contents."""
+    files = sorted(each for each in path.rglob("*") if each.is_file())
+    with ThreadPoolExecutor() as pool:
+        return fingerprint(
+            list(zip((str(each.relative_to(path)) for each in files), pool.map(of_file, files), strict=True))
+        )
 
 
 def _feed(hasher: _Hash, thing: object) -> None:

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from haptera import __version__
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Picture, Section
+from haptera.report.section import Finding, Listing, Picture, Section
 
 DEFINITIONS = {
     "normalised error": "distance between prediction and label, over the distance from nose to eye of that individual "
@@ -86,7 +86,7 @@ def write_pose(
     write_page(page, path)
 
 
-def answers(table: pd.DataFrame) -> list[Answer]:
+def answers(table: pd.DataFrame) -> list[Finding]:
     """How well it finds known and new individuals, what shifts cost, and what adapters win back."""
     every = _overall(table)
     first = every["adapter"].iloc[0] if "none" not in set(every["adapter"]) else "none"
@@ -96,7 +96,7 @@ def answers(table: pd.DataFrame) -> list[Answer]:
         f"{stream}: {_value(rows, 'pck'):.1%} of keypoints, normalised error {_value(rows, 'normalised_error'):.3f}"
         for stream, rows in clean.groupby("stream", sort=False)
     ]
-    found.append(Answer("Does it find the parts?", "; ".join(words) + "."))
+    found.append(Finding("", "Does it find the parts?", "; ".join(words) + "."))
     errors = every[every["measure"] == "normalised_error"]
     wide = errors.pivot_table(index=["stream", "shift", "severity"], columns="adapter", values="value")
     others = [name for name in wide.columns if name != first]
@@ -105,7 +105,8 @@ def answers(table: pd.DataFrame) -> list[Answer]:
         stream, shift, severity = ratio.index[0]
         best = wide.loc[ratio.index[0], others].idxmin()
         found.append(
-            Answer(
+            Finding(
+                "",
                 "Does adaptation help?",
                 f"Most under {shift} {severity:g} ({stream}): {best} divides the error by {ratio.iloc[0]:.1f}; "
                 f"it lowers the error in {int((ratio > 1).sum())} of {len(ratio)} cells.",

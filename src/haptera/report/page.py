@@ -17,14 +17,14 @@ import haptera
 from haptera.errors import HapteraError
 from haptera.files.atomic import whole
 from haptera.report.encode import columns, script
-from haptera.report.section import Answer, Section
+from haptera.report.section import Finding, Section
 
 SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "layers.js", "graph.js", "cloud.js", "page.js")
 
 
 def render(
     sections: Sequence[Section],
-    answers: Sequence[Answer],
+    answers: Sequence[Finding],
     *,
     title: str,
     settings: Mapping[str, object],

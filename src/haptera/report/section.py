@@ -8,6 +8,7 @@ A section is made by a function from the table to a `Section`, or to None where 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
@@ -74,8 +75,17 @@ MakeSection = Callable[[pd.DataFrame], Section | None]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A question and the sentence that answers it."""
+class Finding:
+    """One answer of an analysis.
 
+    Attributes:
+        word: the question in a word, such as `line`; the first column of a summary.
+        question: the same in full, such as `Is there a line?`.
+        sentence: the answer.
+        numbers: name -> what the sentence says in words, unrounded, and what stands behind it; JSON-like.
+    """
+
+    word: str
     question: str
     sentence: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)

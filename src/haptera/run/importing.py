@@ -12,7 +12,7 @@ from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
 from haptera.outputs_schema import CLASSES
-from haptera.run.ledger import Listed, Manifest, locked
+from haptera.run.cells import Listed, Manifest, locked
 
 KEYS = ("logits", "labels", "predictions", "ids", "targets", "classes")
 

@@ -1,202 +1,318 @@
-"""The folder of a study: `study.json` says which cells belong to it, `cells/KEY.npz` are the finished ones.
+"""Ledger: a folder of finished pieces, and the one way to plan, write, check and go on with them.
 
-A cell is finished when its file is there. The list is kept apart from the files because a folder outlives changes:
-when weights, data or settings change, the old files are no longer listed, so nothing reads them.
+    with Ledger(folder, "study", noun="cell") as ledger:       # one writer at a time; later ones wait or are told
+        ledger.plan([Piece("k1", "cells/k1.npz", "net · fog 1")], about={"data": "val"})
+        for piece in ledger.missing():                           # not there, cut short, or changed since
+            with ledger.writing(piece) as file:
+                file.write(...)
+
+`plan.json` says which pieces belong to the folder and what they are about. `journal.jsonl` gets a line when a piece is
+finished, with its size and checksum, or when it failed. A piece counts as finished when it is what its line says, so a
+file that was cut short, changed, or put in the place of another is made again. Pieces are written beside their place
+and renamed; the journal follows, so a run that is killed in between makes one piece again and loses none.
+A piece may be a folder of files; its checksum then covers their names and contents.
+Cost: checking reads every finished piece once, about a gigabyte per second.
 """
 
-import fcntl
 import json
+import logging
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
-from haptera.errors import HapteraError, WriteError, check_keys
-from haptera.files.atomic import write_text
-from haptera.files.fingerprint import SCHEMA
-from haptera.files.json import read_json
-from haptera.files.schema import TABLE, TEXT, Kind, check, list_of, whole_number
+from filelock import BaseFileLock
 
-KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"\w{1,64}", value)))
-"""The key of a cell is the name of its file, and must not lead to another folder."""
-CELL = {
-    "key": KEY,
-    "model": TEXT,
-    "stream": TEXT,
-    "part": TEXT,
-    "adapter": TEXT,
-    "seed": whole_number(-(2**53)),
-    "model_print": TEXT,
-    "stream_print": TEXT,
-    "failure": TEXT,
-}
-STUDY = {"name": TEXT, "settings": TABLE, "left_out": list_of(TEXT), "cells": list_of(TABLE)}
+from haptera.errors import HapteraError, Unfinished, WriteError
+from haptera.files.atomic import sync_folder, umask, whole, writable_folder, write_text
+from haptera.files.fingerprint import fingerprint
+from haptera.files.json import plain, read_json
+from haptera.files.schema import TABLE, TEXT, check, list_of, whole_number
+from haptera.run.journal import INSIDE, KEY, Line, checksum_of, line_of, read_journal, size_of
+from haptera.run.lock import LOCK, PATIENCE, take_lock
+
+log = logging.getLogger("haptera")
+
+SCHEMA = 2
+"""Raised when the meaning of a plan or a journal changes; folders of other versions are refused with a sentence."""
+PLAN, JOURNAL = "plan.json", "journal.jsonl"
+OLD_PLANS = ("study.json", "manifest.json", "calibration.json")
+HEADER = {"schema": whole_number(), "kind": TEXT, "about": TABLE, "pieces": list_of(TABLE)}
+PIECE = {"key": KEY, "path": INSIDE, "title": TEXT, "facts": TABLE}
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A cell as the folder lists it.
+class Piece:
+    """One thing to finish.
 
     Attributes:
-        key: fingerprint of everything that decides the outputs; the name of the file.
-        part: which part of the stream.
-        model_print: fingerprint of the model; empty for predictions made elsewhere.
-        stream_print: fingerprint of the part of the stream; empty for predictions made elsewhere.
-        failure: why the cell could not be run, if so.
+        key: fingerprint of everything that decides the piece, or a name that is enough within the plan.
+        path: where it goes, relative to the folder; a file, or a folder of files.
+        title: what people call it, such as `resnet · contrast 4 · batchnorm`.
+        facts: what else the plan should say about it, JSON-like.
     """
 
     key: str
-    model: str
-    stream: str
-    part: str
-    adapter: str
-    seed: int
-    model_print: str = ""
-    stream_print: str = ""
-    failure: str = ""
-
-    @property
-    def names(self) -> tuple[str, str, str, str, int]:
-        """What people call the cell."""
-        return self.model, self.stream, self.part, self.adapter, self.seed
-
-    @property
-    def title(self) -> str:
-        """Such as `resnet · contrast 4 · batchnorm`."""
-        return f"{self.model} · {self.part} · {self.adapter}" + (f" · seed {self.seed}" if self.seed else "")
+    path: str
+    title: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Manifest:
-    """What `study.json` holds."""
+class Ledger:
+    """A folder of finished pieces; reading needs no lock, writing happens inside `with`.
 
-    folder: Path
-    name: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    cells: list[Listed] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-    @classmethod
-    def read(cls, folder: Path) -> "Manifest":
-        """The manifest of a folder; an error if it is not a folder of a study."""
-        path = folder / "study.json"
-        if not folder.is_dir():
-            raise HapteraError(f"there is no folder {folder}")
-        if not path.is_file():
-            raise HapteraError(f"{folder} is not a folder of a study: it has no study.json")
-        content = check(read_json(path), {"schema": whole_number()}, str(path))
-        if content["schema"] != SCHEMA:
-            content |= {"cells": [], "left_out": []}
-        check(content, STUDY, str(path))
-        cells = [_listed(cell, f"{path}: cell {place}") for place, cell in enumerate(content["cells"])]
-        return cls(folder, content["name"], content["settings"], cells, content["left_out"])
-
-    @classmethod
-    def read_or_new(cls, folder: Path) -> "Manifest":
-        """The manifest of a folder, or an empty one."""
-        return cls.read(folder) if (folder / "study.json").is_file() else cls(folder)
-
-    def write(self) -> None:
-        """Write `study.json`, whole."""
-        content = {
-            "schema": SCHEMA,
-            "name": self.name,
-            "settings": self.settings,
-            "left_out": self.left_out,
-            "cells": [asdict(cell) for cell in self.cells],
-        }
-        write_text(self.folder / "study.json", json.dumps(content, indent=1, default=str))
-
-    def tidy_up(self) -> None:
-        """Remove what a killed run left half-written; only for who holds the lock."""
-        for part in (self.folder / "cells").glob(".*.part"):
-            part.unlink()
-
-    def path(self, cell: Listed) -> Path:
-        """Where the outputs of a cell are, or will be."""
-        return self.folder / "cells" / f"{cell.key}.npz"
-
-    def finished(self, cell: Listed) -> bool:
-        """Whether the outputs of a cell are there."""
-        return self.path(cell).is_file()
-
-    @property
-    def damaged(self) -> list[Listed]:
-        """Cells whose file is there and cannot be used."""
-        return [cell for cell in self.cells if cell.failure and self.finished(cell)]
-
-    def merge(self, new: Sequence[Listed]) -> None:
-        """List new cells; of the old ones, keep those that no change of a model or a stream has made stale."""
-        names = {cell.names for cell in new}
-        models = {cell.model: cell.model_print for cell in new}
-        parts = {(cell.stream, cell.part, cell.seed): cell.stream_print for cell in new}
-
-        def current(old: Listed) -> bool:
-            now_model = models.get(old.model, old.model_print)
-            now_part = parts.get((old.stream, old.part, old.seed), old.stream_print)
-            same_model = not old.model_print or not now_model or old.model_print == now_model
-            same_part = not old.stream_print or not now_part or old.stream_print == now_part
-            return old.names not in names and same_model and same_part
-
-        self.cells = [cell for cell in self.cells if current(cell)] + list(new)
-
-    def note_failures(self, tried: Sequence[Listed], failures: Mapping[str, str]) -> None:
-        """Write down why cells could not be run, by key; the others that were tried lose such a note."""
-        keys = {cell.key for cell in tried}
-        self.cells = [
-            replace(cell, failure=failures.get(cell.key, "")) if cell.key in keys else cell for cell in self.cells
-        ]
-
-    def notes(self) -> list[str]:
-        """What a reader of the results must know about what is not in them."""
-        missing = [cell for cell in self.cells if not self.finished(cell)]
-        failed = [cell for cell in self.cells if cell.failure]
-        notes = list(self.left_out)
-        for why in dict.fromkeys(cell.failure for cell in failed):
-            titles = [cell.title for cell in failed if cell.failure == why]
-            notes.append(f"{len(titles)} of {len(self.cells)} cells failed: {why} ({shortened(titles)})")
-        if waiting := len([cell for cell in missing if not cell.failure]):
-            notes.append(f"{waiting} of {len(self.cells)} cells have not been run yet")
-        return notes
-
-
-def _listed(content: dict[str, Any], where: str) -> Listed:
-    own = check(content, CELL, where, missing=("model_print", "stream_print", "failure"))
-    check_keys(f"key in {where}", own, CELL)
-    return Listed(**own)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the same folder; a killed run leaves no lock, and a failed one no empty folder."""
-    path = folder / ".lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)  # another run that came to nothing may have taken it away
-        # Not through a link: a folder from somebody else could point at any file of the reader's.
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    except OSError as error:
-        raise WriteError(f"cannot lock {path}: {error.strerror}") from error
-    with os.fdopen(handle) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise HapteraError(f"another run is writing into {folder}; wait for it, or use another --out") from error
-        try:
-            yield
-        finally:
-            if [*folder.iterdir()] == [path]:
-                path.unlink()
-                folder.rmdir()
-
-
-def shortened(names: Sequence[str], most: int = 3) -> str:
-    """The first few names, and how many more there are.
-
-    >>> shortened(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
+    Args:
+        folder: where; it is made when something is written.
+        kind: what it holds, such as `study`; a folder of another kind is refused.
+        noun: what messages call a piece.
+        wait: seconds to wait for another writer; None waits until it is done.
     """
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+    def __init__(self, folder: Path | str, kind: str, *, noun: str = "piece", wait: float | None = PATIENCE) -> None:
+        self.folder, self.kind, self.noun, self.wait = Path(folder), kind, noun, wait
+        self.about: dict[str, Any] = {}
+        self.pieces: dict[str, Piece] = {}
+        self.journal: dict[str, Line] = {}
+        self._lock: BaseFileLock | None = None
+        self.read()
+
+    # Reading
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has a plan."""
+        return (self.folder / PLAN).is_file()
+
+    @classmethod
+    def open(cls, folder: Path | str, kind: str, **settings: Any) -> Self:
+        """Return the ledger of a folder that must have one."""
+        ledger = cls(folder, kind, **settings)
+        if not ledger.folder.is_dir():
+            raise HapteraError(f"there is no folder {ledger.folder}")
+        if not ledger.exists:
+            raise HapteraError(f"{ledger.folder} is not a folder of a {kind}: it has no {PLAN}")
+        return ledger
+
+    def read(self) -> None:
+        """Read plan and journal again."""
+        refuse_old(self.folder)
+        self.about, self.pieces, self.journal = {}, {}, {}
+        if not self.exists:
+            return
+        path = self.folder / PLAN
+        content = check(read_json(path), {"schema": whole_number(), "kind": TEXT}, str(path))
+        if content["schema"] != SCHEMA:
+            raise HapteraError(
+                f"{self.folder} was written by a version of haptera with another layout ({content['schema']}, this one "
+                f"has {SCHEMA}); use that version, or another folder"
+            )
+        if content["kind"] != self.kind:
+            raise HapteraError(f"{self.folder} holds a {content['kind']}; a {self.kind} was expected")
+        check(content, HEADER, str(path))
+        self.about = content["about"]
+        for place, each in enumerate(content["pieces"]):
+            own = check(each, PIECE, f"{path}: piece {place}")
+            self.pieces[own["key"]] = Piece(**{name: own[name] for name in PIECE})
+        self.journal = read_journal(self.folder / JOURNAL)
+
+    def path(self, piece: Piece) -> Path:
+        """Return where a piece is, or will be."""
+        return self.folder / piece.path
+
+    def there(self, piece: Piece) -> bool:
+        """Whether a piece is finished and has the size it had; its content is not looked at."""
+        line = self.journal.get(piece.key)
+        return bool(line and line.checksum) and line is not None and size_of(self.path(piece)) == line.size
+
+    def damage(self, piece: Piece) -> str:
+        """Return what is wrong with a piece that was finished; nothing for one that is whole, or was never finished."""
+        line, path = self.journal.get(piece.key), self.path(piece)
+        if line is None or not line.checksum:
+            return ""
+        if not path.exists():
+            return f"{path} is missing"
+        if size_of(path) != line.size:
+            return f"{path} has {size_of(path):,} bytes, and had {line.size:,} when it was finished"
+        if checksum_of(path) != line.checksum:
+            return f"{path} is not what it was when it was finished"
+        return ""
+
+    def whole(self, piece: Piece) -> bool:
+        """Whether a piece is finished and unchanged since."""
+        return self.there(piece) and not self.damage(piece)
+
+    def checked(self, piece: Piece) -> Path:
+        """Return the path of a finished piece, after checking that it is what it was."""
+        if wrong := self.damage(piece):
+            raise HapteraError(f"{wrong}; the command that made {self.folder} makes it again")
+        if piece.key not in self.journal or not self.journal[piece.key].checksum:
+            raise HapteraError(f"{self.path(piece)} is not finished; the command that made {self.folder} goes on")
+        return self.path(piece)
+
+    def missing(self) -> list[Piece]:
+        """Return the pieces that are still to be made; those that were damaged are named in the log."""
+        todo = []
+        for piece in self.pieces.values():
+            if wrong := self.damage(piece):
+                log.warning("%s; it is made again", wrong)
+            if wrong or not self.there(piece):
+                todo.append(piece)
+        return todo
+
+    @property
+    def finished(self) -> list[Piece]:
+        """The pieces that are there, by their size."""
+        return [piece for piece in self.pieces.values() if self.there(piece)]
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Key -> why a piece could not be made."""
+        return {key: line.failure for key, line in self.journal.items() if line.failure and key in self.pieces}
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of everything that is finished: what was made from it is stale when this changes."""
+        return fingerprint({piece.key: self.journal[piece.key].checksum for piece in self.finished})
+
+    def how_far(self) -> str:
+        """Such as ` after 3 of 8 cells`; nothing before there is a plan."""
+        if not self.pieces:
+            return ""
+        plural = "" if len(self.pieces) == 1 else "s"
+        return f" after {len(self.finished)} of {len(self.pieces):,} {self.noun}{plural}"
+
+    def problems(self) -> list[str]:
+        """Return everything that is wrong with the folder, one sentence each."""
+        found = [wrong for piece in self.pieces.values() if (wrong := self.damage(piece))]
+        found += [f"{self.pieces[key].title or key} failed: {why}" for key, why in self.failures.items()]
+        return found + [f"{path} was left by a run that was stopped" for path in self._leftovers()]
+
+    # Writing
+
+    def __enter__(self) -> Self:
+        writable_folder(self.folder)
+        self._lock = take_lock(self.folder, self.wait)
+        try:
+            self.read()
+            self._sweep()
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._unlock()
+        if isinstance(error, WriteError):
+            n = len(self.finished)
+            done = f"{n} finished {self.noun}{' is' if n == 1 else 's are'} intact" if n else "nothing is lost"
+            raise Unfinished(f"{error}; {done}, the same command goes on") from error
+
+    def plan(self, pieces: Iterable[Piece], about: Mapping[str, Any]) -> None:
+        """Say which pieces belong to the folder; what the journal says about others is forgotten."""
+        self.pieces = {piece.key: piece for piece in pieces}
+        self.about = dict(about)
+        self.journal = {key: line for key, line in self.journal.items() if key in self.pieces}
+        content = {"schema": SCHEMA, "kind": self.kind, "noun": self.noun, "about": self.about}
+        text = json.dumps(plain(content | {"pieces": [asdict(piece) for piece in self.pieces.values()]}), indent=1)
+        write_text(self.folder / PLAN, text)
+        lines = "".join(line_of(key, line) for key, line in self.journal.items())
+        write_text(self.folder / JOURNAL, lines)
+
+    @contextmanager
+    def writing(self, piece: Piece) -> Iterator[BinaryIO]:
+        """Open a file that becomes the piece when the block ends well."""
+        with whole(self.path(piece)) as file:
+            yield file
+        self.done(piece)
+
+    @contextmanager
+    def writing_folder(self, piece: Piece) -> Iterator[Path]:
+        """Make a hidden folder that becomes the piece when the block ends well."""
+        place = self.path(piece)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            # A name that nobody can guess: a link put there before would lead the files elsewhere.
+            beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=f".{place.name}.", suffix=".part"))
+        except OSError as error:
+            raise WriteError(f"cannot write {place}: {error.strerror or error}") from error
+        try:
+            beside.chmod(0o777 & ~umask())
+            yield beside
+            if place.exists():
+                shutil.rmtree(place)  # a damaged one
+            beside.rename(place)
+            sync_folder(place.parent)
+        except OSError as error:
+            raise WriteError(f"cannot write {place}: {error.strerror or error}") from error
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        self.done(piece)
+
+    def done(self, piece: Piece) -> None:
+        """Note that a piece, which is in its place, is finished; for pieces that another process wrote."""
+        path = self.path(piece)
+        self._note(piece, Line(size_of(path), checksum_of(path)))
+
+    def fail(self, piece: Piece, why: str) -> None:
+        """Note why a piece could not be made."""
+        self._note(piece, Line(failure=why))
+
+    def _note(self, piece: Piece, line: Line) -> None:
+        assert self._lock is not None, "a ledger is written to inside `with`"
+        self.journal[piece.key] = line
+        path = self.folder / JOURNAL
+        try:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(line_of(piece.key, line))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise WriteError(f"cannot write {path}: {error.strerror}") from error
+
+    def _leftovers(self) -> list[Path]:
+        """What killed runs left half-written, beside any piece."""
+        folders = {self.folder, *(self.path(piece).parent for piece in self.pieces.values())}
+        return sorted(path for folder in folders if folder.is_dir() for path in folder.glob(".*.part"))
+
+    def _sweep(self) -> None:
+        for path in self._leftovers():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
+        if [path.name for path in self.folder.iterdir()] == [LOCK]:  # nothing came of it
+            (self.folder / LOCK).unlink()
+            self.folder.rmdir()
+        lock.release()
+
+
+def refuse_old(folder: Path) -> None:
+    """Refuse a folder that version 0.1 wrote, which was called holdfast."""
+    for name in OLD_PLANS:
+        path = folder / name
+        if path.is_file() and not (folder / PLAN).is_file():
+            what = name.removesuffix(".json").replace("manifest", "data set")
+            raise HapteraError(
+                f"{folder} holds a {what} of version 0.1 (holdfast), which this one does not read; use another folder"
+            )
+
+
+def how_far(folder: Path) -> str:
+    """Such as ` after 3 of 8 pieces`, for a folder of any kind; nothing where there is no plan."""
+    path = folder / PLAN
+    if not path.is_file():
+        return ""
+    content = check(read_json(path), {"kind": TEXT, "noun": TEXT}, str(path))
+    return Ledger(folder, content["kind"], noun=content["noun"]).how_far()

@@ -28,7 +28,7 @@ from haptera.files.atomic import umask, whole, writable_folder, write_text
 from haptera.files.json import read_json
 from haptera.files.schema import TEXT, check, table_of, whole_number
 from haptera.progress import Progress
-from haptera.run.ledger import locked
+from haptera.run.cells import locked
 from haptera.run.loop import versions
 from haptera.shifts import Shift
 

@@ -12,7 +12,7 @@ from haptera import table as tables
 from haptera.errors import HapteraError
 from haptera.measures.facts import fact, required
 from haptera.outputs import Outputs
-from haptera.run.ledger import Listed, Manifest, locked
+from haptera.run.cells import Listed, Manifest, locked
 from haptera.table import Measure
 
 log = logging.getLogger("haptera")

@@ -31,8 +31,8 @@ from haptera.models.source import ModelSource
 from haptera.outputs import Outputs
 from haptera.progress import Progress
 from haptera.run import results
+from haptera.run.cells import Listed, Manifest, locked, shortened
 from haptera.run.execute import Ended, in_processes, in_this_process, on_cluster
-from haptera.run.ledger import Listed, Manifest, locked, shortened
 from haptera.run.loop import check_keep, evaluate, versions
 
 log = logging.getLogger("haptera")

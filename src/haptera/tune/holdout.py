@@ -8,7 +8,7 @@ from haptera.batch import Stream
 from haptera.catalog import entries, find
 from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError
-from haptera.run.ledger import shortened
+from haptera.run.cells import shortened
 from haptera.shifts import Shift
 from haptera.streams import ContinualOrders, Corruptions, Directory, Repeated
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from haptera.analyses.trends import Side, Trends, analysis, join
-from haptera.analyses.trends.summary import as_json, sentences, size
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
 from haptera.theory.probit_models import ProbitModels
@@ -15,6 +14,10 @@ NAMES = [f"net-{place}" for place in range(9)]
 PROMISED = {
     "models", "linear", "probit", "two_piece", "dominance", "events", "bound", "outliers", "effective_robustness",
 }  # fmt: skip
+
+
+def sentence(trends, word):
+    return next(finding.sentence for finding in trends.findings() if finding.word == word)
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def alone(joined, n=None):
 
 
 def test_the_json_has_every_promised_key(joined):
-    content = as_json(Trends(joined, draws=60))
+    content = Trends(joined, draws=60).json()
     assert set(content) >= PROMISED
     for kind in ("linear", "probit"):
         assert set(content[kind]) >= {"slope", "intercept", "r2", "max_residual"}
@@ -51,26 +54,26 @@ def test_the_default_wedge_holds_all_and_a_given_one_is_tested(joined):
 
 def test_accuracies_alone_give_lines_and_robustness(joined):
     trends = Trends(alone(joined), draws=60)
-    content = as_json(trends)
+    content = trends.json()
     assert content["dominance"] is content["events"] is content["bound"] is None
     assert content["intervals_over"] is None
     assert content["effective_robustness_interval"] is content["relative_robustness_interval"] is None
     assert "robustness has no interval" in content["notes"][0]
     assert "--n" in content["notes"][0]
-    assert "nobody knows whether that is more than chance" in dict(sentences(trends))["robust"]
+    assert "nobody knows whether that is more than chance" in sentence(trends, "robust")
     assert set(content["linear"]["slope_interval"]) == {"models"}
     assert set(content["effective_robustness"]) == set(NAMES)
-    assert "accuracies alone" in size(trends)
-    assert "over models" in dict(sentences(trends))["line"]
+    assert "accuracies alone" in trends.headline()
+    assert "over models" in sentence(trends, "line")
     assert Trends(alone(joined), draws=60, wedge=Wedge(0.3, 0.3, 0, 0)).guarantee.bound > 0
 
 
 def test_with_n_intervals_are_over_examples(joined):
     trends = Trends(alone(joined, np.full(9, 500)), draws=60)
-    assert as_json(trends)["intervals_over"] == "examples"
-    assert set(as_json(trends)["probit"]["slope_interval"]) == {"examples", "models"}
-    assert "500 and 500 examples" in size(trends)
-    assert "500 to 508 and 500 to 508 examples" in size(Trends(alone(joined, np.arange(500, 509)), draws=60))
+    assert trends.json()["intervals_over"] == "examples"
+    assert set(trends.json()["probit"]["slope_interval"]) == {"examples", "models"}
+    assert "500 and 500 examples" in trends.headline()
+    assert "500 to 508 and 500 to 508 examples" in Trends(alone(joined, np.arange(500, 509)), draws=60).headline()
 
 
 def test_a_far_accuracy_is_an_outlier_where_only_accuracies_are_known(joined):
@@ -81,10 +84,10 @@ def test_a_far_accuracy_is_an_outlier_where_only_accuracies_are_known(joined):
 
 def test_the_line_can_be_chosen(joined):
     found = {kind: Trends(joined, fit=kind, draws=60) for kind in ("linear", "two_piece", "best")}
-    assert found["linear"].kind == "linear"
-    assert found["two_piece"].kind == "two_piece"
-    assert found["best"].kind == found["best"].best or found["best"].best == "chebyshev"
-    assert "is what was asked for" in dict(sentences(found["two_piece"]))["line"]
+    assert found["linear"].line == "linear"
+    assert found["two_piece"].line == "two_piece"
+    assert found["best"].line == found["best"].best or found["best"].best == "chebyshev"
+    assert "is what was asked for" in sentence(found["two_piece"], "line")
     given = Trends(joined, switch=3, fit="two_piece", draws=60)
     assert given.lines["two_piece"].line.switch == np.sort(joined.reference.accuracy)[2]
     assert given.robustness["effective_low"].notna().all()
@@ -101,7 +104,7 @@ def test_few_models_are_enough(joined):
     for size_ in (3, 4, 5):
         names = NAMES[:size_]
         few = join(joined.reference.only(names), joined.shifted.only(names))
-        content = as_json(Trends(few, draws=60))
+        content = Trends(few, draws=60).json()
         assert content["models"] == size_
         assert (content["two_piece"] is None) == (size_ < 4)
         assert content["outliers"] == []
@@ -110,7 +113,7 @@ def test_few_models_are_enough(joined):
 def test_too_few_models_for_two_pieces_are_said_to_be(joined):
     few = join(joined.reference.only(NAMES[:3]), joined.shifted.only(NAMES[:3]))
     with pytest.raises(HapteraError, match="too few for two pieces"):
-        sentences(Trends(few, fit="two_piece", draws=60))
+        Trends(few, fit="two_piece", draws=60).findings()
 
 
 def test_the_same_data_twice_is_close_with_no_room_at_all(joined):
@@ -123,7 +126,7 @@ def test_the_same_data_twice_is_close_with_no_room_at_all(joined):
 def test_models_of_one_accuracy_have_no_line(joined):
     same = join(*(Side("a", tuple(NAMES), np.full(9, 0.5)) for _ in range(2)))
     with pytest.raises(HapteraError, match="the same accuracy"):
-        as_json(Trends(same, draws=60))
+        Trends(same, draws=60).json()
 
 
 def test_accuracies_alone_never_claim_that_a_model_is_off_the_line(joined):
@@ -163,12 +166,12 @@ def test_accuracies_of_0_and_1_need_n_on_probit_axes(joined):
         Trends(sides, draws=60, fit="probit")
     trends = Trends(sides, draws=60)
     assert set(trends.lines) == {"linear", "two_piece", "chebyshev", "robust"}
-    assert as_json(trends)["probit"] is None
-    assert as_json(trends)["linear"]["r2"] > 0.5
+    assert trends.json()["probit"] is None
+    assert trends.json()["linear"]["r2"] > 0.5
     assert any("net-8 with an accuracy of 0 or 1" in note and "left out" in note for note in trends.notes)
     sized = alone(joined, np.full(9, 400))
     sized.reference.accuracy[8] = 1.0
-    content = as_json(Trends(sized, draws=60))
+    content = Trends(sized, draws=60).json()
     assert content["probit"]["r2"] > 0.5
     assert any("moved inside by 1 / (2n) on probit: net-8" in note for note in content["notes"])
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.analyses.trends import closeness, frontier
-from haptera.analyses.trends.closeness import density, events
-from haptera.analyses.trends.frontier import frontiers, narrowest
+from haptera.analyses.trends.closeness import closeness, density, events
+from haptera.analyses.trends.frontier import frontier, frontiers, narrowest
 from haptera.analyses.trends.guarantee import corollary
 from haptera.analyses.trends.ownership import outliers, owners
 from haptera.analyses.trends.triplets import count_triplets

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from haptera.analyses.trends import dominance
-from haptera.analyses.trends.dominance import share_below, zeta
+from haptera.analyses.trends.dominance import dominance, share_below, zeta
 from haptera.errors import HapteraError
 
 

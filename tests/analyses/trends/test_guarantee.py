@@ -7,9 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from haptera.analyses.trends import residual_bound
 from haptera.analyses.trends.guarantee import corollary, proposition, region, triplet_residuals
-from haptera.analyses.trends.residual_bound import residual_bounds
+from haptera.analyses.trends.residual_bound import residual_bound, residual_bounds
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
 from haptera.statistics.line import fit

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from haptera.analyses.trends import Trends, closeness, join, read_side
-from haptera.analyses.trends.closeness import events
+from haptera.analyses.trends import Trends, join, read_side
+from haptera.analyses.trends.closeness import closeness, events
 from haptera.analyses.trends.dominance import share_below, zeta
 from haptera.analyses.trends.guarantee import corollary, triplet_residuals
-from haptera.analyses.trends.summary import as_json
 from haptera.analyses.trends.wedge import Wedge
 from haptera.statistics.line import fit, r_squared
 
@@ -117,7 +116,7 @@ def test_one_file_in_another_order_is_the_outlier(imagenet):
 
 
 def test_the_json_of_66_models(imagenet):
-    content = as_json(imagenet)
+    content = imagenet.json()
     assert content["models"] == 66
     assert (content["events"]["count"], content["events"]["outside"]) == (274_560, 0)
     assert content["events"]["wedge"] == list(WHOLE)

@@ -37,11 +37,11 @@ def test_every_model_is_a_point_and_every_line_a_layer(trends: Trends) -> None:
     assert points["model"].tolist() == NAMES
     assert points["shifted"].tolist() == trends.accuracies[1].tolist()
     lines = frame[frame["mark"] == "line"]
-    assert {f"{trends.kind} line", "linear line", "nothing lost"} <= set(lines["layer"])
+    assert {f"{trends.line} line", "linear line", "nothing lost"} <= set(lines["layer"])
     linear = lines[lines["layer"] == "linear line"]
     assert np.allclose(linear["shifted"], trends.lines["linear"].line(linear["reference"]))
     bands = frame[frame["mark"] == "band"]
-    assert set(bands["layer"]) == {f"{trends.kind} line", "new models"}
+    assert set(bands["layer"]) == {f"{trends.line} line", "new models"}
     assert (bands["low"] < bands["high"]).all()
 
 
@@ -75,7 +75,7 @@ def test_regions_narrow_when_more_is_known(trends: Trends) -> None:
 
 
 def test_accuracies_alone_have_a_page_without_events(alone: Trends, tmp_path: Path) -> None:
-    page.write_trends(alone, tmp_path / "page.html")
+    (tmp_path / "page.html").write_text(alone.page())
     text = (tmp_path / "page.html").read_text()
     assert ">Line</h2>" in text
     assert ">Robustness</h2>" in text
@@ -94,7 +94,7 @@ def test_many_pairs_are_cut_to_the_largest_and_said_so(trends: Trends, monkeypat
 def drawn(trends: Trends, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[object, list[str]]]:
     """The page in a browser, every figure drawn, and what it complained about or asked for."""
     path = tmp_path_factory.mktemp("trends") / "page.html"
-    page.write_trends(trends, path)
+    path.write_text(trends.page())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         opened = browser.new_page(viewport={"width": 1200, "height": 900})

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from haptera.analyses.trends import dominance, robustness
+from haptera.analyses.trends.dominance import dominance
 from haptera.analyses.trends.placing import place
+from haptera.analyses.trends.robustness import robustness
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.errors import HapteraError
 from haptera.measures import effective_robustness

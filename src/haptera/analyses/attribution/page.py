@@ -9,7 +9,7 @@ import pandas as pd
 from haptera import __version__
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Section
+from haptera.report.section import Finding, Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.attribution.analysis import Recorded
@@ -33,7 +33,10 @@ def write_attribution(found: "Recorded", path: Path) -> None:
     answer = f"{len(names)} of {len(found.names)} {found.noun}" + (f": {', '.join(names)}." if names else ".")
     page = render(
         [carriers_section(found), map_section(found)],
-        [Answer(f"Which {found.noun} carry {found.what}?", answer), Answer("What does theory promise?", found.promise)],
+        [
+            Finding("", f"Which {found.noun} carry {found.what}?", answer),
+            Finding("", "What does theory promise?", found.promise),
+        ],
         title=f"Attribution of {found.folder.resolve().name}",
         settings={
             "haptera": __version__,

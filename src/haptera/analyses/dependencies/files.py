@@ -16,7 +16,7 @@ from haptera.analyses.dependencies.second_moment import BLOCK
 from haptera.errors import HapteraError, hint
 from haptera.files.npz import check_header, member, open_npz, read_header
 from haptera.outputs_schema import check_arrays
-from haptera.run.ledger import Manifest
+from haptera.run.cells import Manifest
 
 
 class LogitsFile:

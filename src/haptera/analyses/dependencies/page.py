@@ -12,7 +12,7 @@ from haptera.analyses.dependencies.page_graph import LABELS, SHOWN, graph_sectio
 from haptera.analyses.dependencies.summary import combination, notes, sentences, size
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Section
+from haptera.report.section import Finding, Listing, Section
 
 STEPS = 30
 QUESTIONS = {
@@ -41,10 +41,10 @@ def write_dependencies(analysis: Analysis, path: Path) -> None:
     """Write the page, whole."""
     makers = (graph_section, covariance_section, path_section, spectrum_section, classes_section)
     sections = [section for make in makers if (section := make(analysis)) is not None]
-    answers = [Answer("What was looked at?", size(analysis) + ".")]
+    answers = [Finding("", "What was looked at?", size(analysis) + ".")]
     for word, texts in sentences(analysis).items():
         said = texts[0] if word == "strongest" else "; ".join(texts)  # the graph has the others
-        answers.append(Answer(QUESTIONS[word], f"{said if word == 'strongest' else _capital(said)}."))
+        answers.append(Finding("", QUESTIONS[word], f"{said if word == 'strongest' else _capital(said)}."))
     onto = f" onto {analysis.onto.path.name}" if analysis.onto else ""
     page = render(
         sections,

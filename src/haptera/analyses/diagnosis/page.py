@@ -9,7 +9,7 @@ import pandas as pd
 from haptera import __version__
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Section
+from haptera.report.section import Finding, Listing, Section
 from haptera.theory.figures import prior_figure
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _verdict(test: "ShiftTest", halves: str) -> str:
     return f"{verdict}: {test.ratio:.1f} x the distance of {halves} ({p})"
 
 
-def _answers(found: "Diagnosis", data: str, reference: str | None) -> list[Answer]:
+def _answers(found: "Diagnosis", data: str, reference: str | None) -> list[Finding]:
     questions = {
         "shift": "Has it shifted?",
         "where": "Where?",
@@ -197,5 +197,7 @@ def _answers(found: "Diagnosis", data: str, reference: str | None) -> list[Answe
         "BatchNorm prior": "How should adaptation be set?",
     }
     return [
-        Answer(questions[word], text + ".") for word, text in sentences(found, data, reference) if word in questions
+        Finding("", questions[word], text + ".")
+        for word, text in sentences(found, data, reference)
+        if word in questions
     ]

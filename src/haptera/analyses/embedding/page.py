@@ -11,7 +11,7 @@ from haptera.analyses.embedding.comparison import summarised
 from haptera.analyses.embedding.summary import MAIN, as_table, sentences, size
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Section
+from haptera.report.section import Finding, Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Analysis
@@ -51,13 +51,13 @@ def write_embedding(found: "Analysis", path: Path) -> None:
     write_page(page, path)
 
 
-def _answers(found: "Analysis") -> list[Answer]:
+def _answers(found: "Analysis") -> list[Finding]:
     answers: dict[str, list[str]] = {"mode": [size(found)]}
     last = "mode"
     for word, sentence in sentences(found):
         last = word or last
         answers.setdefault(last, []).append(sentence.replace("   ", ", "))
-    return [Answer(QUESTIONS[word], "; ".join(parts) + ".") for word, parts in answers.items()]
+    return [Finding("", QUESTIONS[word], "; ".join(parts) + ".") for word, parts in answers.items()]
 
 
 def _settings(found: "Analysis") -> dict[str, object]:

@@ -12,7 +12,7 @@ from haptera.analyses.identify.identifiability import fit_verdict
 from haptera.analyses.identify.page_marginal import marginal_answer, marginal_section
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Section
+from haptera.report.section import Finding, Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.identify.analysis import Tables
@@ -59,7 +59,7 @@ def write_identify(found: "Tables", path: Path, title: str, settings: Mapping[st
     write_page(page, path)
 
 
-def answers(table: pd.DataFrame) -> list[Answer]:
+def answers(table: pd.DataFrame) -> list[Finding]:
     """Which rows find the latents up to an affine map, which their axes, and what a concentrated marginal does."""
     rows = per_row(table)
     affine, axes = rows["r2"] > AFFINE, rows["mcc"] > rows["rotation_high"]
@@ -67,14 +67,14 @@ def answers(table: pd.DataFrame) -> list[Answer]:
     first += "" if affine.all() else f"; not {_named(rows[~affine], 'r2')}"
     second = f"{_of(axes)} have a mean MCC above that of 95 % of random rotations"
     second += f": {_named(rows[axes], 'mcc')}" if axes.any() else ""
-    said = [Answer("Which find the latents up to an affine map?", f"{first}.")]
-    said.append(Answer("Which find their axes as well?", f"{second}."))
+    said = [Finding("", "Which find the latents up to an affine map?", f"{first}.")]
+    said.append(Finding("", "Which find their axes as well?", f"{second}."))
     said += training_answers(table)
     marginal = marginal_answer(table, AFFINE)
     return [*said, *([marginal] if marginal else [])]
 
 
-def training_answers(table: pd.DataFrame) -> list[Answer]:
+def training_answers(table: pd.DataFrame) -> list[Finding]:
     """Which rows were not trained to the end, and which would not find the latents if they were."""
     fits = table.groupby("title", sort=False)[["goodness_of_fit", "latents_fit"]].mean().reset_index()
     verdicts = [fit_verdict(*one) for one in fits[["goodness_of_fit", "latents_fit"]].to_numpy()]
@@ -86,10 +86,10 @@ def training_answers(table: pd.DataFrame) -> list[Answer]:
     short, others = named("not reached"), named("another embedding")
     text = f"{len(fits) - len(short)} of {len(fits)} rows reach the loss of the latents themselves, or go below it"
     text += f". These do not, and need more steps: {', '.join(short)}" if short else ""
-    said = [Answer("Were encoders trained to the end?", f"{text}.")]
+    said = [Finding("", "Were encoders trained to the end?", f"{text}.")]
     if others:
         text = f"In these rows it prefers another embedding, and more steps lead away from them: {', '.join(others)}."
-        said.append(Answer("Does the loss want the latents?", text))
+        said.append(Finding("", "Does the loss want the latents?", text))
     return said
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.report.figure import Figure
-from haptera.report.section import Answer, Section
+from haptera.report.section import Finding, Section
 
 LAWS = {"sphere": "vmf", "box": "normal"}
 SAME = ["family", "dimensions", "steps", "batch_size", "learning_rate", "start"]
@@ -113,7 +113,7 @@ def against_concentration(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def marginal_answer(table: pd.DataFrame, threshold: float) -> Answer | None:
+def marginal_answer(table: pd.DataFrame, threshold: float) -> Finding | None:
     """From where on R² is too small, for each family."""
     said = []
     for family, rows in families(table).groupby("family", sort=False):
@@ -127,7 +127,7 @@ def marginal_answer(table: pd.DataFrame, threshold: float) -> Answer | None:
         said.append(f"{family}: {text}" + (f", that of pairs being {pairs:g}" if pairs > 0 else ""))
     if not said:
         return None
-    return Answer("How concentrated may the marginal be?", f"{'; '.join(said)}.")
+    return Finding("", "How concentrated may the marginal be?", f"{'; '.join(said)}.")
 
 
 def _least(rows: pd.DataFrame) -> float:

@@ -10,7 +10,7 @@ import pandas as pd
 from haptera import __version__
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Answer, Listing, Picture, Section
+from haptera.report.section import Finding, Listing, Picture, Section
 from haptera.report.study.stability import against_error
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def write_stability(
     sections.append(None if phases is None else phase_section(phases))
     page = render(
         [section for section in sections if section is not None],
-        [Answer(question, f"{text}.") for question, text in _answers(found)],
+        [Finding("", question, f"{text}.") for question, text in _answers(found)],
         title=f"Stability on {Path(data).name}",
         settings={"haptera": __version__, "data": data, "images": found.images} | dict(settings or {}),
         definitions=DEFINITIONS,

@@ -5,24 +5,30 @@ model is off the line depends on n, the number of examples. With n there are int
 known who is right on which example, similarity, closeness and guarantees.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from haptera.analyses.trends.dominance import dominance
 from haptera.analyses.trends.events import Events, analyse_events
+from haptera.analyses.trends.findings import DEFINITIONS, findings, headline
 from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.page import sections
 from haptera.analyses.trends.placing import place
+from haptera.analyses.trends.reading import read_side
 from haptera.analyses.trends.robustness import LINES, prediction, robustness
-from haptera.analyses.trends.side import Joined, Side
+from haptera.analyses.trends.side import Joined, Side, join
 from haptera.analyses.trends.triplets import count_triplets
-from haptera.analyses.trends.wedge import Wedge
+from haptera.analyses.trends.wedge import Wedge, as_wedge
+from haptera.analysis import Analysis
 from haptera.errors import HapteraError, unknown
-from haptera.run.ledger import shortened
+from haptera.report.section import Finding, Section
+from haptera.run.cells import shortened
 from haptera.statistics.line import FITS, SCALE, Fitted, compare_fits, fit
 from haptera.statistics.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
 
@@ -58,8 +64,8 @@ class Guarantee:
 
 
 @dataclass(frozen=True, eq=False)
-class Trends:
-    """The analysis of two sides.
+class Trends(Analysis):
+    """Why accuracies on two sets of data fall on a line, and which model leaves it.
 
     Attributes:
         sides: the two, joined.
@@ -74,6 +80,8 @@ class Trends:
         seed: of the draws.
     """
 
+    kind: ClassVar[str] = "trends"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
     sides: Joined
     fit: str = BEST
     switch: int | None = None
@@ -104,6 +112,31 @@ class Trends:
             raise HapteraError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
         if self.draws < 1:
             raise HapteraError(f"draws is {self.draws}; at least 1 was expected")
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """Return the names of both files."""
+        return "Trends: " + " and ".join(Path(side.source).name for side in (self.sides.reference, self.sides.shifted))
+
+    @property
+    def settings(self) -> dict[str, Any]:  # type: ignore[override]
+        """Return what was asked."""
+        names = ("fit", "switch", "joined", "share", "baseline", "draws", "seed")
+        sides = {"reference": self.sides.reference.source, "shifted": self.sides.shifted.source}
+        wedge = {"wedge": "the narrowest" if self.wedge is None else str(self.wedge)}
+        return sides | {name: getattr(self, name) for name in names} | wedge
+
+    def headline(self) -> str:
+        """Return how many models and examples there are."""
+        return headline(self)
+
+    def findings(self) -> list[Finding]:
+        """Return what is asked, in a word, and the answer."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return every section for which something is known."""
+        return sections(self)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -207,7 +240,7 @@ class Trends:
         return str(self.fits["fit"].iloc[0])
 
     @cached_property
-    def kind(self) -> str:
+    def line(self) -> str:
         """The fit that robustness is measured from."""
         return next(kind for kind in self.fits["fit"] if kind in LINES) if self.fit == BEST else self.fit
 
@@ -215,12 +248,12 @@ class Trends:
     def robustness(self) -> pd.DataFrame:
         """As `robustness` returns it."""
         settings = {"switch": self.switch, "joined": self.joined, "baseline": self.baseline} | self._sizes
-        return robustness(*self.accuracies, self.models, kind=self.kind, draws=self.sampled, **settings)
+        return robustness(*self.accuracies, self.models, kind=self.line, draws=self.sampled, **settings)
 
     def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
         """The line at some accuracies, as `prediction` returns it."""
         settings = {"switch": self.switch, "joined": self.joined} | self._sizes
-        return prediction(*self.accuracies, at, self.over[over], self.kind, **settings)
+        return prediction(*self.accuracies, at, self.over[over], self.line, **settings)
 
     @cached_property
     def pairs(self) -> pd.DataFrame | None:
@@ -267,6 +300,54 @@ class Trends:
             names = off["model"].loc[off["effective"].abs().sort_values(ascending=False).index[:PLACED]].tolist()
         counts = self.events.counts if self.events else None
         return place(names, self.robustness, pairs=self.pairs, counts=counts, models=self.models, wedge=self.wedge)
+
+
+def trends(
+    reference: str,
+    shifted: str,
+    *,
+    fit: str = BEST,
+    switch: int | None = None,
+    joined: bool = True,
+    wedge: tuple[float, float, float, float] | None = None,
+    share: float = 0.95,
+    model: Sequence[str] = (),
+    baseline: str | None = None,
+    n: tuple[int, int] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Trends:
+    """Fit lines to the accuracies of models on two sets of data, and say why, how sure, and who is off them.
+
+    Args:
+        reference: an .npz (FILE.npz or FILE.npz:ARRAY), a .csv (or FILE.csv:COLUMN), or FOLDER:STREAM of a study.
+        shifted: the same models on shifted data, likewise.
+        fit: line to measure from: linear, probit, logit, two_piece, robust, robust_probit or best.
+        switch: two pieces meet at the model of this rank; else at the best.
+        joined: whether two pieces meet at all.
+        wedge: δ1 δ2 ν1 ν2 to test; else the narrowest.
+        share: of the events, for which a narrowest wedge is sought too.
+        model: a model to place among the others.
+        baseline: what relative robustness compares with; else the best other model.
+        n: examples of the reference and of shifted data, where files of accuracies do not say.
+        draws: of examples, and of models, for the intervals.
+        seed: of the draws.
+    """
+    sides = [read_side(source) for source in (reference, shifted)]
+    if n is not None:
+        sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
+    return Trends(
+        join(*sides),
+        fit=fit,
+        switch=switch,
+        joined=joined,
+        wedge=as_wedge(wedge) if wedge else None,
+        share=share,
+        placed=model,
+        baseline=baseline,
+        draws=draws,
+        seed=seed,
+    )
 
 
 def _sample(side: Side) -> Sample:

@@ -1,15 +1,20 @@
 """Sections of the page of trends that need to know who is right on which example."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.trends import Events, Trends
 from haptera.analyses.trends.closeness import density
+from haptera.analyses.trends.events import Events
 from haptera.analyses.trends.guarantee import region
 from haptera.analyses.trends.residual_bound import residual_bounds
 from haptera.analyses.trends.wedge import Wedge
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
+
+if TYPE_CHECKING:
+    from haptera.analyses.trends.analysis import Trends
 
 MOST_PAIRS = 5_000
 BINS = 200
@@ -18,7 +23,7 @@ CURVE, REGION = 13, 41
 ZETAS = (0.0, 0.05, 0.1)
 
 
-def similarity_section(trends: Trends) -> Section | None:
+def similarity_section(trends: "Trends") -> Section | None:
     """Dominance of all pairs against the difference of their accuracies."""
     if trends.pairs is None:
         return None
@@ -41,7 +46,7 @@ def similarity_section(trends: Trends) -> Section | None:
     return Section("Similarity", text, (figure,))
 
 
-def closeness_section(trends: Trends) -> Section | None:
+def closeness_section(trends: "Trends") -> Section | None:
     """Events on both sides with the wedge, the frontier of wedges, and who owns the events outside."""
     if trends.events is None:
         return None
@@ -105,7 +110,7 @@ def frontier_frame(events: Events) -> pd.DataFrame:
     ]
 
 
-def guarantee_section(trends: Trends) -> Section | None:
+def guarantee_section(trends: "Trends") -> Section | None:
     """What the wedges promise about models between the worst and the best."""
     if trends.guarantee is None or trends.guarantee.triplets.empty:
         return None
@@ -146,7 +151,7 @@ def guarantee_section(trends: Trends) -> Section | None:
     return Section("Guarantees", text, figures, (listing,))
 
 
-def regions(trends: Trends, wedge: Wedge) -> pd.DataFrame:
+def regions(trends: "Trends", wedge: Wedge) -> pd.DataFrame:
     """Models, and the regions of figure 2 once and thrice."""
     x, y = trends.accuracies
     low, high = int(np.argmin(x)), int(np.argmax(x))
@@ -160,7 +165,7 @@ def regions(trends: Trends, wedge: Wedge) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def lower_bounds(trends: Trends) -> pd.DataFrame:
+def lower_bounds(trends: "Trends") -> pd.DataFrame:
     """The line of the worst and the best model, less the exact bound, for some ζ; and the fitted line."""
     assert trends.guarantee is not None
     x, y = trends.accuracies
@@ -168,8 +173,8 @@ def lower_bounds(trends: Trends) -> pd.DataFrame:
     at = np.linspace(x[low], x[high], CURVE)
     ends = y[low] + (y[high] - y[low]) * (at - x[low]) / (x[high] - x[low])
     wedges = [trends.guarantee.wedge] + ([trends.events.most.wedge] if trends.events else [])
-    line = pd.DataFrame({"mark": "line", "layer": f"{trends.kind} line", "reference": at})
-    line["shifted"] = trends.lines[trends.kind].line(at)
+    line = pd.DataFrame({"mark": "line", "layer": f"{trends.line} line", "reference": at})
+    line["shifted"] = trends.lines[trends.line].line(at)
     parts = []
     for wedge in dict.fromkeys(wedges):
         bounds = residual_bounds(x[low], x[high], at, wedge, ZETAS)
@@ -182,6 +187,6 @@ def lower_bounds(trends: Trends) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _models(trends: Trends) -> pd.DataFrame:
+def _models(trends: "Trends") -> pd.DataFrame:
     x, y = trends.accuracies
     return pd.DataFrame({"mark": "point", "layer": "models", "model": trends.models, "reference": x, "shifted": y})

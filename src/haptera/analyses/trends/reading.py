@@ -25,7 +25,7 @@ from haptera.errors import HapteraError, hint, unknown
 from haptera.files.atomic import check_plain_file
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
-from haptera.run.ledger import Listed, Manifest, shortened
+from haptera.run.cells import Listed, Manifest, shortened
 
 
 def read_side(source: str) -> Side:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from haptera.errors import HapteraError, nearest
-from haptera.run.ledger import shortened
+from haptera.run.cells import shortened
 
 FEWEST = 3
 MOST_MODELS = 10_000

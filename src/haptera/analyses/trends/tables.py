@@ -14,7 +14,7 @@ import pandas as pd
 
 from haptera.analyses.trends.side import MOST_MODELS, Side
 from haptera.errors import HapteraError, hint, unknown
-from haptera.run.ledger import shortened
+from haptera.run.cells import shortened
 
 ACCURACIES = ("accuracy", "top1")
 EMPTY = {"", "-", "--", "–", "—", "na", "n/a", "nan", "none", "null", "?"}

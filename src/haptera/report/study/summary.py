@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from haptera.measures.margins import SAME
-from haptera.report.section import Answer
+from haptera.report.section import Finding
 from haptera.report.study.cells import NONE, cells, clean, named, shifted
 from haptera.report.study.complete import complete
 from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
@@ -33,23 +33,23 @@ DEFINITIONS = {
 }
 
 
-def summarise(table: pd.DataFrame) -> tuple[Answer, ...]:
+def summarise(table: pd.DataFrame) -> tuple[Finding, ...]:
     """At most three answers; one that says what is missing where there is nothing to compare."""
     table = complete(table)
     if table.empty:
-        return (Answer("Results", "The table is empty: nothing was measured."),)
+        return (Finding("", "Results", "The table is empty: nothing was measured."),)
     pooled = cells(table)
     if pooled.empty:
         measures = ", ".join(sorted(table["measure"].unique()))
-        return (Answer("Results", f"No accuracy was measured, so no model is ranked; there is: {measures}."),)
+        return (Finding("", "Results", f"No accuracy was measured, so no model is ranked; there is: {measures}."),)
     best = holding(table, pooled)
     if best is None:
-        return (Answer("Results", _on_clean_data(clean(table))),)
+        return (Finding("", "Results", _on_clean_data(clean(table))),)
     question = "Which model holds?" if best.of > 1 else "Does it hold?"
-    answers = [Answer(question, _holds(best)), Answer("Where does it break?", _breaks(best, pooled))]
+    answers = [Finding("", question, _holds(best)), Finding("", "Where does it break?", _breaks(best, pooled))]
     if found := gains(table):
         text = _helps(found, _collapses(named(table, "collapse"), found[0]) + _idle(found))
-        answers.append(Answer("Does adaptation help?", text))
+        answers.append(Finding("", "Does adaptation help?", text))
     return tuple(answers)
 
 

@@ -1,56 +1,89 @@
-"""Summary: what an analysis found, in a few sentences and as one JSON object."""
+"""What an analysis of trends found, in sentences with their numbers."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.trends.analysis import BEST, Trends
 from haptera.analyses.trends.dominance import share_below, zeta
 from haptera.analyses.trends.events import Held
 from haptera.analyses.trends.placing import CLOSE, SIMILAR
-from haptera.files.json import plain
-from haptera.run.ledger import shortened
+from haptera.report.section import Finding
+from haptera.run.cells import shortened
 from haptera.statistics.line import Line
+
+if TYPE_CHECKING:
+    from haptera.analyses.trends.analysis import Trends
 
 SHOWN = ("linear", "probit", "two_piece")
 NEAR = 0.05
+DEFINITIONS = {
+    "line": "accuracy on shifted data as a function of accuracy on the reference; R² and residuals are in accuracy, "
+    "whatever the scale of the fit",
+    "off": "root mean square error for models that the line has not seen, each left out in turn",
+    "dominance": "the share of examples on which a worse model is right and a better one is wrong",
+    "event": "of three models, exactly these are right and the others wrong; six for each triplet",
+    "wedge (δ1, δ2, ν1, ν2)": "Q of an event lies between (1 - δ1) P - ν1 and (1 + δ2) P + ν2, P and Q its shares "
+    "on the reference and on shifted data",
+    "by more than chance": "further outside than 1.96 standard errors",
+    "effective robustness": "accuracy on shifted data above the line of all other models",
+    "relative robustness": "accuracy on shifted data above that of the baseline, or else of the best other model on "
+    "the reference",
+    "ordered": "a better model is right wherever a worse one is",
+}
+QUESTIONS = {
+    "line": "Is there a line?",
+    "similar": "Are the models similar?",
+    "close": "Are the two sets close?",
+    "guarantee": "Must there be a line?",
+    "robust": "Who is off it?",
+    "look at": "What should be checked?",
+}
 
 
-def sentences(trends: Trends) -> list[tuple[str, str]]:
-    """What is asked, in a word, and the answer."""
-    found = [("line", _line(trends)), ("", _other_lines(trends))]
+def findings(trends: "Trends") -> list[Finding]:
+    """Return what is asked, in a word, and the answer."""
+    found = [_found("line", _line(trends), _line_numbers(trends)), _more(_other_lines(trends))]
     if trends.pairs is not None:
-        found.append(("similar", _similar(trends.pairs)))
+        found.append(_found("similar", _similar(trends.pairs), {"dominance": _dominance_json(trends.pairs)}))
     if trends.events is not None:
         asked, most = trends.events.asked, trends.events.most
         held = [asked] if asked.wedge == most.wedge else [asked, most]
-        found.append(("close", "; ".join(_held(each) for each in held)))
+        found.append(_found("close", "; ".join(_held(each) for each in held), {"events": _events_json(trends)}))
     if trends.guarantee is not None:
-        found.append(("guarantee", _guarantee(trends)))
-    rows = trends.places.to_dict("records")
-    found += [("" if place else "robust", _placed(row)) for place, row in enumerate(rows)]
-    if trends.sampled is None:
-        found.append(("" if rows else "robust", _furthest(trends.robustness)))
+        numbers = {"bound": trends.guarantee.bound, "guarantee": _guarantee_json(trends)}
+        found.append(_found("guarantee", _guarantee(trends), numbers))
+    said = [_placed(row) for row in trends.places.to_dict("records")]
+    said += [_furthest(trends.robustness)] if trends.sampled is None else []
+    found += [_more(each) if place else _found("robust", each) for place, each in enumerate(said)]
     if trends.outliers:
-        found.append(("look at", _outliers(trends)))
+        found.append(_found("look at", _outliers(trends)))
     return found
 
 
-def size(trends: Trends) -> str:
-    """How many models and examples there are."""
+def _found(word: str, sentence: str, numbers: Mapping[str, Any] | None = None) -> Finding:
+    return Finding(word, QUESTIONS[word], sentence, numbers or {})
+
+
+def _more(sentence: str) -> Finding:
+    """Return a finding that goes on where the one before it ended."""
+    return Finding("", "", sentence)
+
+
+def headline(trends: "Trends") -> str:
+    """Return how many models and examples there are."""
     sizes = [side.n for side in (trends.sides.reference, trends.sides.shifted)]
     known = [f"{n.min():,}" + (f" to {n.max():,}" if n.min() < n.max() else "") for n in sizes if n is not None]
     examples = f"{' and '.join(known)} examples" if len(known) == 2 else "accuracies alone"
     return f"{len(trends.models):,} models, {examples}" + (", the same on both sides" if trends.sides.paired else "")
 
 
-def _line(trends: Trends) -> str:
+def _line(trends: "Trends") -> str:
     fits = trends.fits.set_index("fit")
-    row = fits.loc[trends.kind]
-    how = "predicts left-out models best" if trends.fit == BEST else "is what was asked for"
-    how += f" but for {trends.best}" if trends.fit == BEST and trends.kind != trends.best else ""
+    row = fits.loc[trends.line]
+    how = "predicts left-out models best" if trends.fit == "best" else "is what was asked for"
+    how += f" but for {trends.best}" if trends.fit == "best" and trends.line != trends.best else ""
     ends = [
         f"{row[f'slope_low_{over}']:.3f} .. {row[f'slope_high_{over}']:.3f} over {over}"
         for over in ("examples", "models")
@@ -58,14 +91,14 @@ def _line(trends: Trends) -> str:
     ]
     between = f" ({', '.join(ends)})" if ends else ""
     return (
-        f"{trends.kind} {how} ({row['left_out']:.4f} off): R² {row['r2']:.4f}, no model further than "
+        f"{trends.line} {how} ({row['left_out']:.4f} off): R² {row['r2']:.4f}, no model further than "
         f"{row['max_residual']:.4f}, slope {row['slope']:.3f}{between}"
     )
 
 
-def _other_lines(trends: Trends) -> str:
+def _other_lines(trends: "Trends") -> str:
     fits = trends.fits.set_index("fit")
-    others = [kind for kind in SHOWN if kind in fits.index and kind != trends.kind]
+    others = [kind for kind in SHOWN if kind in fits.index and kind != trends.line]
     return "; ".join(f"{kind} R² {fits['r2'][kind]:.4f}, {fits['max_residual'][kind]:.4f}" for kind in others)
 
 
@@ -88,7 +121,7 @@ def _held(held: Held) -> str:
     )
 
 
-def _guarantee(trends: Trends) -> str:
+def _guarantee(trends: "Trends") -> str:
     assert trends.guarantee is not None
     triplets = trends.guarantee.triplets
     broken = int(triplets["broken"].sum())
@@ -118,7 +151,7 @@ def _placed(row: Mapping[Any, Any]) -> str:
     return f"{row['model']} {row['effective']:+.3f}{ends}, {row['case']}" + (f" ({'; '.join(why)})" if why else "")
 
 
-def _outliers(trends: Trends) -> str:
+def _outliers(trends: "Trends") -> str:
     names = trends.outliers
     if trends.events is None:
         return f"{shortened(names)}: far from the line of all others; check the file"
@@ -129,28 +162,24 @@ def _outliers(trends: Trends) -> str:
     )
 
 
-def as_json(trends: Trends) -> dict[str, Any]:
-    """Every figure of the summary, unrounded."""
+def _line_numbers(trends: "Trends") -> dict[str, Any]:
+    """Return the fits and the robustness of every model; None for what is not known of these files."""
     rows = {row["fit"]: row for row in trends.fits.to_dict("records")}
     frame = trends.robustness.set_index("model")
-    content: dict[str, Any] = {"models": len(trends.models), "notes": trends.notes}
+    numbers: dict[str, Any] = {"models": len(trends.models)}
     for kind in ("linear", "probit", "logit", "two_piece", "chebyshev", "robust", "robust_probit"):
-        content[kind] = _fit_json(trends.lines[kind].line, rows[kind]) if kind in rows else None
-    content |= {"best_fit": trends.best, "fit": trends.kind}
-    content["dominance"] = None if trends.pairs is None else _dominance_json(trends.pairs)
-    content["events"] = None if trends.events is None else _events_json(trends)
-    content["bound"] = None if trends.guarantee is None else trends.guarantee.bound
-    content["guarantee"] = None if trends.guarantee is None else _guarantee_json(trends)
-    content["outliers"] = list(trends.outliers)
-    content["effective_robustness"] = frame["effective"].to_dict()
-    content["relative_robustness"] = frame["relative"].to_dict()
+        numbers[kind] = _fit_json(trends.lines[kind].line, rows[kind]) if kind in rows else None
+    numbers |= {"best_fit": trends.best, "fit": trends.line, "outliers": list(trends.outliers)}
     for name in ("effective", "relative"):
         ends = frame[[f"{name}_low", f"{name}_high"]].to_numpy().tolist()
         known = None if trends.sampled is None else dict(zip(frame.index, ends, strict=True))
-        content[f"{name}_robustness_interval"] = known
-    content["intervals_over"] = None if trends.sampled is None else "examples"
-    content["placed"] = trends.places.to_dict("records")
-    return plain(content)
+        numbers[f"{name}_robustness"] = frame[name].to_dict()
+        numbers[f"{name}_robustness_interval"] = known
+    numbers["intervals_over"] = None if trends.sampled is None else "examples"
+    numbers["placed"] = trends.places.to_dict("records")
+    numbers |= {} if trends.pairs is not None else {"dominance": None}
+    numbers |= {} if trends.events is not None else {"events": None}
+    return numbers | ({} if trends.guarantee is not None else {"bound": None, "guarantee": None})
 
 
 def _fit_json(line: Line, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -176,7 +205,7 @@ def _dominance_json(pairs: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _events_json(trends: Trends) -> dict[str, Any]:
+def _events_json(trends: "Trends") -> dict[str, Any]:
     assert trends.events is not None
 
     def held(each: Held) -> dict[str, Any]:
@@ -193,7 +222,7 @@ def _events_json(trends: Trends) -> dict[str, Any]:
     )
 
 
-def _guarantee_json(trends: Trends) -> dict[str, Any]:
+def _guarantee_json(trends: "Trends") -> dict[str, Any]:
     assert trends.guarantee is not None
     triplets = trends.guarantee.triplets
     return {

@@ -1,0 +1,106 @@
+"""One way to run any analysis as a command, and to show what it found.
+
+A command is made from a function that returns an `Analysis`: its parameters become arguments and options, and its
+docstring their help. Every command gets `--out`, `--quiet` and `--json` as well; a function that has a parameter `out`
+keeps a ledger there and goes on where it was stopped, and one that has `progress` is told whether to show a bar.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from haptera.cli.say import logging_to_stderr, resumable, say, say_json
+
+if TYPE_CHECKING:
+    from haptera.analysis import Analysis
+
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Write report.html, table.parquet and result.json into this folder.", show_default=False),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+OWN = {"out": (Out, None), "quiet": (Quiet, False), "as_json": (Json, False)}
+
+
+def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
+    """Return a function that the command line can call: it runs an analysis and shows what it found."""
+    signature = inspect.signature(function)
+    hints = get_type_hints(function, include_extras=True)
+    help_ = _help(inspect.getdoc(function) or "")
+    own = [
+        parameter.replace(annotation=_option(hints.get(name, str), parameter, help_.get(name, "")), kind=KEYWORD)
+        for name, parameter in signature.parameters.items()
+        if name not in (*OWN, "progress")
+    ]
+    more = [inspect.Parameter(name, KEYWORD, default=default, annotation=kind) for name, (kind, default) in OWN.items()]
+    for place, parameter in enumerate(own):  # an empty tuple stands for no values, which typer writes as None
+        if parameter.default == ():
+            own[place] = parameter.replace(default=None)
+    empty = [name for name, parameter in signature.parameters.items() if parameter.default == ()]
+
+    @wraps(function)
+    def command(out: Path | None, quiet: bool, as_json: bool, **given: Any) -> None:
+        given |= {name: () for name in empty if given[name] is None}
+        given |= {"out": out} if "out" in signature.parameters else {}
+        given |= {"progress": False if quiet else None} if "progress" in signature.parameters else {}
+        with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
+            present(function(**given), out, quiet, as_json)
+
+    command.__signature__ = inspect.Signature(own + more)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in own + more}
+    command.__doc__ = (inspect.getdoc(function) or "").split("\n\n")[0]
+    return command
+
+
+def present(analysis: "Analysis", out: Path | None, quiet: bool, as_json: bool) -> None:
+    """Write an analysis into its folder, if there is one, and print it; ends with 1 where a part of it failed."""
+    files = {} if out is None else {name: str(path) for name, path in analysis.save(out).items()}
+    if as_json:
+        say_json(analysis.json() | ({"files": files} if files else {}))
+    else:
+        say(analysis.summary(notes=not quiet))
+        if files:
+            say("  ".join(files.values()))
+    if analysis.failures:
+        raise typer.Exit(1)
+
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:
+    """Return an annotation for typer; those that are one already stay."""
+    if get_origin(hint) is Annotated:
+        return hint
+    if parameter.default is inspect.Parameter.empty:
+        return Annotated[hint, typer.Argument(help=text, show_default=False)]
+    if hint is bool:
+        return Annotated[bool, typer.Option(f"--{parameter.name.replace('_', '-')}", help=text)]
+    if get_origin(hint) in (Sequence, list, tuple) and parameter.default == ():
+        hint = list[get_args(hint)[0]] | None  # type: ignore[misc]
+        text = f"{text} Repeatable."
+    return Annotated[hint, typer.Option(help=text, show_default=parameter.default not in (None, ()))]
+
+
+def _help(docstring: str) -> dict[str, str]:
+    """Return what the section `Args` of a docstring says about each parameter."""
+    _, _, rest = docstring.partition("Args:\n")
+    rest = re.split(r"\n(?=\S)", rest, maxsplit=1)[0]
+    entries = re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\w+: |\Z)", rest, re.MULTILINE | re.DOTALL)
+    return {name: _capital(" ".join(text.split())) for name, text in entries}
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _how_far(out: Path | None) -> str:
+    from haptera.run.ledger import how_far
+
+    return "" if out is None else how_far(out)

@@ -1,0 +1,37 @@
+"""The lock of a folder: one writer at a time, on network drives and on Windows too."""
+
+import logging
+from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+from haptera.errors import HapteraError, WriteError
+
+log = logging.getLogger("haptera")
+
+LOCK = ".lock"
+PATIENCE = 2.0
+"""Seconds that a second run waits for the first before it says so."""
+
+
+def take_lock(folder: Path, wait: float | None) -> BaseFileLock:
+    """Take the lock of a folder; locks of network drives that know no other kind are files that are there or not."""
+    path, first = folder / LOCK, PATIENCE if wait is None else wait
+    for make in (FileLock, SoftFileLock):
+        lock = make(path, is_singleton=True)
+        try:
+            try:
+                lock.acquire(timeout=first)
+            except Timeout:
+                if wait is not None:
+                    raise
+                log.info("waiting for another run that is writing into %s", folder)
+                lock.acquire()
+            return lock
+        except Timeout as error:
+            raise HapteraError(f"another run is writing into {folder}; wait for it, or use another --out") from error
+        except NotImplementedError:
+            continue
+        except OSError as error:
+            raise WriteError(f"cannot lock {path}: {error.strerror or error}") from error
+    raise WriteError(f"cannot lock {path}: the drive knows no locks")
