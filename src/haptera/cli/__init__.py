@@ -53,7 +53,10 @@ def app_for(asked: str | None) -> typer.Typer:
         else:
             app.command(name)(found)
     for name, entry in catalog.entries("analyses").items():
-        app.command(name, help=entry.summary)(_analysis(name) if name == asked else _nothing)
+        if name == asked:
+            app.command(name)(_analysis(name))
+        else:
+            app.command(name, help=entry.summary)(_nothing)
     return app
 
 

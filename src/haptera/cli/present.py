@@ -80,7 +80,7 @@ def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:
         return hint
     if parameter.default is inspect.Parameter.empty:
         return Annotated[hint, typer.Argument(help=text, show_default=False)]
-    if hint is bool:
+    if hint is bool and not parameter.default:
         return Annotated[bool, typer.Option(f"--{parameter.name.replace('_', '-')}", help=text)]
     if get_origin(hint) in (Sequence, list, tuple) and parameter.default == ():
         hint = list[get_args(hint)[0]] | None  # type: ignore[misc]
@@ -97,7 +97,7 @@ def _help(docstring: str) -> dict[str, str]:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return text[:1].upper() + text[1:] if text[:1].isascii() else text
 
 
 def _how_far(out: Path | None) -> str:
