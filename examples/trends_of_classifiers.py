@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from haptera.analyses.trends.summary import sentences, size
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
@@ -18,7 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from haptera.analyses.trends import Trends, join, read_side
 from haptera.analyses.trends.page import write_trends
-from haptera.analyses.trends.summary import sentences, size
 
 CLASSIFIERS = {
     "naive bayes": GaussianNB(),
