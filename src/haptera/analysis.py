@@ -113,11 +113,15 @@ class Analysis(ABC):
         for name, write in self.files().items():
             paths[Path(name).stem] = folder / name
             write(folder / name)
-        with whole(paths["table"]) as file:
-            self.table().to_parquet(file, index=False)
+        self.write_table(paths["table"])
         write_text(paths["result"], json.dumps(self.json(), indent=1, allow_nan=False) + "\n")
         write_page(self.page(), paths["report"])
         return paths
+
+    def write_table(self, path: Path) -> None:
+        """Write the table as a parquet file, whole."""
+        with whole(path) as file:
+            self.table().to_parquet(file, index=False)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -176,7 +180,7 @@ def numbers_table(findings: Sequence[Finding]) -> pd.DataFrame:
     rows, word = [], ""
     for finding in findings:
         word = finding.word or word
-        for name, value in _flat(finding.numbers, ""):
+        for name, value in _flat(plain(finding.numbers), ""):
             rows.append({"finding": word, "measure": name, "value": value})
     frame = pd.DataFrame(rows, columns=["finding", "measure", "value", "low", "high"])
     ends = frame["measure"].str.extract(r"^(.*)_interval(.*)\.([01])$")
@@ -189,8 +193,7 @@ def numbers_table(findings: Sequence[Finding]) -> pd.DataFrame:
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, float]]:
-    """Every number inside, with its name."""
-    value = plain(value)
+    """Yield every number inside, with its name."""
     inside = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inside:
         yield from _flat(each, f"{name}.{key}" if name else str(key))

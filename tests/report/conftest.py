@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from haptera import catalog
 from haptera.measures import mean_over_seeds
 from haptera.measures.facts import fact, required
 from haptera.outputs import Outputs
+from haptera.report.page import write_page
 from haptera.report.study.complete import complete
+from haptera.run.report import StudyReport
 from haptera.table import joined, tidy
 from haptera.table import measured as rows_of_cell
 
@@ -23,6 +26,13 @@ MODELS = (
     "resnet-18", "resnet-50", "resnet-50-augmix", "resnet-bn-16", "vgg-16-bn", "vit-small",
 )  # fmt: skip
 Row = dict[str, Any]
+
+
+def write_report(table: pd.DataFrame, path: Path, **about: Any) -> str:
+    """Write the page of a table alone; what it says in short."""
+    report = StudyReport(table, **about)
+    write_page(report.page(), path)
+    return report.sentences()
 
 
 def wilson(value: float, n: int) -> Row:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from tests.report.conftest import write_report
 
 from haptera.report.encode import rounded
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
 from haptera.report.section import Section
 from haptera.report.study import severity
-from haptera.report.study.page import write as write_report
 from haptera.table import tidy
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

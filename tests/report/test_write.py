@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.report.conftest import write_report
 
 from haptera.report.page import render
 from haptera.report.section import Section
 from haptera.report.study.complete import REPORTED, complete
 from haptera.report.study.page import sections as made
-from haptera.report.study.page import write as write_report
 from haptera.report.study.summary import summarise
 from haptera.table import tidy
 

@@ -89,3 +89,13 @@ class Finding:
     question: str
     sentence: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+def answer(word: str, question: str, *sentences: str, **numbers: Any) -> list[Finding]:
+    """Return one answer of several sentences: the first has the word and the numbers, the others go on with it.
+
+    >>> [finding.word for finding in answer("rank", "How many?", "5 of 6", "so one is missing", rank=5)]
+    ['rank', '']
+    """
+    first, *others = sentences
+    return [Finding(word, question, first, numbers), *(Finding("", "", sentence) for sentence in others)]

@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from haptera import __version__, catalog
+from haptera import catalog
 from haptera import table as tables
 from haptera.errors import HapteraError
 from haptera.measures.facts import fact, required
@@ -102,14 +101,11 @@ def table_of(folder: Path) -> pd.DataFrame:
 
 
 def report(folder: Path) -> tuple[Path, str]:
-    """Write `report.html` from the table of a study; its path and its first sentences."""
-    from haptera.report.study.page import write
+    """Write `report.html` and `result.json` from the table of a study; its path and its first sentences."""
+    from haptera.run.report import StudyReport
 
     table, manifest = table_of(folder), Manifest.read(folder)
     if table.empty and not manifest.cells:
         raise HapteraError(f"{folder} has no cells yet; run a study or import predictions first")
-    settings: dict[str, Any] = {"haptera": __version__} | manifest.settings
-    summary = write(
-        table, folder / "report.html", title=manifest.name or folder.name, settings=settings, notes=manifest.notes()
-    )
-    return folder / "report.html", summary
+    made = StudyReport(table, manifest.name or folder.name, manifest.settings, manifest.notes())
+    return made.save(folder)["report"], made.sentences()

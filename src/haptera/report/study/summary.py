@@ -1,11 +1,12 @@
 """Summary: the answer in at most three plain sentences; what its words mean is defined in `findings`."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
 from haptera.measures.margins import SAME
-from haptera.report.section import Finding
+from haptera.report.section import Finding, answer
 from haptera.report.study.cells import NONE, cells, clean, named, shifted
 from haptera.report.study.complete import complete
 from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
@@ -34,23 +35,36 @@ DEFINITIONS = {
 
 
 def summarise(table: pd.DataFrame) -> tuple[Finding, ...]:
-    """At most three answers; one that says what is missing where there is nothing to compare."""
+    """Return at most three answers; one that says what is missing where there is nothing to compare."""
     table = complete(table)
     if table.empty:
-        return (Finding("", "Results", "The table is empty: nothing was measured."),)
+        return (Finding("results", "Results", "The table is empty: nothing was measured."),)
     pooled = cells(table)
     if pooled.empty:
         measures = ", ".join(sorted(table["measure"].unique()))
-        return (Finding("", "Results", f"No accuracy was measured, so no model is ranked; there is: {measures}."),)
+        text = f"No accuracy was measured, so no model is ranked; there is: {measures}."
+        return (Finding("results", "Results", text),)
     best = holding(table, pooled)
     if best is None:
-        return (Finding("", "Results", _on_clean_data(clean(table))),)
+        return (Finding("results", "Results", _on_clean_data(clean(table))),)
+    broken = [] if best.clean is None else breaks(pooled, best.who, best.clean)
     question = "Which model holds?" if best.of > 1 else "Does it hold?"
-    answers = [Finding("", question, _holds(best)), Finding("", "Where does it break?", _breaks(best, pooled))]
+    numbers: dict[str, Any] = {"model": best.who, "mean_accuracy": best.value}
+    numbers |= {"mean_accuracy_interval": [best.low, best.high], "clean_accuracy": best.clean, "next": best.rival}
+    answers = answer("holds", question, _holds(best), **numbers)
+    severities = {item.shift: item.severity for item in broken}
+    answers += answer("breaks", "Where does it break?", _breaks(best, broken, pooled), breaks=severities)
     if found := gains(table):
         text = _helps(found, _collapses(named(table, "collapse"), found[0]) + _idle(found))
-        answers.append(Finding("", "Does adaptation help?", text))
+        answers += answer(
+            "adapts", "Does adaptation help?", text, gains={gain.adapter: _numbers(gain) for gain in found}
+        )
     return tuple(answers)
+
+
+def _numbers(gain: Gain) -> dict[str, object]:
+    names = ("change", "before", "after", "cells", "recovered", "harm", "idle")
+    return {name: getattr(gain, name) for name in names}
 
 
 def _on_clean_data(rows: pd.DataFrame) -> str:
@@ -79,12 +93,11 @@ def _holds(best: Holding) -> str:
     return text + ("." if best.common else "; the models met different shifts, so this compares unlike cells.")
 
 
-def _breaks(best: Holding, pooled: pd.DataFrame) -> str:
+def _breaks(best: Holding, found: list[Break], pooled: pd.DataFrame) -> str:
     if best.clean is None:
         row = shifted(pooled).sort_values(["value", "model"]).iloc[0]
         lowest = f"{row['value']:.2f}, {row['model']} under {row['shift']}{_at(row['severity'])}"
         return f"There is no accuracy on clean data to compare with; the lowest of all is {lowest}."
-    found = breaks(pooled, best.who, best.clean)
     if not found:
         return f"{best.who} stays within {BREAK:.2f} of its clean accuracy under every shift measured."
     parts = [_break(item) for item in found[:LISTED]]
