@@ -8,7 +8,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -40,10 +40,18 @@ class Analysis(ABC):
 
     kind: ClassVar[str]
     definitions: ClassVar[Mapping[str, str]] = {}
-    title: str
-    settings: Mapping[str, Any]
-    notes: Sequence[str] = ()
-    failures: Sequence[str] = ()
+    if TYPE_CHECKING:  # a subclass may have a property or an attribute of the name, which a property here would hide
+
+        @property
+        def title(self) -> str: ...  # noqa: D102
+        @property
+        def settings(self) -> Mapping[str, Any]: ...  # noqa: D102
+        @property
+        def notes(self) -> Sequence[str]: ...  # noqa: D102
+        @property
+        def failures(self) -> Sequence[str]: ...  # noqa: D102
+    else:
+        notes = failures = ()
 
     @abstractmethod
     def findings(self) -> Sequence[Finding]:
@@ -138,6 +146,9 @@ class SavedAnalysis(Analysis):
     """
 
     kind = "saved"
+    title: str
+    settings: Mapping[str, Any]
+    notes: Sequence[str]
 
     def __init__(self, folder: Path | str) -> None:
         path = Path(folder) / RESULT
@@ -155,7 +166,7 @@ class SavedAnalysis(Analysis):
     def findings(self) -> list[Finding]:
         """Return the answers, with their numbers."""
         return [
-            Finding(*(each[name] for name in ("word", "question", "sentence")), self._numbers(each["numbers"]))
+            Finding(each["word"], each["question"], each["sentence"], self._numbers(each["numbers"]))
             for each in self._findings
         ]
 

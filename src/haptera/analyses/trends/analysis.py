@@ -114,12 +114,12 @@ class Trends(Analysis):
             raise HapteraError(f"draws is {self.draws}; at least 1 was expected")
 
     @property
-    def title(self) -> str:  # type: ignore[override]
+    def title(self) -> str:
         """Return the names of both files."""
         return "Trends: " + " and ".join(Path(side.source).name for side in (self.sides.reference, self.sides.shifted))
 
     @property
-    def settings(self) -> dict[str, Any]:  # type: ignore[override]
+    def settings(self) -> dict[str, Any]:
         """Return what was asked."""
         names = ("fit", "switch", "joined", "share", "baseline", "draws", "seed")
         sides = {"reference": self.sides.reference.source, "shifted": self.sides.shifted.source}
