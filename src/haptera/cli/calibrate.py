@@ -5,16 +5,28 @@ from typing import Annotated
 
 import typer
 
+from haptera.cli.options import (
+    AllowPickle,
+    Channels,
+    Device,
+    Jobs,
+    Json,
+    MappingFile,
+    Model,
+    OwnWeights,
+    Quiet,
+    Restrict,
+    Size,
+)
 from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
-from haptera.cli.study import AllowPickle, Channels, Device, Jobs, Json, MappingFile, Quiet, Restrict, Size
 from haptera.run.settings import CALIBRATION
 
 
 def calibrate(
-    model: Annotated[str, typer.Option(help="A name of the catalog, module:function or file.py:function.")],
+    model: Model,
     data: Annotated[str, typer.Option(help="digits, an .npz file, or a folder of images; labelled.")],
     out: Annotated[Path, typer.Option(help="The folder of the calibration; one file per pair.")] = Path(CALIBRATION),
-    weights: Annotated[Path | None, typer.Option(help="A .safetensors file.")] = None,
+    weights: OwnWeights = None,
     size: Size = None,
     channels: Channels = None,
     mapping: MappingFile = None,

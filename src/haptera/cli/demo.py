@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from haptera.cli.options import Json, Quiet
 from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 
 
@@ -15,8 +16,8 @@ def demo(
         "haptera-demo"
     ),
     jobs: Annotated[int | None, typer.Option(help="Processes; one per core by default.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
     from haptera.cli.study import how_far, said

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from haptera.cli.options import AllowPickle, Channels, Device, Json, MappingFile, Quiet, Restrict, Size
 from haptera.cli.say import logging_to_stderr, say, say_json
-from haptera.cli.study import AllowPickle, Channels, Device, Json, MappingFile, Quiet, Restrict, Size
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis

@@ -5,13 +5,16 @@ from typing import Annotated
 import typer
 
 from haptera import catalog
+from haptera.cli.options import Json
 from haptera.cli.say import say, say_json
 from haptera.errors import unknown
 
 
 def list_(
-    kind: Annotated[str | None, typer.Argument(help="shifts, streams, adapters, measures, models or sections.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    kind: Annotated[
+        str | None, typer.Argument(help="shifts, streams, adapters, measures, models, analyses or sections.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Show what the catalog holds, plugins included."""
     if kind is not None and kind not in catalog.KINDS:
@@ -30,7 +33,7 @@ def list_(
 
 def check(
     name: Annotated[str, typer.Argument(help="module:object, file.py:object, or a name of the catalog.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run the laws on a shift, stream, adapter or measure of your own."""
     from haptera.testing import check_named

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from haptera import catalog
+from haptera.cli.options import Channels, Json, Quiet, Size
 from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
 from haptera.errors import HapteraError
 
@@ -21,10 +22,10 @@ def materialise(
         str | None, typer.Option(help="Constants: imagenet or cifar; by default those of the layout.")
     ] = None,
     quality: Annotated[str, typer.Option(help="Of JPEG files, 1 to 100; or png.")] = "95",
-    size: Annotated[int | None, typer.Option(help="Resize and crop images of a folder to this side.")] = None,
-    channels: Annotated[int | None, typer.Option(help="1 for grey, 3 for colour.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    size: Size = None,
+    channels: Channels = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Write a data set under every shift at every severity, whatever of it is missing in the folder."""
     with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from haptera.cli.options import Json, Quiet
 from haptera.cli.pose_options import (
     BatchSize,
     Data,
@@ -22,7 +23,6 @@ from haptera.cli.pose_options import (
     read_size,
 )
 from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
-from haptera.cli.study import Json, Quiet
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:

@@ -8,30 +8,27 @@ keeps a ledger there and goes on where it was stopped, and one that has `progres
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from haptera.cli.options import Json, Out, Quiet
 from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 
 if TYPE_CHECKING:
     from haptera.analysis import Analysis
 
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Write report.html, table.parquet and result.json into this folder.", show_default=False),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no remarks.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 OWN = {"out": (Out, None), "quiet": (Quiet, False), "as_json": (Json, False)}
 
 
 def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
     """Return a function that the command line can call: it runs an analysis and shows what it found."""
     signature = inspect.signature(function)
-    hints = get_type_hints(function, include_extras=True)
+    hints = _hints(function)
     help_ = _help(inspect.getdoc(function) or "")
     own = [
         parameter.replace(annotation=_option(hints.get(name, str), parameter, help_.get(name, "")), kind=KEYWORD)
@@ -49,7 +46,8 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
         given |= {name: () for name in empty if given[name] is None}
         given |= {"out": out} if "out" in signature.parameters else {}
         given |= {"progress": False if quiet else None} if "progress" in signature.parameters else {}
-        with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
+        goes_on = out is not None and "out" in signature.parameters
+        with logging_to_stderr(quiet), resumable(lambda: _how_far(out)) if goes_on else nullcontext():
             present(function(**given), out, quiet, as_json)
 
     command.__signature__ = inspect.Signature(own + more)  # type: ignore[attr-defined]
@@ -72,6 +70,12 @@ def present(analysis: "Analysis", out: Path | None, quiet: bool, as_json: bool) 
 
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of the parameters; that of the result may be known to type checkers alone."""
+    known = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    return get_type_hints(SimpleNamespace(__annotations__=known), function.__globals__, include_extras=True)
 
 
 def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from haptera.cli.options import AllowPickle, Channels, Json, Quiet, Size, Weights
 from haptera.cli.say import logging_to_stderr, say, say_json
-from haptera.cli.study import AllowPickle, Channels, Json, Quiet, Size, Weights
 from haptera.errors import HapteraError, unknown
 
 INIT = ", init"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from haptera.cli.say import logging_to_stderr, resumable, say, say_json
-from haptera.cli.study import (
+from haptera.cli.options import (
     AllowPickle,
     Channels,
     Cluster,
@@ -24,9 +23,9 @@ from haptera.cli.study import (
     Restrict,
     Size,
     Weights,
-    how_far,
-    said,
 )
+from haptera.cli.say import logging_to_stderr, resumable, say, say_json
+from haptera.cli.study import how_far, said
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
