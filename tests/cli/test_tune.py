@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from tests.commands import call
 
-from haptera.run.settings import write_study
+from haptera.files.toml import write_toml
 
 TUNE = ["tune", "--model", "net.py:build", "--data", "data.npz", "--out", "tuned", "--severities", "5"]
 GRID = ["--adapter", "tent", "--grid", "lr=1e-2,10", "--grid", "momentum=0,0.9"]
@@ -44,7 +44,7 @@ def test_tune_then_the_same_again_then_run_what_was_chosen(folder, capsys):
     content = tomllib.loads((folder / "tuned" / "chosen.toml").read_text())
     assert content["adapters"][1] == {"use": "tent", **said["best"]}
     assert content["streams"] == [{"use": "clean"}, {"use": "corruptions"}]
-    write_study(folder / "tuned" / "brief.toml", content | {"streams": [{"use": "clean"}]})
+    write_toml(folder / "tuned" / "brief.toml", content | {"streams": [{"use": "clean"}]})
     assert call("run", "tuned/brief.toml", "--out", "test", "--json", "--quiet") == 0
     assert json.loads(capsys.readouterr().out)["ran"] == 2 * 2
 

@@ -30,12 +30,13 @@ from haptera.pose.coco import read_coco
 from haptera.pose.joining import read_split
 from haptera.pose.opening import open_pose
 from haptera.recordings.reading import read_recording
+from haptera.run.build import make_study
 from haptera.run.calibrate import calibrate
 from haptera.run.cells import Manifest
 from haptera.run.importing import import_predictions
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
-from haptera.run.settings import make_study, read_study
+from haptera.run.settings import read_study
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams.calibration import Calibration
 

@@ -10,9 +10,9 @@ from haptera.errors import HapteraError
 from haptera.measures import adaptation_gain, mce, measure
 from haptera.report.study.complete import complete
 from haptera.run.importing import import_predictions
+from haptera.run.parts import make_measure
 from haptera.run.results import measure as measure_folder
 from haptera.run.results import report, table_of
-from haptera.run.settings import make_measure
 from haptera.table import tidy
 
 RIGHT = {("one", "none"): 12, ("one", "tent"): 18, ("two", "none"): 6, ("two", "tent"): 9}

@@ -6,7 +6,9 @@ import pytest
 from haptera.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent
 from haptera.errors import HapteraError
 from haptera.report.study.summary import summarise
-from haptera.run.settings import Spec, from_flags, make_study, read_study
+from haptera.run.build import make_study
+from haptera.run.flags import Spec, from_flags
+from haptera.run.settings import read_study
 from haptera.shifts import Contrast
 
 STUDY = """

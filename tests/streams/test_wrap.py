@@ -11,7 +11,9 @@ from haptera.batch import Stream
 from haptera.data import ArrayData, Classes
 from haptera.errors import HapteraError
 from haptera.outputs import context_columns
-from haptera.run.settings import from_flags, make_study, read_study
+from haptera.run.build import make_study
+from haptera.run.flags import from_flags
+from haptera.run.settings import read_study
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import (
     Clean,

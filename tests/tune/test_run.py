@@ -15,9 +15,10 @@ from haptera.data import ArrayData
 from haptera.data.base import CorruptedImages, CorruptedPart
 from haptera.errors import HapteraError
 from haptera.models import LeNet
+from haptera.run.build import make_study
 from haptera.run.cells import Manifest
 from haptera.run.loop import evaluate
-from haptera.run.settings import make_study, read_study
+from haptera.run.settings import read_study
 from haptera.run.study import Ran
 from haptera.shifts import Contrast, GaussianBlur, Saturate, Spatter, SpeckleNoise
 from haptera.streams import Continual, Repeated, Shifted

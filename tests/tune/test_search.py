@@ -6,9 +6,10 @@ import pytest
 
 from haptera.adapters import ETA, SAR, BatchNorm, Offline, PeriodicReset, RDumb, Tent
 from haptera.errors import HapteraError
-from haptera.run.settings import toml
+from haptera.files.toml import toml
+from haptera.run.parts import check_adapter
 from haptera.tune.recipes import for_batch, unwrapped, with_recipe
-from haptera.tune.search import Range, at_edges, check_settings, draws, points, read_grid, read_ranges
+from haptera.tune.search import Range, at_edges, draws, points, read_grid, read_ranges
 
 
 def test_a_grid_is_every_combination_in_the_order_given():
@@ -97,7 +98,7 @@ def test_searches_with_nothing_to_choose(search, message):
 
 
 def test_settings_that_the_adapter_does_not_have_or_that_are_no_numbers():
-    check_settings(Tent, "tent", {"lr": 1, "optimiser": "adam", "reset": 10, "epochs": 2})
+    check_adapter(Tent, "tent", {"lr": 1, "optimiser": "adam", "reset": 10, "epochs": 2})
     for settings, message in (
         ({"lrr": 1}, "unknown setting of adapter tent 'lrr'; did you mean 'lr'"),
         ({"lr": "fast"}, "lr of adapter tent is 'fast'; a number"),
@@ -107,7 +108,7 @@ def test_settings_that_the_adapter_does_not_have_or_that_are_no_numbers():
         ({"model": 1}, "unknown setting"),
     ):
         with pytest.raises(HapteraError, match=message):
-            check_settings(Tent, "tent", settings)
+            check_adapter(Tent, "tent", settings)
 
 
 def test_a_choice_at_the_edge_is_told_unless_nothing_lies_beyond():

@@ -46,7 +46,7 @@ def calibrate(
 ) -> None:
     """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing."""
     from haptera.catalog import find_or_import
-    from haptera.run.settings import Spec
+    from haptera.run.flags import Spec
 
     with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
         from haptera.data import Data, open_data

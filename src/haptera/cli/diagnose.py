@@ -40,7 +40,7 @@ def diagnose(
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
 ) -> None:
     """Compare unlabelled data with a reference, or with a model's BatchNorm statistics."""
-    from haptera.run.settings import Spec
+    from haptera.run.flags import Spec
 
     with logging_to_stderr(quiet):
         from haptera.analyses.diagnosis.analysis import diagnose as look

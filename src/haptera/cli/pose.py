@@ -257,7 +257,8 @@ def _of_model(
     from haptera import catalog
     from haptera.pose import PoseStudy
     from haptera.pose.joining import read_split
-    from haptera.run.settings import Spec, configured
+    from haptera.run.flags import Spec
+    from haptera.run.parts import configured
 
     named = [Spec.parse(text) for text in adapters or ["none", "batchnorm:prior=0"]]
     study = PoseStudy(

@@ -40,7 +40,7 @@ def open_frames(
     from inspect import signature
 
     from haptera.pose import drawn_animals, open_pose
-    from haptera.run.settings import Spec
+    from haptera.run.flags import Spec
 
     settings = {} if drawn is None else dict(Spec.parse(f"drawn:{drawn}").arguments)
     check_keys("setting of drawn animals", settings, signature(drawn_animals).parameters)
@@ -64,7 +64,7 @@ def read_size(text: str | None) -> tuple[int, int] | None:
 def read_backbone(text: str) -> dict[str, Any]:
     """Return what `PoseModel` is told: `small:width=8` by its name, `file.py:build` as what that function returns."""
     from haptera.pose.backbone import import_backbone
-    from haptera.run.settings import Spec
+    from haptera.run.flags import Spec
 
     spec = Spec.parse(text) if "=" in text else Spec(text, {})
     if ":" not in spec.name:

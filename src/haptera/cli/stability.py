@@ -44,7 +44,7 @@ def stability(
     report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
 ) -> None:
     """Measure R, D and G of networks: deformations against noise of the same norm."""
-    from haptera.run.settings import models_from_flags
+    from haptera.run.build import models_from_flags
 
     with logging_to_stderr(quiet):
         from haptera.analyses.stability.analysis import stability as measure

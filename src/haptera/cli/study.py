@@ -56,8 +56,10 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
+    from haptera.run.build import make_study
     from haptera.run.cells import Manifest
-    from haptera.run.settings import data_from_flags, from_flags, make_study, read_study
+    from haptera.run.flags import data_from_flags, from_flags
+    from haptera.run.settings import read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
     base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
@@ -130,8 +132,8 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure the finished cells of a study again and write table.parquet, or print one measure."""
+    from haptera.run.parts import make_measure
     from haptera.run.results import measure as measure_folder
-    from haptera.run.settings import make_measure
 
     with logging_to_stderr(quiet=False):
         table = measure_folder(folder, [make_measure(text) for text in name] if name else None)

@@ -77,7 +77,8 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Choose settings of an adapter by the mean error on hold-out corruptions; runs what is missing in the folder."""
-    from haptera.run.settings import data_from_flags, from_flags, make_study
+    from haptera.run.build import make_study
+    from haptera.run.flags import data_from_flags, from_flags
 
     def described(base: Path) -> dict[str, Any]:
         """What the flags say, as a study file would, with paths relative to `base`."""

@@ -2,15 +2,29 @@
 
     check(content, {"name": TEXT, "samples": whole_number(1), "shifts": list_of(TEXT)}, "calibration.json")
 
-An error names the file, the key, what was found and what was expected.
+What people write by hand is a dataclass, of which `read_as` makes an object; its annotations are the schema:
+
+    @dataclass(frozen=True)
+    class DataSettings:
+        path: str
+        size: Annotated[int, whole_number(1, 2**14)] | None = None
+
+    read_as(DataSettings, content, "data", "key of data")
+
+An error names the file, the key, what was found, what was expected and, for an unknown key, the nearest that is known.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
 from math import inf, isfinite
-from typing import Any
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from haptera.errors import HapteraError, hint
+from haptera.checks import is_number, is_whole_number
+from haptera.errors import HapteraError, check_keys, hint
+
+T = TypeVar("T")
 
 LARGEST = 2**53
 """Whole numbers beyond it are not the same in every program that reads JSON."""
@@ -34,7 +48,8 @@ ANYTHING = Kind("anything", lambda value: True)
 def whole_number(low: int = 0, high: int = LARGEST) -> Kind:
     """A whole number within bounds; true and false are not numbers."""
     words = f"a whole number of at least {low}" if high == LARGEST else f"a whole number from {low} to {high}"
-    return Kind(words, lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high)
+    words = "a whole number" if (low, high) == (-LARGEST, LARGEST) else words
+    return Kind(words, lambda value: is_whole_number(value) and low <= value <= high)
 
 
 def number(low: float = -inf, high: float = inf) -> Kind:
@@ -42,7 +57,7 @@ def number(low: float = -inf, high: float = inf) -> Kind:
     words = "a number" if (low, high) == (-inf, inf) else f"a number from {low:g} to {high:g}"
 
     def fits(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == inf:
+        if not is_number(value) or abs(value) == inf:
             return False
         return low <= value <= high and abs(value) < 1e300 and isfinite(value)
 
@@ -97,6 +112,61 @@ def check(content: Any, kinds: Mapping[str, Kind], where: str, missing: tuple[st
         if not kind.fits(content[key]):
             raise HapteraError(f"{where}: {key} is {shown(content[key])}; {kind.expected} was expected")
     return dict(content)
+
+
+def read_as(kind: type[T], content: Any, where: str, key: str) -> T:
+    """Return keys and values of a file as a dataclass, each checked against the annotation of its field.
+
+    Args:
+        kind: the dataclass; a field without a default must be given.
+        content: what was read.
+        where: what errors call the file, or a part of it.
+        key: what errors call a key that the dataclass does not have, such as `key of data`.
+    """
+    known: tuple[Field[Any], ...] = fields(kind)  # type: ignore[arg-type]
+    if isinstance(content, Mapping):
+        check_keys(key, content, [field.name for field in known])
+    given = tuple(field.name for field in known if (field.default, field.default_factory) != (MISSING, MISSING))
+    content = check(content, kinds_of(kind), where, missing=given)
+    hints = get_type_hints(kind)
+    tuples = [
+        name for name in content if any(get_origin(each) is tuple for each in (hints[name], *get_args(hints[name])))
+    ]
+    return kind(**content | {name: tuple(content[name]) for name in tuples if content[name] is not None})
+
+
+def kinds_of(kind: type) -> dict[str, Kind]:
+    """Return what each field of a dataclass must be in a file."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: kind_of(hints[field.name]) for field in fields(kind)}
+
+
+def kind_of(annotation: Any) -> Kind:
+    """Return what a value of a type must be in a file; `ANYTHING` for a type that a file cannot hold.
+
+    >>> kind_of(list[int]).expected, kind_of(float | None).expected, kind_of(bool).fits(1)
+    ('a list, of which every entry is a whole number', 'a number', False)
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return next((each for each in arguments[1:] if isinstance(each, Kind)), kind_of(arguments[0]))
+    if origin in (Union, UnionType):
+        kind = either(*(kind_of(each) for each in arguments if each is not NoneType))
+        return Kind(kind.expected, optional(kind).fits) if NoneType in arguments else kind
+    if origin in (list, tuple, Sequence):
+        return list_of(kind_of(arguments[0]))
+    return _PLAIN.get(origin or annotation, ANYTHING)
+
+
+_PLAIN = {
+    str: TEXT,
+    bool: FLAG,
+    int: whole_number(-LARGEST),
+    float: Kind("a number", is_number),
+    Path: Kind("a path", lambda value: isinstance(value, str | Path)),
+    dict: TABLE,
+    Mapping: TABLE,
+}
 
 
 def shown(value: Any) -> str:

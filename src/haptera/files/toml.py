@@ -1,11 +1,14 @@
-"""TOML files, read with a limit on their size and depth; every failure names the file."""
+"""TOML files: read with a limit on their size and depth, and written; every failure names the file or the key."""
 
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from haptera.errors import HapteraError
-from haptera.files.atomic import check_plain_file
+from haptera.files.atomic import check_plain_file, write_text
 
 LARGEST = 2**20
 """Bytes. The reader is written in Python, and people write these files by hand."""
@@ -39,3 +42,40 @@ def parse_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text
+
+
+def write_toml(path: Path, content: Mapping[str, Any], remarks: Sequence[str] = ()) -> None:
+    """Write keys and values as a TOML file, with remarks at its top."""
+    write_text(path, "".join(f"# {remark}\n" for remark in remarks) + toml(content))
+
+
+def toml(content: Mapping[str, Any]) -> str:
+    """Return keys and values as TOML.
+
+    >>> print(toml({"seeds": [0], "data": {"path": "val/"}}), end="")
+    seeds = [
+        0,
+    ]
+    <BLANKLINE>
+    [data]
+    path = "val/"
+    """
+    try:
+        return tomli_w.dumps(content)
+    except TypeError as error:
+        key, value = next(_foreign(content))
+        raise HapteraError(
+            f"{key} is {value!r}, which a study file cannot hold; a number, a text, true, false or a list was expected"
+        ) from error
+
+
+def _foreign(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Find the values that TOML has no type for, each with the key it belongs to."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _foreign(item, str(name))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _foreign(item, key)
+    elif not isinstance(value, bool | int | float | str):
+        yield key, value

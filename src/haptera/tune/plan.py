@@ -8,12 +8,12 @@ from haptera import catalog
 from haptera.batch import Stream, check_batch_size
 from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError
-from haptera.run.settings import configured
+from haptera.run.parts import check_adapter, configured
 from haptera.shifts import Shift
 from haptera.streams.sequence import SEVERITIES
 from haptera.tune import recipes
 from haptera.tune.holdout import check_holdout, check_labels, each_alone, holdout_shifts, in_every_order, only_holdout
-from haptera.tune.search import Point, Range, check_settings, points, words
+from haptera.tune.search import Point, Range, points, words
 
 WORST = 5.0
 
@@ -110,7 +110,7 @@ def planned(
     limits = {key: each if isinstance(each, Range) else Range(*each) for key, each in (ranges or {}).items()}
     tried = points(recipes.with_recipe(recipe, make, grid, limits), limits, random, search_seed)
     for point in tried:
-        check_settings(make, use.rpartition(":")[2], fixed | point)
+        check_adapter(make, use.rpartition(":")[2], fixed | point)
     kinds = list(holdout_shifts() if shifts is None else shifts)
     names = check_holdout(kinds)
     check_labels(data)

@@ -11,7 +11,7 @@ from haptera.adapters import NoAdaptation
 from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError, NotApplicable, Unfinished, first_line
 from haptera.files.atomic import write_text
-from haptera.run.settings import toml, write_study
+from haptera.files.toml import toml, write_toml
 from haptera.run.study import Model, Ran, Study
 from haptera.shifts import Shift
 from haptera.tune import recipes, scores
@@ -163,7 +163,7 @@ def _written(
     head = [f"{title}.", f"{names[order[0]]} {least} of {len(names)}: tried.csv."]
     if plan.recipe == "lr":
         head.append(f"For batches of n, lr is {best['lr']} n / {recipes.REFERENCE_BATCH}.")
-    write_study(folder / "chosen.toml", plan.study_file(order[0], seeds, more), head)
+    write_toml(folder / "chosen.toml", plan.study_file(order[0], seeds, more), head)
     return Tuned(folder, title, dict(best), table, margin, control, folder / "chosen.toml", remarks, ran)
 
 

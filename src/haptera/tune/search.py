@@ -1,16 +1,16 @@
 """What is tried: every combination of a grid, or random draws from it and from ranges."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from math import exp, isfinite, log
 from typing import Any
 
 import numpy as np
 
-from haptera.errors import HapteraError, check_keys
-from haptera.run.settings import AROUND_ADAPTERS, Spec
+from haptera.errors import HapteraError
+from haptera.run.flags import Spec
+from haptera.run.parts import AROUND_ADAPTERS
 
 Point = dict[str, Any]
 TRIES = 100
@@ -130,18 +130,6 @@ def points(
     if len(found) < 2:
         raise HapteraError(f"the grid has one point, {words(found[0])}: there is nothing to choose; give more values")
     return found
-
-
-def check_settings(make: Callable[..., Any], name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse a setting that the adapter does not have, or one that is a number given as something else."""
-    parameters = signature(make).parameters
-    check_keys(f"setting of adapter {name}", settings, (set(parameters) - {"model"}) | set(AROUND_ADAPTERS))
-    for key, value in settings.items():
-        whole = key in AROUND_ADAPTERS
-        if whole and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise HapteraError(f"{key} is {value!r}; a whole number of at least 1 was expected")
-        if not whole and parameters[key].annotation in (int, float) and not _is_number(value):
-            raise HapteraError(f"{key} of adapter {name} is {value!r}; a number was expected")
 
 
 def words(point: Mapping[str, Any]) -> str:
