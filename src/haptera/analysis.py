@@ -36,6 +36,7 @@ class Analysis(ABC):
         settings: what was asked, nested mappings, lists and scalars.
         notes: what a reader must know before believing it.
         failures: sentences about parts that could not be done, while the others were.
+        folder: where finished pieces of it are kept, if they are; a command that is not told `--out` writes there.
     """
 
     kind: ClassVar[str]
@@ -50,8 +51,11 @@ class Analysis(ABC):
         def notes(self) -> Sequence[str]: ...  # noqa: D102
         @property
         def failures(self) -> Sequence[str]: ...  # noqa: D102
+        @property
+        def folder(self) -> Path | None: ...  # noqa: D102
     else:
         notes = failures = ()
+        folder = None
 
     @abstractmethod
     def findings(self) -> Sequence[Finding]:
@@ -95,6 +99,7 @@ class Analysis(ABC):
             "headline": self.headline(),
             "settings": dict(self.settings),
             "notes": list(self.notes),
+            "failures": list(self.failures),
             "findings": [vars(finding) | {"numbers": list(finding.numbers)} for finding in findings],
         }
         for finding in findings:
@@ -110,7 +115,7 @@ class Analysis(ABC):
             _answers(self.headline(), self.findings()),
             title=self.title,
             settings={"haptera": __version__, **self.settings},
-            notes=self.notes,
+            notes=[*self.notes, *(f"Not finished: {failure}" for failure in self.failures)],
             definitions=self.definitions,
         )
 
@@ -149,6 +154,7 @@ class SavedAnalysis(Analysis):
     title: str
     settings: Mapping[str, Any]
     notes: Sequence[str]
+    folder: Path
 
     def __init__(self, folder: Path | str) -> None:
         path = Path(folder) / RESULT

@@ -58,6 +58,7 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
 
 def present(analysis: "Analysis", out: Path | None, quiet: bool, as_json: bool) -> None:
     """Write an analysis into its folder, if there is one, and print it; ends with 1 where a part of it failed."""
+    out = out or analysis.folder
     files = {} if out is None else {name: str(path) for name, path in analysis.save(out).items()}
     if as_json:
         say_json(analysis.json() | ({"files": files} if files else {}))

@@ -49,11 +49,15 @@ def logging_to_stderr(quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def resumable(how_far: Callable[[], str] = str) -> Iterator[None]:
-    """When interrupted, say how far it came, such as ` after 3 of 8 cells`, and how to go on, and end with 130."""
+    """When interrupted, say how far it came, such as ` after 3 of 8 cells`, and how to go on, and end with 130.
+
+    A note of the interruption says how far, or else `how_far` is asked.
+    """
     try:
         yield
-    except KeyboardInterrupt:
-        say_stopped(f"{how_far()}; the same command goes on from there")
+    except KeyboardInterrupt as error:
+        far = "".join(getattr(error, "__notes__", ())) or how_far()
+        say_stopped(f"{far}; the same command goes on from there")
         raise typer.Exit(CODE) from None
 
 

@@ -1,0 +1,158 @@
+"""Task: a result that is costly to make, and is kept in a folder as soon as it is finished.
+
+    class Square(Task[int]):
+        def __init__(self, number):
+            self.number, self.piece = number, Piece(str(number), f"squares/{number}.txt", f"the square of {number}")
+
+        def make(self):
+            return self.number**2
+
+        def write(self, result, path):
+            path.write_text(str(result))
+
+        def read(self, path):
+            return int(path.read_text())
+
+    finish([Square(2), Square(3)], "squares", "table of squares").results      # [4, 9]
+
+With a folder, results are pieces of its ledger: the same call after a kill makes what is missing or damaged, and
+returns what was read from the folder, so that it ends the same. Without one they are made in memory.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from haptera.progress import Progress
+from haptera.run.ledger import Ledger, Piece
+
+log = logging.getLogger("haptera")
+
+T = TypeVar("T")
+
+
+class Task(ABC, Generic[T]):
+    """One result to make.
+
+    Attributes:
+        piece: its key, title and place; a place without an ending, such as `fits/seed 0`, is a folder.
+        work: how long it takes, in any unit: the bar goes by it.
+    """
+
+    piece: Piece
+    work: float = 1.0
+
+    @abstractmethod
+    def make(self) -> T:
+        """Return the result."""
+
+    @abstractmethod
+    def write(self, result: T, path: Path) -> None:
+        """Write a result to a file, or into a folder that exists."""
+
+    @abstractmethod
+    def read(self, path: Path) -> T:
+        """Return what `write` wrote."""
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """What came of tasks.
+
+    Attributes:
+        results: in the order of the tasks; None for one that failed.
+        failures: a sentence for each that failed.
+    """
+
+    results: list[T | None]
+    failures: list[str]
+
+    @property
+    def finished(self) -> list[T]:
+        """The results that there are."""
+        return [result for result in self.results if result is not None]
+
+
+def finish(
+    tasks: Sequence[Task[T]],
+    out: Path | str | None,
+    kind: str,
+    *,
+    noun: str = "fit",
+    about: Mapping[str, Any] | None = None,
+    tolerate: tuple[type[Exception], ...] = (),
+    progress: bool | None = None,
+) -> Outcome[T]:
+    """Make the results that are missing, and return all of them.
+
+    Args:
+        tasks: what to make; of two with the same key, the first is made.
+        out: the folder; None keeps nothing.
+        kind: what the folder holds, such as `embedding`; a folder of another kind is refused.
+        noun: what messages call a result.
+        about: what the plan in the folder should say.
+        tolerate: errors that make a task fail and not the others.
+        progress: show a bar; None does on a terminal.
+    """
+    once = {task.piece.key: task for task in reversed(tasks)}
+    once = {task.piece.key: once[task.piece.key] for task in tasks}
+    with nullcontext() if out is None else Ledger(out, kind, noun=noun) as ledger:
+        todo = list(once) if ledger is None else _plan(ledger, list(once.values()), about or {})
+        made: dict[str, T] = {}
+        failures = []
+        whole = sum(once[key].work for key in todo)
+        with Progress(kind, len(todo), progress, unit=f"{noun}s") as bar, _counted(len(once), len(todo), noun, bar):
+            for key in todo:
+                task = once[key]
+                try:
+                    result = task.make()
+                except tolerate as error:
+                    failures.append(f"{task.piece.title}: {error}")
+                    log.warning(failures[-1])
+                    if ledger is not None:
+                        ledger.fail(task.piece, str(error))
+                else:
+                    if ledger is None:
+                        made[key] = result
+                    else:
+                        _write(ledger, task, result)
+                bar.advance(task.piece.title, task.work / whole * len(todo))
+        if ledger is not None:
+            made = {key: task.read(ledger.path(task.piece)) for key, task in once.items() if ledger.there(task.piece)}
+    if kept := len(once) - len(todo):
+        log.info("%s run, %d found finished, %d failed", _count(len(todo) - len(failures), noun), kept, len(failures))
+    return Outcome([made.get(task.piece.key) for task in tasks], failures)
+
+
+def _plan(ledger: Ledger, tasks: Sequence[Task[Any]], about: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the tasks that are to be run; what calls with other settings finished stays in the folder."""
+    own = {task.piece.key: task.piece for task in tasks}
+    ledger.plan([*own.values(), *(piece for piece in ledger.finished if piece.key not in own)], about)
+    return [piece.key for piece in ledger.missing() if piece.key in own]
+
+
+def _write(ledger: Ledger, task: Task[T], result: T) -> None:
+    if not Path(task.piece.path).suffix:
+        with ledger.writing_folder(task.piece) as folder:
+            task.write(result, folder)
+        return
+    with ledger.writing(task.piece) as file:
+        task.write(result, Path(file.name))
+
+
+@contextmanager
+def _counted(total: int, todo: int, noun: str, bar: Progress) -> Iterator[None]:
+    """Let an interruption say how far it came."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.add_note(f" after {total - todo + bar.done} of {_count(total, noun)}")
+        raise
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
