@@ -38,7 +38,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from haptera.analyses.identify.identifiability import identifiability, latents_fit
-from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.inversion import LatentModel, Training, invert
 from haptera.analyses.identify.laws import normal
 from haptera.analyses.identify.limit import contrastive_limit, measured_loss
 from haptera.analyses.identify.processes import Process
@@ -61,9 +61,10 @@ def rows(tiny: bool) -> Rows:
         for seed in range(1 if tiny else 5):
             begin = time.process_time()
             made = Process.read(process, 4, seed)
-            one = identify(made, LatentModel.read(model), steps=20 if tiny else steps, seed=seed)
+            one = invert(made, LatentModel.read(model), Training(steps=20 if tiny else steps), seed=seed)
             seconds = time.process_time() - begin
-            taught = identify(made, LatentModel.read(model), steps=20 if tiny else 500, supervised=True, seed=seed)
+            training = Training(steps=20 if tiny else 500, supervised=True)
+            taught = invert(made, LatentModel.read(model), training, seed=seed)
             scores = {"contrastive": one.contrastive, "identity": one.identity, "supervised": taught.supervised}
             for what, part in scores.items():
                 assert part is not None

@@ -19,11 +19,13 @@ _HOME = {
     "evaluate": "run.loop",
     "open_data": "data",
     "Analysis": "analysis",
+    "identify": "analyses.identify.analysis",
     "trends": "analyses.trends",
 }
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from haptera.analyses.identify.analysis import identify as identify
     from haptera.analyses.trends import trends as trends
     from haptera.analysis import Analysis as Analysis
     from haptera.batch import Batch as Batch

@@ -147,6 +147,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "vit": Entry("haptera.models:ViT", "a small vision transformer with LayerNorm"),
     },
     "analyses": {
+        "identify": Entry("haptera.cli.identify:identify", "whether contrastive learning finds latents that are known"),
         "trends": Entry("haptera.analyses.trends:trends", "why accuracies on two sets of data fall on a line"),
     },
     "sections": {

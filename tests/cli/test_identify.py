@@ -67,14 +67,15 @@ def test_one_row_with_a_folder_has_a_table_and_a_page_and_is_not_run_again(tmp_p
     command = ("identify", *QUICK, "--steps", 5, "--out", tmp_path / "one")
     assert call(*command) == 0
     text = capsys.readouterr().out.splitlines()
-    assert text[-1] == f"{tmp_path / 'one' / 'identify.html'}  {tmp_path / 'one' / 'identify.csv'}"
-    table = pd.read_csv(tmp_path / "one" / "identify.csv")
+    names = ("report.html", "table.parquet", "result.json")
+    assert text[-1] == "  ".join(str(tmp_path / "one" / name) for name in names)
+    table = pd.read_parquet(tmp_path / "one" / "table.parquet")
     assert set(table["what"]) == {"contrastive", "identity"}
     monkeypatch.setattr(identify_tables, "run_row", None)  # calling it would be an error
     assert call(*command, "--json") == 0
     content = json.loads(capsys.readouterr().out)
     assert f"R² {content['contrastive']['r2']:.3f}" in text[2]
-    assert content["files"]["table"] == str(tmp_path / "one" / "identify.csv")
+    assert content["files"]["table"] == str(tmp_path / "one" / "table.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -87,35 +88,41 @@ def tables(tmp_path_factory):
 
 
 def test_a_file_is_run_into_a_table_and_a_page(tables):
-    table = pd.read_csv(tables / "out" / "identify.csv")
+    table = pd.read_parquet(tables / "out" / "table.parquet")
     assert list(table["title"].unique()) == ["sphere", "box"]
     assert len(list((tables / "out" / "rows").glob("*.json"))) == 2
-    page = (tables / "out" / "identify.html").read_text("utf-8")
+    page = (tables / "out" / "report.html").read_text("utf-8")
     assert "Identifiability: tables" in page
     assert "of 2 rows have a mean R² above 0.95" in page
 
 
 def test_the_same_command_runs_no_row_twice_and_prints_all_of_them(tables, capsys, monkeypatch):
     monkeypatch.setattr(identify_tables, "run_row", None)
-    command = ("identify", tables / "tables.toml", "--out", tables / "out", "--quiet")
+    command = ("identify", tables / "tables.toml", "--out", tables / "out")
     assert call(*command) == 0
-    lines = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["row", "sphere", "box"]
-    assert lines[3] == "0 rows run, 2 found finished, 0 failed"
-    assert call(*command, "--json") == 0
+    assert told.err.splitlines() == ["0 rows run, 2 found finished, 0 failed"]
+    assert call(*command, "--json", "--quiet") == 0
     content = json.loads(capsys.readouterr().out)
     assert [row["title"] for row in content["rows"]] == ["sphere", "box"]
-    assert (content["ran"], content["kept"], content["failed"]) == (0, 2, [])
+    assert content["failures"] == []
     assert f"{content['rows'][1]['contrastive']['mcc']:.3f}" in lines[2]
-    assert set(content["files"]) == {"report", "table"}
+    assert set(content["files"]) == {"report", "table", "result"}
+
+
+def half(folder):
+    """Run the first of the two rows into a folder."""
+    (folder / "half.toml").write_text(TABLES.partition('[[rows]]\ntitle = "box"')[0])
+    assert call("identify", folder / "half.toml", "--out", folder, "--quiet") == 0
+    return next(iter((folder / "rows").iterdir()))
 
 
 def test_an_interrupt_says_how_to_go_on(tables, tmp_path, capsys, monkeypatch):
-    stored = next(iter((tables / "out" / "rows").iterdir()))
-    (tmp_path / "rows").mkdir()
-    (tmp_path / "rows" / stored.name).write_bytes(stored.read_bytes())
+    stored = half(tmp_path)
 
-    def interrupted(row, seed):
+    def interrupted(row, seed, progress=False):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(identify_tables, "run_row", interrupted)
@@ -125,19 +132,18 @@ def test_an_interrupt_says_how_to_go_on(tables, tmp_path, capsys, monkeypatch):
 
 
 def test_a_row_that_fails_ends_with_1_and_the_others_are_written(tables, tmp_path, capsys, monkeypatch):
-    stored = next(iter((tables / "out" / "rows").iterdir()))
-    (tmp_path / "rows").mkdir()
-    (tmp_path / "rows" / stored.name).write_bytes(stored.read_bytes())
+    half(tmp_path)
+    capsys.readouterr()
 
-    def failing(row, seed):
+    def failing(row, seed, progress=False):
         raise Unfinished("the loss is nan after 3 steps")
 
     monkeypatch.setattr(identify_tables, "run_row", failing)
     assert call("identify", tables / "tables.toml", "--out", tmp_path) == 1
     said = capsys.readouterr()
-    assert "0 rows run, 1 found finished, 1 failed" in said.out
+    assert "0 rows run, 1 found finished, 1 failed" in said.err
     assert "seed 0: the loss is nan after 3 steps" in said.err
-    assert "Not finished: " in (tmp_path / "identify.html").read_text("utf-8")
+    assert "Not finished: " in (tmp_path / "report.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

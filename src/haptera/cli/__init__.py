@@ -24,7 +24,6 @@ COMMANDS = {
     "stability": ("stability:stability", "Compare deformations with noise of the same norm."),
     "embed": ("embed:embed", "Embed a recording, with the controls that a reader will ask for."),
     "attribute": ("attribute:attribute", "Name the channels that carry a label."),
-    "identify": ("identify:identify", "Mix known latents, learn from pairs alone, and say how far they were found."),
     "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
     "calibrate": ("calibrate:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
     "materialise": ("materialise:materialise", "Write a corrupted data set to disk."),

@@ -8,7 +8,6 @@ keeps a ledger there and goes on where it was stopped, and one that has `progres
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +46,7 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
         given |= {"out": out} if "out" in signature.parameters else {}
         given |= {"progress": False if quiet else None} if "progress" in signature.parameters else {}
         goes_on = out is not None and "out" in signature.parameters
-        with logging_to_stderr(quiet), resumable(lambda: _how_far(out)) if goes_on else nullcontext():
+        with logging_to_stderr(quiet), resumable(lambda: _how_far(out), always=goes_on):
             present(function(**given), out, quiet, as_json)
 
     command.__signature__ = inspect.Signature(own + more)  # type: ignore[attr-defined]

@@ -48,16 +48,20 @@ def logging_to_stderr(quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def resumable(how_far: Callable[[], str] = str) -> Iterator[None]:
+def resumable(how_far: Callable[[], str] = str, always: bool = True) -> Iterator[None]:
     """When interrupted, say how far it came, such as ` after 3 of 8 cells`, and how to go on, and end with 130.
 
-    A note of the interruption says how far, or else `how_far` is asked.
+    Args:
+        how_far: asked where the interruption has no note that says so.
+        always: whether the same command goes on even if there is no such note.
     """
     try:
         yield
     except KeyboardInterrupt as error:
-        far = "".join(getattr(error, "__notes__", ())) or how_far()
-        say_stopped(f"{far}; the same command goes on from there")
+        note = "".join(getattr(error, "__notes__", ()))
+        if not (note or always):
+            raise
+        say_stopped(f"{note or how_far()}; the same command goes on from there")
         raise typer.Exit(CODE) from None
 
 

@@ -22,7 +22,7 @@ returns what was read from the folder, so that it ends the same. Without one the
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -45,6 +45,9 @@ class Task(ABC, Generic[T]):
 
     piece: Piece
     work: float = 1.0
+
+    def check(self) -> None:
+        """Raise what would make it fail for want of something; it is asked before any task is run."""
 
     @abstractmethod
     def make(self) -> T:
@@ -100,39 +103,50 @@ def finish(
     """
     once = {task.piece.key: task for task in reversed(tasks)}
     once = {task.piece.key: once[task.piece.key] for task in tasks}
-    with nullcontext() if out is None else Ledger(out, kind, noun=noun) as ledger:
-        todo = list(once) if ledger is None else _plan(ledger, list(once.values()), about or {})
-        made: dict[str, T] = {}
-        failures = []
-        whole = sum(once[key].work for key in todo)
-        with Progress(kind, len(todo), progress, unit=f"{noun}s") as bar, _counted(len(once), len(todo), noun, bar):
-            for key in todo:
-                task = once[key]
-                try:
-                    result = task.make()
-                except tolerate as error:
-                    failures.append(f"{task.piece.title}: {error}")
-                    log.warning(failures[-1])
-                    if ledger is not None:
-                        ledger.fail(task.piece, str(error))
-                else:
-                    if ledger is None:
-                        made[key] = result
-                    else:
-                        _write(ledger, task, result)
-                bar.advance(task.piece.title, task.work / whole * len(todo))
-        if ledger is not None:
-            made = {key: task.read(ledger.path(task.piece)) for key, task in once.items() if ledger.there(task.piece)}
+    if out is None:
+        made, failures = _make(list(once.values()), None, kind, noun, tolerate, progress)
+        return Outcome([made.get(task.piece.key) for task in tasks], failures)
+    own = {key: task.piece for key, task in once.items()}
+    with Ledger(out, kind, noun=noun) as ledger, _noted(ledger, own):
+        others = [piece for piece in ledger.finished if piece.key not in own]  # of calls with other settings
+        ledger.plan([*own.values(), *others], about or {})
+        todo = [once[piece.key] for piece in ledger.missing() if piece.key in own]
+        _, failures = _make(todo, ledger, kind, noun, tolerate, progress)
+        made = {key: task.read(ledger.path(task.piece)) for key, task in once.items() if ledger.there(task.piece)}
     if kept := len(once) - len(todo):
         log.info("%s run, %d found finished, %d failed", _count(len(todo) - len(failures), noun), kept, len(failures))
     return Outcome([made.get(task.piece.key) for task in tasks], failures)
 
 
-def _plan(ledger: Ledger, tasks: Sequence[Task[Any]], about: Mapping[str, Any]) -> list[str]:
-    """Return the keys of the tasks that are to be run; what calls with other settings finished stays in the folder."""
-    own = {task.piece.key: task.piece for task in tasks}
-    ledger.plan([*own.values(), *(piece for piece in ledger.finished if piece.key not in own)], about)
-    return [piece.key for piece in ledger.missing() if piece.key in own]
+def _make(
+    todo: Sequence[Task[T]],
+    ledger: Ledger | None,
+    kind: str,
+    noun: str,
+    tolerate: tuple[type[Exception], ...],
+    progress: bool | None,
+) -> tuple[dict[str, T], list[str]]:
+    """Return results by key, or write them into a ledger; and the failures."""
+    made, failures = {}, []
+    for task in todo:
+        task.check()
+    share = len(todo) / max(sum(task.work for task in todo), 1e-300)
+    with Progress(kind, len(todo), progress, unit=f"{noun}s") as bar:
+        for task in todo:
+            try:
+                result = task.make()
+            except tolerate as error:
+                failures.append(f"{task.piece.title}: {error}")
+                log.warning(failures[-1])
+                if ledger is not None:
+                    ledger.fail(task.piece, str(error))
+            else:
+                if ledger is None:
+                    made[task.piece.key] = result
+                else:
+                    _write(ledger, task, result)
+            bar.advance(task.piece.title, task.work * share)
+    return made, failures
 
 
 def _write(ledger: Ledger, task: Task[T], result: T) -> None:
@@ -145,12 +159,13 @@ def _write(ledger: Ledger, task: Task[T], result: T) -> None:
 
 
 @contextmanager
-def _counted(total: int, todo: int, noun: str, bar: Progress) -> Iterator[None]:
+def _noted(ledger: Ledger, own: Mapping[str, Piece]) -> Iterator[None]:
     """Let an interruption say how far it came."""
     try:
         yield
     except KeyboardInterrupt as error:
-        error.add_note(f" after {total - todo + bar.done} of {_count(total, noun)}")
+        done = sum(ledger.there(piece) for piece in own.values())
+        error.add_note(f" after {done} of {_count(len(own), ledger.noun)}")
         raise
 
 

@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from haptera.analyses.identify import analysis as identify_tables
-from haptera.analyses.identify.analysis import finished, read_rows, run_rows
-from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.analysis import identify
+from haptera.analyses.identify.inversion import LatentModel, Training, invert
 from haptera.analyses.identify.processes import Process
-from haptera.analyses.identify.row import POINTS, Row, promised, run_row
+from haptera.analyses.identify.row import POINTS, Row, promised, read_rows, run_row
 from haptera.errors import HapteraError, Unfinished
+from haptera.run.ledger import Ledger
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"dimensions": 2, "steps": 5, "batch_size": 32}
@@ -58,7 +59,7 @@ ROW = '[[rows]]\nprocess = "sphere/uniform/vmf=10"\nmodel = "sphere/vmf"\n'
 def found(tmp_path_factory):
     """Two rows that were really run, and their folder; nothing may change it."""
     out = tmp_path_factory.mktemp("tables")
-    return out, run_rows([SPHERE, SPACE], out)
+    return out, identify([SPHERE, SPACE], out=out)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def counted(monkeypatch):
     """`run_row` without the training, and which rows it was asked for."""
     asked = []
 
-    def pretend(row, seed):
+    def pretend(row, seed, progress=False):
         asked.append((row.name, seed))
         score = {"r2": 0.5, "mcc": 0.6, "mcc_spearman": 0.7, "rotation_mcc": 0.8, "rotation_high": 0.9, "n": 10}
         score |= {f"{name}_interval": [0.0, 1.0] for name in ("r2", "mcc", "mcc_spearman")}
@@ -124,7 +125,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_a_row_has_the_scores_of_identify(found):
     table = found[1].table()
     process = Process.read(SPHERE.process, 2, 0)
-    alone = identify(process, LatentModel.read("sphere/vmf"), steps=5, batch_size=32, supervised=True)
+    alone = invert(process, LatentModel.read("sphere/vmf"), Training(steps=5, batch_size=32, supervised=True))
     own = table[table["title"] == SPHERE.name].set_index(["what", "measure"])
     for what in ("contrastive", "identity", "supervised"):
         part = getattr(alone, what)
@@ -146,24 +147,30 @@ def test_unbounded_space_has_no_distance_from_uniform_and_no_supervised_encoder_
     assert set(own["what"]) == {"contrastive", "identity"}
 
 
-def test_a_second_run_runs_nothing_and_finds_the_same(found, monkeypatch):
+def test_a_second_run_runs_nothing_and_finds_the_same(found, monkeypatch, caplog):
     out, first = found
     dates = {path: path.stat().st_mtime_ns for path in (out / "rows").iterdir()}
     monkeypatch.setattr(identify_tables, "run_row", None)  # calling it would be an error
-    again = run_rows([SPHERE, SPACE], out)
-    assert (first.ran, first.kept, again.ran, again.kept) == (2, 0, 0, 2)
+    with caplog.at_level("INFO", "haptera"):
+        again = identify([SPHERE, SPACE], out=out)
+    assert "0 rows run, 2 found finished, 0 failed" in caplog.text
     pd.testing.assert_frame_equal(again.table(), first.table())
+    assert again.json() == first.json()
     assert {path: path.stat().st_mtime_ns for path in (out / "rows").iterdir()} == dates
 
 
 def test_only_what_changes_the_result_runs_a_row_again(counted, tmp_path):
     rows = [replace(SPHERE, seeds=(0, 1)), SPACE]
-    run_rows(rows, tmp_path)
+    identify(rows, out=tmp_path)
     counted.clear()
     renamed = replace(rows[0], title="other", device="cuda")  # no GPU is asked for where nothing is to be done
-    assert [record["title"] for record in run_rows([renamed, SPACE], tmp_path).records] == ["other", "other", "space"]
+    assert [record["title"] for record in identify([renamed, SPACE], out=tmp_path).records] == [
+        "other",
+        "other",
+        "space",
+    ]
     assert counted == []
-    run_rows([replace(rows[0], seeds=(0, 1, 2)), replace(SPACE, steps=6)], tmp_path)
+    identify([replace(rows[0], seeds=(0, 1, 2)), replace(SPACE, steps=6)], out=tmp_path)
     assert counted == [(SPHERE.name, 2), ("space", 0)]
 
 
@@ -171,58 +178,72 @@ def test_an_interrupt_keeps_the_rows_that_were_finished(counted, tmp_path, monke
     rows = [replace(SPHERE, seeds=(0, 1)), SPACE]
     pretend = identify_tables.run_row
 
-    def interrupted(row, seed):
+    def interrupted(row, seed, progress=False):
         if len(counted) == 2:
             raise KeyboardInterrupt
         return pretend(row, seed)
 
     monkeypatch.setattr(identify_tables, "run_row", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_rows(rows, tmp_path)
-    assert finished(rows, tmp_path) == (2, 3)
+        identify(rows, out=tmp_path)
+    ledger = Ledger.open(tmp_path, "identification")
+    assert (len(ledger.finished), len(ledger.pieces)) == (2, 3)
     monkeypatch.setattr(identify_tables, "run_row", pretend)
-    assert run_rows(rows, tmp_path).ran == 1
+    identify(rows, out=tmp_path)
     assert counted[2:] == [("space", 0)]
 
 
 def test_a_row_that_fails_does_not_stop_the_others(counted, tmp_path, monkeypatch):
     pretend = identify_tables.run_row
 
-    def failing(row, seed):
+    def failing(row, seed, progress=False):
         if row.title == "space":
             raise Unfinished("the loss is nan after 3 steps")
         return pretend(row, seed)
 
     monkeypatch.setattr(identify_tables, "run_row", failing)
-    found = run_rows([SPACE, SPHERE], tmp_path)
+    found = identify([SPACE, SPHERE], out=tmp_path)
     assert [record["title"] for record in found.records] == [SPHERE.name]
     assert found.failures == ["space, seed 0: the loss is nan after 3 steps"]
     with pytest.raises(Unfinished, match="no row could be finished; space, seed 0: the loss is nan"):
-        run_rows([SPACE], tmp_path)
+        identify([SPACE], out=tmp_path)
 
 
 def test_rows_that_cannot_be_told_apart_are_refused(counted, tmp_path):
     with pytest.raises(HapteraError, match=r"two rows are called .*; give one of them another title"):
-        run_rows([SPHERE, replace(SPHERE, steps=9)], tmp_path)
+        identify([SPHERE, replace(SPHERE, steps=9)], out=tmp_path)
     assert counted == []
 
 
 def test_no_rows_at_all_are_refused(tmp_path):
     with pytest.raises(HapteraError, match="rows is empty"):
-        run_rows([], tmp_path)
+        identify([], out=tmp_path)
 
 
 def test_a_device_that_is_not_there_is_an_error_before_anything_runs(counted, tmp_path):
     with pytest.raises(HapteraError, match="device is 'gpu'"):
-        run_rows([SPHERE, replace(SPACE, device="gpu")], tmp_path)
+        identify([SPHERE, replace(SPACE, device="gpu")], out=tmp_path)
     assert counted == []
 
 
-def test_a_stored_row_that_is_broken_is_named(counted, tmp_path):
-    run_rows([SPACE], tmp_path)
-    (tmp_path / "rows" / f"{SPACE.key(0)}.json").write_text('{"title": ')
-    with pytest.raises(HapteraError, match=r"cannot read .*json: .*; remove it to run its row again"):
-        run_rows([SPACE], tmp_path)
+@pytest.mark.parametrize("spoil", [lambda content: content[:20], lambda content: content.replace(b"0.5", b"0.6", 1)])
+def test_a_stored_row_that_is_damaged_is_named_and_run_again(counted, tmp_path, caplog, spoil):
+    first = identify([SPACE, SPHERE], out=tmp_path)
+    path = tmp_path / "rows" / f"{SPACE.key(0)}.json"
+    path.write_bytes(spoil(path.read_bytes()))
+    counted.clear()
+    again = identify([SPACE, SPHERE], out=tmp_path)
+    assert f"{path.name}" in caplog.text
+    assert counted == [("space", 0)]
+    assert again.json() == first.json()
+
+
+def test_rows_of_another_file_stay_in_the_folder(counted, tmp_path):
+    identify([SPACE], out=tmp_path)
+    identify([SPHERE], out=tmp_path)
+    counted.clear()
+    identify([SPACE], out=tmp_path)
+    assert counted == []
 
 
 def test_a_long_loss_is_kept_as_means_over_neighbouring_steps():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from haptera.analyses.identify.identifiability import fit_verdict, latents_fit
-from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.inversion import LatentModel, Training, invert
 from haptera.analyses.identify.limit import contrastive_limit
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.row import Row, run_row
@@ -50,7 +50,7 @@ def test_a_run_of_few_steps_has_not_reached_it_and_a_loss_that_wants_something_e
 @pytest.mark.slow
 def test_pairs_that_say_little_of_each_other_need_steps_and_nothing_else():
     process, model = Process.read("sphere/uniform/vmf=1"), LatentModel.read("sphere/vmf")
-    found = identify(process, model, steps=5000, learning_rate=1e-3)
+    found = invert(process, model, Training(steps=5000, learning_rate=1e-3))
     own = latents_fit(process, model.loss(), 512, 1.0)
     assert fit_verdict(found.loss[-100:].mean(), own) == "reached"
     assert found.contrastive.r2.value > 0.98

@@ -1,1 +1,1 @@
-"""Identify: whether contrastive learning inverts a process that is known."""
+"""Identify: does contrastive learning find latents that are known?"""

@@ -1,85 +1,87 @@
-"""Tables of `identify`: many rows, each with several seeds, from one file; what is finished is not run again.
+"""Identification: rows of tables 6.1 and 6.2, each with several seeds; what is finished is not run again.
 
-Source: thesis tables 6.1 and 6.2, and figure 6.2, whose rows are processes with other marginals. A file in TOML has
-`[[rows]]`, each with process and model; everything else, at the top of the file or in a row, which then counts, is
-optional:
+    haptera.identify(Row("box/uniform/laplace=0.05", "box/laplace", steps=2000))
+    haptera.identify("examples/identify_small.toml", out="tables")
 
-    steps = 2000
-    seeds = [0, 1, 2]
-    [[rows]]
-    process = "box/uniform/laplace=0.05"
-    model = "box/laplace"
-    supervised = true
-
-A row with a seed is stored as soon as it ends, in `rows/KEY.json` of the folder, the key a fingerprint of all that
-decides the result; the device and the title do not.
-Cost: that of `identify` for each row and seed.
+Source: thesis tables 6.1 and 6.2, and figure 6.2, whose rows are processes with other marginals.
+With a folder, a row with a seed is kept there as soon as it ends, by a fingerprint of all that decides the result.
+Cost: that of `invert` for each row and seed.
 """
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from haptera.analyses.identify.row import MEASURES, WHAT, Row, run_row
+from haptera.analyses.identify.findings import DEFINITIONS, printed_rows, row_findings, table_findings
+from haptera.analyses.identify.page import sections
+from haptera.analyses.identify.row import MEASURES, WHAT, Row, read_rows, run_row
+from haptera.analysis import Analysis
 from haptera.contrastive.building import chosen_device
-from haptera.errors import HapteraError, Unfinished, check_keys
-from haptera.files.atomic import writable_folder, write_text
+from haptera.errors import HapteraError, Unfinished
 from haptera.files.json import plain, read_json
 from haptera.files.schema import check
-from haptera.progress import Progress
-from haptera.run.settings import read_study
+from haptera.report.section import Finding, Section
+from haptera.run.ledger import Piece
+from haptera.run.tasks import Task, finish
 
-SETTINGS = {
-    "dimensions": int,
-    "steps": int,
-    "batch_size": int,
-    "learning_rate": float,
-    "supervised": bool,
-    "start": float,
-    "fixed": bool,
-    "device": str,
-    "seeds": list,
-}
 FITS = ("goodness_of_fit", "latents_fit")
-TEXTS = {"process": str, "model": str, "title": str}
-EXPECTED = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "a text",
-    list: "a list of whole numbers",
-}
-_LOG = logging.getLogger(__name__)
+ONCE = ("dimensions", "steps", "batch_size", "learning_rate", "promised")
 
 
-@dataclass(frozen=True)
-class Tables:
-    """What was found.
+@dataclass(frozen=True, eq=False)
+class Identification(Analysis):
+    """How far contrastive learning finds latents that are known.
 
     Attributes:
+        title: the heading of the page.
+        rows: what was asked.
         records: of each row and seed, in order: its settings and all scores, as `run_row` returns them.
         failures: sentences about rows that could not be finished.
-        ran: rows, each with a seed, that were run now.
-        kept: those that were found finished.
+        single: whether it is about one row with one seed, of which everything is said.
+        folder: where finished rows are kept, if they are.
     """
 
+    kind: ClassVar[str] = "identify"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    title: str
+    rows: Sequence[Row]
     records: list[dict[str, Any]]
-    failures: list[str]
-    ran: int
-    kept: int
+    failures: Sequence[str] = ()
+    single: bool = False
+    folder: Path | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:  # type: ignore[override]
+        """Return the rows as they were asked for."""
+        return {"rows": [asdict(row) for row in self.rows]}
+
+    def findings(self) -> list[Finding]:
+        """Return all scores of one row, or which of several rows find the latents, and which their axes."""
+        shown = [{key: value for key, value in record.items() if key != "loss"} for record in self.records]
+        return row_findings(shown[0]) if self.single else table_findings(self.table(), shown)
+
+    def summary(self, notes: bool = True) -> str:
+        """Return the findings as text; before those about several rows, a line for each of them."""
+        text = super().summary(notes)
+        return text if self.single else "\n".join([*printed_rows(self.table()), text])
+
+    def sections(self) -> list[Section]:
+        """Return scores, marginals where they differ, and losses."""
+        return sections(self.table(), self.losses())
 
     def table(self) -> pd.DataFrame:
-        """`title`, `process`, `model`, `what`, `measure`, `seed`, `value`, `low`, `high`, `n`, then what a run has."""
-        once = ("dimensions", "steps", "batch_size", "learning_rate", "promised")
+        """Return a row for each score: `title`, `process`, `model`, `what`, `measure`, `seed`, `value`, `low`, `high`.
+
+        After these come `n`, what random rotations have, and what there is once in a run, such as `goodness_of_fit`.
+        """
         found = []
         for record in self.records:
             names = {key: record[key] for key in ("title", "process", "model")}
-            run = {key: record[key] for key in once}
+            run = {key: record[key] for key in ONCE}
             run |= {key: _number(record[key]) for key in ("start", "mass_from_uniform", *FITS, "seconds")}
             for what in (what for what in WHAT if what in record):
                 part = record[what]
@@ -92,7 +94,7 @@ class Tables:
         return pd.DataFrame(found)
 
     def losses(self) -> pd.DataFrame:
-        """`title`, `seed`, `step`, `loss`: minus that of a constant embedding, means over steps up to that one."""
+        """Return `title`, `seed`, `step`, `loss`: minus that of a constant embedding, means over steps up to there."""
         frames = [
             pd.DataFrame({"title": record["title"], "seed": record["seed"], **record["loss"]})
             for record in self.records
@@ -100,97 +102,74 @@ class Tables:
         return pd.concat(frames, ignore_index=True)[["title", "seed", "step", "loss"]]
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The rows of a file."""
-    content = read_study(path)
-    check_keys(f"key in {path}", content, {"rows", *SETTINGS})
-    shared = _typed({key: value for key, value in content.items() if key != "rows"}, SETTINGS, str(path))
-    tables = content.get("rows", [])
-    if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
-        raise HapteraError(f"{path}: rows is {tables!r}; tables, [[rows]], with process and model were expected")
-    rows = []
-    for number, table in enumerate(tables, 1):
-        where = f"{path}, row {number}"
-        check_keys(f"key of row {number} in {path}", table, {*TEXTS, *SETTINGS})
-        if missing := [key for key in ("process", "model") if key not in table]:
-            raise HapteraError(f"{where}: there is no {missing[0]}; process and model were expected")
-        settings = shared | _typed(table, TEXTS | SETTINGS, where)
-        try:
-            rows.append(Row(**settings))
-        except HapteraError as error:
-            raise HapteraError(f"{where}: {error}") from error
-    return rows
+class RowTask(Task[dict[str, Any]]):
+    """A row with one seed, to be run."""
+
+    def __init__(self, row: Row, seed: int, progress: bool | None = False) -> None:
+        self.row, self.seed, self._progress = row, seed, progress
+        key = row.key(seed)
+        self.piece = Piece(key, f"rows/{key}.json", f"{row.name}, seed {seed}")
+        # Latents go through encoders with layers as wide as there are dimensions.
+        self.work = float(row.steps * row.batch_size * (3 + row.supervised) * row.dimensions**2)
+
+    def check(self) -> None:
+        """Say so if its device is not there."""
+        chosen_device(self.row.device)
+
+    def make(self) -> dict[str, Any]:
+        """Run it."""
+        return plain(run_row(self.row, self.seed, progress=self._progress))
+
+    def write(self, result: dict[str, Any], path: Path) -> None:
+        """Write what was found as JSON."""
+        path.write_text(json.dumps(result, allow_nan=False), "utf-8")
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """Read it again; the row may have another title by now."""
+        return check(read_json(path), {}, str(path))
 
 
-def run_rows(rows: Sequence[Row], out: Path, *, progress: bool | None = False) -> Tables:
-    """Run what is missing of rows and seeds, and return all of it; a row that fails does not stop the others.
+def identify(
+    rows: Path | str | Row | Sequence[Row], *, out: Path | str | None = None, progress: bool | None = False
+) -> Identification:
+    """Mix known latents, learn from pairs alone, and say how far the latents were found.
+
+    A row that fails does not stop the others.
 
     Args:
-        rows: of the tables.
-        out: the folder; finished rows are in `rows/` there.
+        rows: a file in TOML, a row, or several.
+        out: a folder for finished rows, which are not run again.
         progress: show a bar; None does on a terminal.
     """
+    single = isinstance(rows, Row) and len(rows.seeds) == 1
+    if isinstance(rows, str | Path):
+        name, rows = Path(rows).stem, read_rows(Path(rows))
+    else:
+        rows = [rows] if isinstance(rows, Row) else list(rows)
+        name = rows[0].name if len(rows) == 1 else f"{len(rows)} rows"
+    _check(rows)
+    tasks = [RowTask(row, seed, progress if single else False) for row in rows for seed in row.seeds]
+    outcome = finish(
+        tasks,
+        out,
+        "identification",
+        noun="row",
+        tolerate=() if single else (HapteraError, RuntimeError),  # a loss that runs away, a GPU that is too small
+        progress=False if single else progress,
+    )
+    records = [found | {"title": task.row.name} for task, found in zip(tasks, outcome.results, strict=True) if found]
+    if not records:
+        raise Unfinished(f"no row could be finished; {outcome.failures[0]}")
+    where = None if out is None else Path(out)
+    return Identification(f"Identifiability: {name}", rows, records, outcome.failures, single, where)
+
+
+def _check(rows: Sequence[Row]) -> None:
     if not rows:
         raise HapteraError("rows is empty; at least one was expected")
     names = [row.name for row in rows]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise HapteraError(f"two rows are called {twice[0]!r}; give one of them another title")
-    writable_folder(out)
-    every = [(row, seed, _path(row, seed, out)) for row in rows for seed in row.seeds]
-    todo = {path: (row, seed) for row, seed, path in every if not path.is_file()}
-    for row, _ in todo.values():
-        chosen_device(row.device)  # before anything runs
-    failures = []
-    with Progress("identify", len(todo), progress, unit="rows") as bar:
-        whole = sum(_work(row) for row, _ in todo.values())
-        for path, (row, seed) in todo.items():
-            try:
-                record = run_row(row, seed)
-            except (HapteraError, RuntimeError) as error:  # a loss that runs away, a GPU that is too small
-                failures.append(f"{row.name}, seed {seed}: {error}")
-                _LOG.warning(failures[-1])
-            else:
-                write_text(path, json.dumps(plain(record), allow_nan=False))
-            bar.advance(f"{row.name} · seed {seed}", _work(row) / whole * len(todo))
-    done = [(row, path) for row, _, path in every if path.is_file()]
-    if not done:
-        raise Unfinished(f"no row could be finished; {failures[0]}")
-    records = [_read(path) | {"title": row.name} for row, path in done]
-    return Tables(records, failures, len(todo) - len(failures), len(every) - len(todo))
-
-
-def finished(rows: Sequence[Row], out: Path) -> tuple[int, int]:
-    """How many rows, each with a seed, are finished in a folder, and how many there are."""
-    paths = [_path(row, seed, out) for row in rows for seed in row.seeds]
-    return sum(path.is_file() for path in paths), len(paths)
-
-
-def _path(row: Row, seed: int, out: Path) -> Path:
-    return out / "rows" / f"{row.key(seed)}.json"
-
-
-def _work(row: Row) -> float:
-    """In proportion to the time it takes: latents through encoders with layers as wide as there are dimensions."""
-    return float(row.steps * row.batch_size * (3 + row.supervised) * row.dimensions**2)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return check(read_json(path), {}, str(path))
-    except HapteraError as error:
-        raise HapteraError(f"cannot read {path}: {error}; remove it to run its row again") from error
-
-
-def _typed(content: Mapping[str, Any], kinds: Mapping[str, type], where: str) -> dict[str, Any]:
-    """Values of the kinds they should have, lists as tuples."""
-    for key, value in content.items():
-        kind = kinds[key]
-        right = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) == (kind is bool)
-        if kind is list and right:
-            right = all(isinstance(one, int) and not isinstance(one, bool) for one in value)
-        if not right:
-            raise HapteraError(f"{where}: {key} is {value!r}; {EXPECTED[kind]} was expected")
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
 
 
 def _number(value: float | None) -> float:

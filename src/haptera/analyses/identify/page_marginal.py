@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Section
+from haptera.report.section import Section
 
 LAWS = {"sphere": "vmf", "box": "normal"}
 SAME = ["family", "dimensions", "steps", "batch_size", "learning_rate", "start"]
@@ -111,23 +111,6 @@ def against_concentration(frame: pd.DataFrame) -> pd.DataFrame:
             parts.append(pd.DataFrame([line | {"value": end, "low": np.nan, "high": np.nan} for end in (0.0, 1.0)]))
     columns = ["family", "what", "concentration", "drawn at", "value", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns]
-
-
-def marginal_answer(table: pd.DataFrame, threshold: float) -> Finding | None:
-    """From where on R² is too small, for each family."""
-    said = []
-    for family, rows in families(table).groupby("family", sort=False):
-        lost = rows[rows["r2"] <= threshold]
-        if lost.empty:
-            text = f"R² stays above {threshold:g} up to a concentration of {rows['concentration'].iloc[-1]:g}"
-        else:
-            level, score = lost[["concentration", "r2"]].iloc[0]
-            text = f"R² is {score:.2f} " + (f"at a concentration of {level:g}" if level else "even if it is uniform")
-        pairs = rows["pairs"].iloc[0]
-        said.append(f"{family}: {text}" + (f", that of pairs being {pairs:g}" if pairs > 0 else ""))
-    if not said:
-        return None
-    return Finding("", "How concentrated may the marginal be?", f"{'; '.join(said)}.")
 
 
 def _least(rows: pd.DataFrame) -> float:

@@ -1,27 +1,59 @@
-"""A row of tables 6.1 and 6.2: what `identify` is asked, and everything that it found, as plain values.
+"""Row: one row of tables 6.1 and 6.2, as a file has it, and everything that is found about it, as plain values.
+
+A file in TOML has `[[rows]]`, each with process and model; everything else, at the top of the file or in a row, which
+then counts, is optional:
+
+    steps = 2000
+    seeds = [0, 1, 2]
+    [[rows]]
+    process = "box/uniform/laplace=0.05"
+    model = "box/laplace"
+    supervised = true
 
 Source: thesis chapter 6. Beside the scores stand what the theorems promise (the tables' column M.) and how far the
 marginal is from uniform (figure 6.2). Different: the text marks a model whose concentration is not the process's as a
 mismatch; here the size of the space is learnt, and with it the concentration.
-Cost: that of `identify`.
+Cost: that of `invert`, for each seed.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from haptera.analyses.identify.identifiability import Identifiability, latents_fit
-from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.inversion import LatentModel, Training, invert
 from haptera.analyses.identify.laws import GeneralisedNormal, Uniform, VonMisesFisher
 from haptera.analyses.identify.processes import Process
-from haptera.contrastive.building import chosen_device
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, check_keys
 from haptera.files.fingerprint import SCHEMA, fingerprint
+from haptera.run.settings import read_study
 
 WHAT = ("contrastive", "identity", "supervised")
 MEASURES = ("r2", "mcc", "mcc_spearman")
+TRAINING = tuple(field.name for field in fields(Training))
+SETTINGS = {
+    "dimensions": int,
+    "steps": int,
+    "batch_size": int,
+    "learning_rate": float,
+    "supervised": bool,
+    "start": float,
+    "fixed": bool,
+    "device": str,
+    "seeds": list,
+}
+TEXTS = {"process": str, "model": str, "title": str}
+EXPECTED = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    list: "a list of whole numbers",
+}
 LAST = 100
 """Steps at the end, of which the goodness of fit is the mean."""
 POINTS = 200
@@ -61,25 +93,49 @@ class Row:
     seeds: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "learning_rate", "start"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise HapteraError(f"{name} is {value}; more than 0 was expected")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise HapteraError(f"seeds is {list(self.seeds)}; at least one, each once and none below 0, was expected")
-        self.key(self.seeds[0])  # says so if a process or a model cannot be read
+        self.key(self.seeds[0])  # says so if a process, a model or a number cannot be used
 
     @property
     def name(self) -> str:
-        """The title, or what there is instead."""
+        """Return the title, or what there is instead."""
         return self.title or f"{self.process} → {self.model}"
 
+    @property
+    def training(self) -> Training:
+        """Return how its encoders are trained."""
+        return Training(**{name: getattr(self, name) for name in TRAINING})
+
     def key(self, seed: int) -> str:
-        """Fingerprint of everything that decides the result."""
+        """Return a fingerprint of everything that decides the result; the device and the title do not."""
         made, assumed = Process.read(self.process, self.dimensions, seed), LatentModel.read(self.model)
-        training = [self.steps, self.batch_size, float(self.learning_rate), self.supervised]
-        start = assumed.start(made) if self.start is None else float(self.start)
-        return fingerprint(SCHEMA, "identify", made, assumed, training, start, self.fixed)
+        how = self.training
+        training = [how.steps, how.batch_size, float(how.learning_rate), how.supervised]
+        start = assumed.start(made) if how.start is None else float(how.start)
+        return fingerprint(SCHEMA, "identify", made, assumed, training, start, how.fixed)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a file."""
+    content = read_study(path)
+    check_keys(f"key in {path}", content, {"rows", *SETTINGS})
+    shared = _typed({key: value for key, value in content.items() if key != "rows"}, SETTINGS, str(path))
+    tables = content.get("rows", [])
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
+        raise HapteraError(f"{path}: rows is {tables!r}; tables, [[rows]], with process and model were expected")
+    rows = []
+    for number, table in enumerate(tables, 1):
+        where = f"{path}, row {number}"
+        check_keys(f"key of row {number} in {path}", table, {*TEXTS, *SETTINGS})
+        if missing := [key for key in ("process", "model") if key not in table]:
+            raise HapteraError(f"{where}: there is no {missing[0]}; process and model were expected")
+        settings = shared | _typed(table, TEXTS | SETTINGS, where)
+        try:
+            rows.append(Row(**settings))
+        except HapteraError as error:
+            raise HapteraError(f"{where}: {error}") from error
+    return rows
 
 
 def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, Any]:
@@ -93,19 +149,7 @@ def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, 
     """
     begin = time.perf_counter()
     made, assumed = Process.read(row.process, row.dimensions, seed), LatentModel.read(row.model)
-    found = identify(
-        made,
-        assumed,
-        steps=row.steps,
-        batch_size=row.batch_size,
-        learning_rate=row.learning_rate,
-        supervised=row.supervised,
-        start=row.start,
-        fixed=row.fixed,
-        device=str(chosen_device(row.device)),
-        seed=seed,
-        progress=progress,
-    )
+    found = invert(made, assumed, row.training, seed=seed, progress=progress)
     settings = ("process", "model", "dimensions", "steps", "batch_size", "learning_rate", "start", "fixed")
     measured = {
         "size": found.encoder.output.size,
@@ -145,6 +189,18 @@ def promised(process: Process, model: LatentModel) -> str:
     if not isinstance(law, GeneralisedNormal) or law.beta != model.exponent or law.beta < 1:
         return "nothing"
     return "affine map" if law.beta == 2 else "order and sign"
+
+
+def _typed(content: Mapping[str, Any], kinds: Mapping[str, type], where: str) -> dict[str, Any]:
+    """Return values of the kinds they should have, lists as tuples."""
+    for key, value in content.items():
+        kind = kinds[key]
+        right = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) == (kind is bool)
+        if kind is list and right:
+            right = all(isinstance(one, int) and not isinstance(one, bool) for one in value)
+        if not right:
+            raise HapteraError(f"{where}: {key} is {value!r}; {EXPECTED[kind]} was expected")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
 
 
 def _latents_fit(process: Process, model: LatentModel, batch_size: int, seed: int) -> float:

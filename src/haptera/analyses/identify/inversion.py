@@ -1,4 +1,4 @@
-"""identify: does contrastive learning invert a known process? One row of tables 6.1 and 6.2.
+"""invert: does contrastive learning invert a known process? One row of tables 6.1 and 6.2.
 
 Source: thesis chapter 6 and appendix E. The encoder sees mixed latents only, in pairs; it learns by InfoNCE with the
 positive in the sum, by dot products on the sphere and −‖·‖_p^p elsewhere (p = 1 for a Laplace model, 2 for a normal
@@ -11,6 +11,7 @@ Cost: at n = 4, a thousand steps of 512 are about a quarter of a minute on one c
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +23,14 @@ from haptera.analyses.identify.identifiability import Identifiability, identifia
 from haptera.analyses.identify.laws import GeneralisedNormal, VonMisesFisher
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.spaces import LatentEncoder
+from haptera.contrastive.building import chosen_device
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE, Lp
 from haptera.errors import HapteraError, Unfinished, unknown
 from haptera.progress import Progress
 
 WIDTHS = (10, 50, 50, 50, 50, 10)
 SCORED = 4096
+Objective = Callable[[nn.Module, np.random.Generator], torch.Tensor]
 EXPONENTS = {"vmf": None, "laplace": 1.0, "normal": 2.0}
 
 
@@ -87,8 +90,8 @@ class LatentModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Identified:
-    """One row of the tables.
+class Inversion:
+    """How far a process was inverted.
 
     Attributes:
         contrastive: how far the encoder found the latents.
@@ -105,67 +108,81 @@ class Identified:
     encoder: LatentEncoder
 
     def table(self) -> pd.DataFrame:
-        """`what`, `measure`, `value`, `low`, `high`, `n`."""
+        """Return `what`, `measure`, `value`, `low`, `high`, `n`."""
         parts = {"contrastive": self.contrastive, "identity": self.identity, "supervised": self.supervised}
         frames = [part.table().assign(what=name) for name, part in parts.items() if part is not None]
         frame = pd.concat(frames, ignore_index=True)
         return frame[["what", "measure", "value", "low", "high", "n"]]
 
 
-def identify(
+@dataclass(frozen=True)
+class Training:
+    """How an encoder is trained.
+
+    Attributes:
+        steps: of training.
+        batch_size: pairs, and as many negatives, of a step.
+        learning_rate: of Adam, at first; it falls to 0.
+        supervised: teach another encoder the latents, for comparison.
+        start: where the radius or side begins; None is near the process's.
+        fixed: it stays where it begins, instead of being learnt.
+        device: of torch.
+    """
+
+    steps: int = 1000
+    batch_size: int = 512
+    learning_rate: float = 3e-3
+    supervised: bool = False
+    start: float | None = None
+    fixed: bool = False
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "learning_rate", "start"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise HapteraError(f"{name} is {value}; more than 0 was expected")
+
+
+def invert(
     process: Process,
     model: LatentModel,
+    training: Training | None = None,
     *,
-    steps: int = 1000,
-    batch_size: int = 512,
-    learning_rate: float = 3e-3,
-    supervised: bool = False,
-    start: float | None = None,
-    fixed: bool = False,
-    device: str = "cpu",
     seed: int = 0,
     progress: bool | None = False,
-) -> Identified:
+) -> Inversion:
     """Train an encoder on pairs of a process, and score it.
 
     Args:
         process: makes the pairs.
         model: what the encoder assumes of them.
-        steps: of training.
-        batch_size: pairs, and as many negatives, of a step.
-        learning_rate: of Adam, at first.
-        supervised: teach another encoder the latents, for comparison.
-        start: where the radius or side begins; None is near the process's.
-        fixed: it stays where it begins, instead of being learnt.
-        device: of torch.
+        training: how it is trained.
         seed: of pairs and weights.
         progress: show a bar; None does on a terminal.
     """
-    if min(steps, batch_size) < 1 or not learning_rate > 0:
-        raise HapteraError(
-            f"steps is {steps}, batch_size {batch_size}, learning_rate {learning_rate}; more than 0 was expected"
-        )
-    loss, size = model.loss().to(device), model.start(process) if start is None else start
-    see = _Eye(process, device, seed)
+    how = training or Training()
+    device, size = str(chosen_device(how.device)), model.start(process) if how.start is None else how.start
+    loss, see = model.loss().to(device), _Eye(process, device, seed)
 
     def contrast(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:
-        first, second = process.pairs(batch_size, random)
-        other = process.latents(batch_size, random)
+        first, second = process.pairs(how.batch_size, random)
+        other = process.latents(how.batch_size, random)
         points = encoder(see(np.concatenate([first, second, other])))
-        return loss(*points.split(batch_size)) - loss.chance(batch_size)
+        return loss(*points.split(how.batch_size)) - loss.chance(how.batch_size)
 
     def teach(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:
-        latents = process.latents(batch_size, random)
+        latents = process.latents(how.batch_size, random)
         target = torch.from_numpy(latents).float().to(device)
         return (encoder(see(latents)) - target).square().mean()
 
     encoder = _new(process, model.space, size, seed).to(device)
-    encoder.output.log_size.requires_grad_(not fixed)
-    taught = _new(process, "unbounded", 1.0, seed).to(device) if supervised else None
-    with Progress("identify", steps * (1 + supervised), progress, unit="steps") as bar:
-        history = _train(encoder, contrast, steps, learning_rate, seed, bar)
+    encoder.output.log_size.requires_grad_(not how.fixed)
+    taught = _new(process, "unbounded", 1.0, seed).to(device) if how.supervised else None
+    with Progress("identify", how.steps * (1 + how.supervised), progress, unit="steps") as bar:
+        history = _train(encoder, contrast, how, seed, bar)
         if taught is not None:
-            _train(taught, teach, steps, learning_rate, seed, bar)
+            _train(taught, teach, how, seed, bar)
     latents = process.latents(2 * SCORED, np.random.default_rng([seed, 1]))
     seen = see(latents)
 
@@ -174,7 +191,7 @@ def identify(
 
     with torch.no_grad():
         best = None if taught is None else score(taught(seen))
-        return Identified(score(encoder(seen)), score(seen), best, history, encoder)
+        return Inversion(score(encoder(seen)), score(seen), best, history, encoder)
 
 
 class _Eye:
@@ -197,12 +214,12 @@ def _new(process: Process, space: str, size: float, seed: int) -> LatentEncoder:
         return LatentEncoder(count, [count * width for width in WIDTHS], count, space, size)
 
 
-def _train(encoder, objective, steps: int, learning_rate: float, seed: int, bar: Progress) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _train(encoder: nn.Module, objective: Objective, how: Training, seed: int, bar: Progress) -> np.ndarray:
     random = np.random.default_rng([seed, 0])
-    optimiser = torch.optim.Adam(encoder.parameters(), learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-    history = np.empty(steps)
-    for step in range(steps):
+    optimiser = torch.optim.Adam(encoder.parameters(), how.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, how.steps)
+    history = np.empty(how.steps)
+    for step in range(how.steps):
         value = objective(encoder, random)
         optimiser.zero_grad()
         value.backward()

@@ -1,10 +1,12 @@
 """Contrastive learning inverts a process: quick signs here, the figures of the tables in the slow tests."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from haptera.analyses.identify.identify import LatentModel, identify
+from haptera.analyses.identify.inversion import LatentModel, Training, invert
 from haptera.analyses.identify.laws import Uniform, VonMisesFisher, laplace
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.spaces import LatentEncoder, OutputSpace
@@ -56,7 +58,7 @@ def test_radius_and_side_begin_where_the_process_has_them():
 @pytest.mark.slow
 def test_a_sphere_is_found_from_pairs():
     process = Process("sphere", Uniform(), VonMisesFisher(10.0), tried=100)
-    found = identify(process, LatentModel.read("sphere/vmf"), steps=250, batch_size=256)
+    found = invert(process, LatentModel.read("sphere/vmf"), Training(steps=250, batch_size=256))
     assert found.contrastive.r2.value > 0.95
     assert found.contrastive.r2.value > found.identity.r2.value
     assert found.loss[-20:].mean() < found.loss[:20].mean()
@@ -65,9 +67,10 @@ def test_a_sphere_is_found_from_pairs():
 def test_a_seed_repeats_a_run_and_leaves_the_global_generator_alone():
     process = Process("box", Uniform(), laplace(0.05), dimensions=2, tried=100)
     before = torch.random.get_rng_state()
-    losses = [identify(process, LatentModel.read("box/laplace"), steps=5, batch_size=32).loss for _ in range(2)]
+    short = Training(steps=5, batch_size=32)
+    losses = [invert(process, LatentModel.read("box/laplace"), short).loss for _ in range(2)]
     np.testing.assert_array_equal(*losses)
-    held = identify(process, LatentModel.read("box/laplace"), steps=5, batch_size=32, start=7.0, fixed=True)
+    held = invert(process, LatentModel.read("box/laplace"), replace(short, start=7.0, fixed=True))
     assert held.encoder.output.size == pytest.approx(7)
     assert torch.equal(torch.random.get_rng_state(), before)
 
@@ -75,7 +78,7 @@ def test_a_seed_repeats_a_run_and_leaves_the_global_generator_alone():
 @pytest.mark.slow
 def test_four_latents_on_the_sphere_are_found_up_to_a_rotation():
     process = Process("sphere", Uniform(), VonMisesFisher(10.0))
-    found = identify(process, LatentModel.read("sphere/vmf"), steps=1000)
+    found = invert(process, LatentModel.read("sphere/vmf"), Training(steps=1000))
     assert found.contrastive.r2.value > 0.98
 
 
@@ -84,5 +87,6 @@ def test_four_latents_in_the_box_are_found_up_to_their_order():
     found = []
     for seed in range(5):
         process = Process("box", Uniform(), laplace(0.05), seed=seed)
-        found.append(identify(process, LatentModel.read("box/laplace"), steps=2000, seed=seed).contrastive.mcc.value)
+        inversion = invert(process, LatentModel.read("box/laplace"), Training(steps=2000), seed=seed)
+        found.append(inversion.contrastive.mcc.value)
     assert sum(value > 0.95 for value in found) >= 4
