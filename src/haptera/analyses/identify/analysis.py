@@ -55,7 +55,7 @@ class Identification(Analysis):
     folder: Path | None = None
 
     @property
-    def settings(self) -> dict[str, Any]:  # type: ignore[override]
+    def settings(self) -> dict[str, Any]:
         """Return the rows as they were asked for."""
         return {"rows": [asdict(row) for row in self.rows]}
 

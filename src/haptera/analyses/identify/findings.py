@@ -49,7 +49,7 @@ def row_findings(record: Mapping[str, Any]) -> list[Finding]:
         "loss": ("goodness_of_fit", "latents_fit"),
     }
     parts = [name for name in ("contrastive", "identity", "supervised") if name in row]
-    sentences = {
+    sentences: dict[str, str] = {
         "process": f"{row['process']}, {row['dimensions']} latents, mixing of condition {row['condition']:.1f}",
         "model": f"{row['model']}, {row['steps']:,} steps of {row['batch_size']}",
         **{name: "   ".join(_score(row[name], score) for score in SCORES) for name in parts},

@@ -1,0 +1,111 @@
+"""Tasks whose results are kept: each is made once, damage is seen, and a stopped call goes on."""
+
+from typing import ClassVar
+
+import pytest
+
+from haptera.errors import HapteraError, Unfinished
+from haptera.run.ledger import Ledger, Piece
+from haptera.run.tasks import Task, finish
+
+
+class Square(Task[int]):
+    """The square of a number, as a file or as a folder."""
+
+    made: ClassVar[list[int]] = []
+
+    def __init__(self, number, path=None):
+        self.number = number
+        self.piece = Piece(f"k{number}", path or f"squares/{number}.txt", f"{number} squared")
+
+    def make(self):
+        if self.number < 0:
+            raise ValueError(f"{self.number} is too small")
+        self.made.append(self.number)
+        return self.number**2
+
+    def write(self, result, path):
+        (path / "value" if path.is_dir() else path).write_text(str(result))
+
+    def read(self, path):
+        return int((path / "value" if path.is_dir() else path).read_text())
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    monkeypatch.setattr(Square, "made", [])
+    return Square.made
+
+
+TASKS = [Square(2), Square(3), Square(4, "squares/four")]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_results_come_in_order_and_each_is_made_once(tmp_path, kept, made):
+    out = tmp_path if kept else None
+    assert finish([*TASKS, Square(2)], out, "squares").results == [4, 9, 16, 4]
+    assert made == [2, 3, 4]
+    assert finish(TASKS, out, "squares").results == [4, 9, 16]
+    assert len(made) == (3 if kept else 6)
+
+
+@pytest.mark.parametrize("name", ["3.txt", "four/value"])
+def test_a_damaged_result_is_named_and_made_again(tmp_path, caplog, name, made):
+    finish(TASKS, tmp_path, "squares")
+    (tmp_path / "squares" / name).write_text("8")
+    made.clear()
+    assert finish(TASKS, tmp_path, "squares").results == [4, 9, 16]
+    assert made == [3 if name == "3.txt" else 4]
+    assert str(tmp_path / "squares" / name.partition("/")[0]) in caplog.text
+
+
+def test_a_task_that_fails_is_noted_and_does_not_stop_the_others(tmp_path):
+    outcome = finish([Square(-1), Square(3)], tmp_path, "squares", tolerate=(ValueError,))
+    assert outcome.results == [None, 9]
+    assert outcome.finished == [9]
+    assert outcome.failures == ["-1 squared: -1 is too small"]
+    assert Ledger.open(tmp_path, "squares").failures == {"k-1": "-1 is too small"}
+    with pytest.raises(ValueError, match="too small"):
+        finish([Square(-1)], None, "squares")
+
+
+def test_an_interruption_says_how_far_it_came_and_goes_on(tmp_path, made):
+    class Stopped(Square):
+        def make(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        finish([Square(2), Stopped(3), Square(4)], tmp_path, "squares", noun="square")
+    assert stop.value.__notes__ == [" after 1 of 3 squares"]
+    assert finish([Square(2), Square(3), Square(4)], tmp_path, "squares").results == [4, 9, 16]
+    assert made == [2, 3, 4]
+
+
+def test_a_full_disk_loses_nothing(tmp_path, made):
+    class Full(Square):
+        def write(self, result, path):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(
+        Unfinished, match=r"No space left on device; 1 finished fit is intact, the same command goes on"
+    ):
+        finish([Square(2), Full(3)], tmp_path, "squares")
+    assert finish([Square(2), Square(3)], tmp_path, "squares").results == [4, 9]
+    assert made == [2, 3, 3]
+
+
+def test_what_other_calls_finished_stays(tmp_path, made):
+    finish([Square(2)], tmp_path, "squares")
+    finish([Square(3)], tmp_path, "squares")
+    assert finish([Square(2)], tmp_path, "squares").results == [4]
+    assert made == [2, 3]
+
+
+def test_what_is_wanting_is_said_before_anything_is_made(tmp_path, made):
+    class Wanting(Square):
+        def check(self):
+            raise HapteraError("there is no slate")
+
+    with pytest.raises(HapteraError, match="no slate"):
+        finish([Square(2), Wanting(3)], tmp_path, "squares", tolerate=(HapteraError,))
+    assert made == []
