@@ -20,6 +20,7 @@ from haptera.models import ModelSource, ResNet
 from haptera.models.training import fit
 from haptera.run.calibrate import calibrate
 from haptera.run.loop import evaluate
+from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, Fog, Frost, GaussianNoise, ImpulseNoise
 from haptera.streams import CCC
 
@@ -39,7 +40,7 @@ def main(folder: Path) -> None:
             save_file(net.state_dict(), WEIGHTS)
         data = ArrayData(file["test_images"], file["test_labels"], "CIFAR-10")
     net = ModelSource("resnet", WEIGHTS, NET)()
-    calibration = calibrate(net, data, folder / "calibration", SHIFTS, samples=1000, step=0.5)
+    calibration = calibrate(net, data, folder / "calibration", SHIFTS, Scale(samples=1000, step=0.5))
     stream = CCC(data, calibration, "medium", speed=SPEED, length=50_000)
     target, walk = calibration.target("medium"), stream.walk()
     walk["accuracy"] = evaluate(NoAdaptation(net), stream).correct().reshape(-1, SPEED).mean(1)

@@ -18,11 +18,13 @@ from haptera.analyses.attribution.analysis import attribute_recording
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.data import open_data
 from haptera.errors import HapteraError
+from haptera.files.fingerprint import fingerprint
 from haptera.models import ModelSource
 from haptera.pose import PoseModel
 from haptera.recordings.reading import read_recording
+from haptera.run.calibrate import load_calibration
+from haptera.run.ledger import Ledger, Piece
 from haptera.streams import CCC
-from haptera.streams.calibration import Calibration
 
 SOURCE = Path(haptera.__file__).parent
 EVIL = "from pathlib import Path\nPath(__file__).with_name('owned').write_text('')\n\n\ndef S(*a, **k):\n    pass\n"
@@ -61,14 +63,16 @@ def test_the_header_of_a_pose_model(name, settings, evil):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shifts_of_a_calibration(name, evil, folder):
-    (evil / "calibration" / "pairs").mkdir(parents=True)
     names = [name, "contrast"]
     facts = {"shifts": names, "samples": 40, "step": 5.0, "clean": 30, "classes": 3, "flip": False, "crop": 0.0}
-    (evil / "calibration" / "calibration.json").write_text(json.dumps(facts | {"prints": {}}))
-    for one, two in (names, names[::-1]):
-        np.save(evil / "calibration" / "pairs" / f"{one} {two}.npy", np.array([[30, 20], [20, 10]]))
+    with Ledger(evil / "calibration", "calibration") as ledger:
+        pieces = [Piece(fingerprint(*pair), "pairs/{} {}.npy".format(*pair)) for pair in (names, names[::-1])]
+        ledger.plan(pieces, facts | {"prints": {}})
+        for piece in pieces:
+            with ledger.writing(piece) as file:
+                np.save(file, np.array([[30, 20], [20, 10]]))
     with pytest.raises(HapteraError, match="unknown shift in the calibration"):
-        CCC(open_data(folder / "data.npz"), Calibration.load("calibration"))
+        CCC(open_data(folder / "data.npz"), load_calibration("calibration"))
     stream = "ccc:calibration=calibration,length=64"
     assert call("run", "--model", "net.py:build", "--data", "data.npz", "--stream", stream, "--out", "study") == 2
 
@@ -124,9 +128,8 @@ def test_a_study_manifest_and_the_provenance_of_outputs_are_words_only(evil):
 
 def test_a_corrupted_data_set_on_disk(evil, folder):
     assert call("materialise", "--data", "data.npz", "--layout", "imagenet-c", "--shift", "contrast", "--out", "c") == 0
-    facts = json.loads((evil / "c" / "manifest.json").read_text())
-    facts |= {"shifts": ["evil.py:S"], "parts": {"evil.py:S/1": 40}}
-    (evil / "c" / "manifest.json").write_text(json.dumps(facts))
+    plan = (evil / "c" / "plan.json").read_text()
+    (evil / "c" / "plan.json").write_text(plan.replace("contrast", "evil.py:S"))
     (evil / "c" / "contrast").rename(evil / "c" / "evil.py:S")
     run = ("run", "--model", "net.py:build", "--data", "c", "--out", "study", "--quiet")
     assert call(*run) in (0, 2)

@@ -21,6 +21,7 @@ from haptera.errors import HapteraError
 from haptera.observe import observe_moments
 from haptera.run.calibrate import calibrate
 from haptera.run.loop import evaluate
+from haptera.run.yardstick import Scale
 from haptera.shifts import GaussianNoise, SpeckleNoise
 from haptera.streams import Clean
 from haptera.tune import tune
@@ -88,7 +89,7 @@ def test_a_perfect_model_on_mapped_data_is_never_wrong(mapped, tmp_path):
     assert errors["error"].tolist() == [0.0]
     shifts = [GaussianNoise, SpeckleNoise]
     folder = tmp_path / "calibration"
-    measured = calibrate(model, mapped, folder, shifts, samples=16, step=5.0, crop=0.0, progress=False)
+    measured = calibrate(model, mapped, folder, shifts, Scale(16, 5.0, crop=0.0), progress=False)
     assert measured.clean == 16
     held = {"shifts": [SpeckleNoise], "severities": [0.5]}
     tuned = tune(

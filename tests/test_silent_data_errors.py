@@ -1,6 +1,5 @@
 """Files that were read wrong without a word: now they are read right, or refused by name, and spoil nothing else."""
 
-import json
 import os
 
 import h5py
@@ -11,11 +10,13 @@ from tests.commands import call
 from haptera.errors import HapteraError
 from haptera.files.atomic import write_text
 from haptera.files.deeplabcut import KeypointTable
+from haptera.files.fingerprint import fingerprint
 from haptera.recordings.reading import read_recording
+from haptera.run.calibrate import load_calibration
 from haptera.run.cells import Manifest, locked
 from haptera.run.importing import import_predictions
+from haptera.run.ledger import Ledger, Piece
 from haptera.run.results import measure, report
-from haptera.streams.calibration import Calibration
 
 RANDOM = np.random.default_rng(0)
 
@@ -120,10 +121,12 @@ def test_one_damaged_cell_is_left_out_with_a_note_and_the_others_are_measured(tm
 def write_calibration(folder, counts, **settings):
     content = {"shifts": ["fog", "snow"], "samples": 10, "step": 5.0, "clean": 9, "classes": 10}
     content |= {"flip": True, "crop": 0.1, "prints": {"model": "m", "data": "d"}} | settings
-    (folder / "pairs").mkdir(parents=True)
-    (folder / "calibration.json").write_text(json.dumps(content))
-    for pair in ("fog snow", "snow fog"):
-        np.save(folder / "pairs" / f"{pair}.npy", counts)
+    with Ledger(folder, "calibration") as ledger:
+        pairs = ("fog", "snow"), ("snow", "fog")
+        ledger.plan([Piece(fingerprint(*pair), f"pairs/{' '.join(pair)}.npy") for pair in pairs], content)
+        for piece in ledger.pieces.values():
+            with ledger.writing(piece) as file:
+                np.save(file, counts)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +136,16 @@ def write_calibration(folder, counts, **settings):
         (np.full((2, 2), -1), {}, r"fog snow\.npy counts -1 right answers; 0 to 10"),
         (np.full((2, 2), 11), {}, r"fog snow\.npy counts 11 right answers; 0 to 10"),
         (np.zeros((3, 3), int), {}, r"fog snow\.npy holds int64 \(3, 3\); counts \(2, 2\)"),
-        (np.zeros((2, 2), int), {"clean": -1}, r"calibration\.json: clean is -1; a whole number"),
-        (np.zeros((2, 2), int), {"clean": 11}, r"calibration\.json: clean is 11, of 10 samples"),
-        (np.zeros((2, 2), int), {"shifts": ["fog", "../../x"]}, r"calibration\.json: shifts is .* the name of a shift"),
-        (np.zeros((2, 2), int), {"step": 1e-320}, r"calibration\.json: step is"),
+        (np.zeros((2, 2), int), {"clean": -1}, r"plan\.json: clean is -1; a whole number"),
+        (np.zeros((2, 2), int), {"clean": 11}, r"plan\.json: clean is 11, of 10 samples"),
+        (np.zeros((2, 2), int), {"shifts": ["fog", "../../x"]}, r"plan\.json: shifts is .* the name of a shift"),
+        (np.zeros((2, 2), int), {"step": 1e-320}, r"plan\.json: step is"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(tmp_path, counts, settings, message):
     write_calibration(tmp_path / "cal", counts, **settings)
     with pytest.raises(HapteraError, match=message):
-        Calibration.load(tmp_path / "cal")
+        load_calibration(tmp_path / "cal")
 
 
 def test_a_link_where_a_temporary_file_was_expected_is_not_followed(tmp_path):

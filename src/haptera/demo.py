@@ -22,6 +22,7 @@ from haptera.progress import Progress
 from haptera.run.calibrate import calibrate
 from haptera.run.execute import in_processes, in_this_process
 from haptera.run.study import Study
+from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
 from haptera.streams import CCC, Clean, Continual, Corruptions, Stability
 from haptera.streams.calibration import Calibration
@@ -93,7 +94,7 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
 def calibrated(model: nn.Module, out: Path, progress: bool | None) -> Calibration:
     """The yardstick of the stream that keeps changing: a coarse one, on few images, which takes some seconds."""
     folder = out / f"calibration-{fingerprint(of_model(model), FADING)[:8]}"  # another network has another one
-    return calibrate(model, digits("test"), folder, FADING, samples=100, step=0.5, flip=False, progress=progress)
+    return calibrate(model, digits("test"), folder, FADING, Scale(100, 0.5, flip=False), progress=progress)
 
 
 def train(networks: Sequence[Network], folder: Path, index: int) -> str:

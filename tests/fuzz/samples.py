@@ -31,14 +31,14 @@ from haptera.pose.joining import read_split
 from haptera.pose.opening import open_pose
 from haptera.recordings.reading import read_recording
 from haptera.run.build import make_study
-from haptera.run.calibrate import calibrate
+from haptera.run.calibrate import calibrate, load_calibration
 from haptera.run.cells import Manifest
 from haptera.run.importing import import_predictions
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
 from haptera.run.settings import read_study
+from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, GaussianNoise
-from haptera.streams.calibration import Calibration
 
 RANDOM = np.random.default_rng(0)
 LOGITS, TARGETS = RANDOM.normal(size=(40, 5)).astype(np.float32), RANDOM.integers(0, 5, 40)
@@ -101,11 +101,11 @@ def _import(folder: Path) -> int | None:
 
 def _calibration(folder: Path) -> None:
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(1024, 10))
-    calibrate(model, digits(), folder / "cal", [Contrast, GaussianNoise], samples=20, step=2.5, progress=False)
+    calibrate(model, digits(), folder / "cal", [Contrast, GaussianNoise], Scale(20, 2.5), progress=False)
 
 
 def _read_calibration(folder: Path) -> None:
-    found = Calibration.load(folder / "cal")
+    found = load_calibration(folder / "cal")
     for name in ("easy", "hard"):
         found.target(name)
         found.out_of_reach(name)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from PIL import Image
 from haptera.cli import main
 from haptera.data import ArrayData, CorruptedImages, open_data
 from haptera.errors import HapteraError
-from haptera.run import materialise as module
-from haptera.run.materialise import class_folders, materialise
+from haptera.run import layouts
+from haptera.run.layouts import class_folders
+from haptera.run.materialise import materialise
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import Directory, Shifted
 from haptera.testing.streams import example_data
@@ -31,7 +33,7 @@ def tree(folder):
     return {
         path.relative_to(folder): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in folder.rglob("*")
-        if path.is_file() and path.name not in ("manifest.json", ".lock")
+        if path.is_file() and path.name not in ("plan.json", "journal.jsonl", ".lock")
     }
 
 
@@ -115,19 +117,21 @@ def test_a_finished_part_is_not_written_again_and_a_folder_can_grow(tmp_path):
     assert again.written == ["gaussian_noise/3", "contrast/2", "contrast/3"]
     assert again.kept == ["gaussian_noise/2"]
     assert before.items() <= tree(tmp_path).items()
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["parts"].keys() == {"gaussian_noise/1", "gaussian_noise/2", *again.written}
-    assert set(manifest["parts"].values()) == {23}
-    assert (manifest["seed"], manifest["table"], manifest["fingerprint"]) == (0, "imagenet", DATA.fingerprint())
-    assert "haptera" in manifest["versions"]
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    parts = {piece["title"]: piece["facts"]["images"] for piece in plan["pieces"]}
+    assert parts.keys() == {"gaussian_noise/1", "gaussian_noise/2", *again.written}
+    assert set(parts.values()) == {23}
+    about = plan["about"]
+    assert (about["seed"], about["table"], about["prints"]) == (0, "imagenet", {"source": DATA.fingerprint()})
+    assert "haptera" in about["versions"]
 
 
 @pytest.mark.parametrize("layout", ["imagenet-c", "cifar-10-c"])
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(28, "No space left on device"), HapteraError("no")])
 def test_stopped_in_the_middle_it_goes_on(tmp_path, monkeypatch, layout, stop):
     whole = materialise(DATA, PAIR, tmp_path / "whole", layout=layout, quality="png")
-    target = "write_image" if layout == "imagenet-c" else "_begin_npy"
-    calls, real = [], getattr(module, target)
+    target = "write_image" if layout == "imagenet-c" else "write_header"
+    calls, real = [], getattr(layouts, target)
     limit = 100 if layout == "imagenet-c" else 1
 
     def failing(*arguments):
@@ -136,12 +140,14 @@ def test_stopped_in_the_middle_it_goes_on(tmp_path, monkeypatch, layout, stop):
             raise stop
         real(*arguments)
 
-    monkeypatch.setattr(module, target, failing)
+    monkeypatch.setattr(layouts, target, failing)
     with pytest.raises((KeyboardInterrupt, HapteraError)) as raised:
         materialise(DATA, PAIR, tmp_path / "out", layout=layout, quality="png")
     if isinstance(stop, OSError):
-        done = "4 of 10" if layout == "imagenet-c" else "1 of 2"
-        assert f"No space left on device; {done} parts are finished, the same call goes on" in str(raised.value)
+        done = 4 if layout == "imagenet-c" else 2  # the labels are one
+        assert f"No space left on device; {done} finished parts are intact, the same command goes on" in str(
+            raised.value
+        )
     monkeypatch.undo()
     assert not list((tmp_path / "out").glob(".*.part"))
     finished = tree(tmp_path / "out")
@@ -156,15 +162,56 @@ def test_stopped_in_the_middle_it_goes_on(tmp_path, monkeypatch, layout, stop):
     }
 
 
-def test_what_a_killed_run_left_is_removed_and_what_it_did_not_note_is_kept(tmp_path):
+def test_what_a_killed_run_left_is_removed_and_what_it_did_not_note_is_written_again(tmp_path):
     materialise(DATA, PAIR, tmp_path, severities=[1])
+    before = {path: content for path, (content, _) in tree(tmp_path).items()}
     (tmp_path / ".contrast-2.part" / "0").mkdir(parents=True)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    del manifest["parts"]["contrast/1"]
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    assert materialise(DATA, PAIR, tmp_path, severities=[1]).written == []
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    assert materialise(DATA, PAIR, tmp_path, severities=[1]).written == ["contrast/1"]
     assert not (tmp_path / ".contrast-2.part").exists()
-    assert "contrast/1" in json.loads((tmp_path / "manifest.json").read_text())["parts"]
+    assert {path: content for path, (content, _) in tree(tmp_path).items()} == before
+    assert materialise(DATA, PAIR, tmp_path, severities=[1]).written == []
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, cut_short, flip_a_bit])
+@pytest.mark.parametrize(
+    ("layout", "file", "part"),
+    [
+        ("imagenet-c", "contrast/2/1/07.png", "contrast/2"),
+        ("cifar-10-c", "contrast.npy", "contrast"),
+        ("cifar-10-c", "labels.npy", None),
+    ],
+)
+def test_a_part_that_was_damaged_is_named_and_written_again(tmp_path, caplog, layout, file, part, spoil):
+    materialise(DATA, PAIR, tmp_path, layout=layout, quality="png")
+    before = tree(tmp_path)
+    file = next(tmp_path.rglob("contrast/2/*/07.png")) if layout == "imagenet-c" else tmp_path / file
+    spoil(file)
+    assert materialise(DATA, PAIR, tmp_path, layout=layout, quality="png").written == [part] * (part is not None)
+    assert f"{tmp_path / (part if layout == 'imagenet-c' else file.name)} " in caplog.text
+    assert "it is made again" in caplog.text
+    assert {path: content for path, (content, _) in tree(tmp_path).items()} == {
+        path: content for path, (content, _) in before.items()
+    }
+
+
+def test_damage_to_parts_that_were_not_asked_for_is_left_alone(tmp_path, caplog):
+    materialise(DATA, PAIR, tmp_path, severities=[1])
+    next(tmp_path.rglob("contrast/1/*/07.jpeg")).unlink()
+    assert materialise(DATA, [GaussianNoise], tmp_path, severities=[1, 2]).written == ["gaussian_noise/2"]
+    assert "made again" not in caplog.text
+    assert materialise(DATA, [Contrast], tmp_path, severities=[1]).written == ["contrast/1"]
 
 
 OTHER = ArrayData(np.zeros((3, 4, 4), np.uint8), [0, 1, 2], "other")
@@ -173,11 +220,11 @@ OTHER = ArrayData(np.zeros((3, 4, 4), np.uint8), [0, 1, 2], "other")
 @pytest.mark.parametrize(
     ("data", "settings", "message"),
     [
-        (OTHER, {}, r"was begun with other data \(example\), this is other; give another folder"),
-        (DATA, {"seed": 1}, "was begun with seed 0, this is 1"),
-        (DATA, {"table": "cifar"}, "was begun with table 'imagenet', this is 'cifar'"),
-        (DATA, {"quality": 50}, "was begun with quality 95, this is 50"),
-        (DATA, {"layout": "cifar-10-c", "severities": (1, 2, 3, 4, 5)}, "was begun with layout 'imagenet-c'"),
+        (OTHER, {}, r"holds a corrupted data set with another source; use another folder, or delete it"),
+        (DATA, {"seed": 1}, r"with another seed; use another folder, or delete it \(seed was 0, is 1\)"),
+        (DATA, {"table": "cifar"}, "table was 'imagenet', is 'cifar'"),
+        (DATA, {"quality": 50}, "quality was 95, is 50"),
+        (DATA, {"layout": "cifar-10-c", "severities": (1, 2, 3, 4, 5)}, "layout was 'imagenet-c', is 'cifar-10-c'"),
     ],
 )
 def test_other_data_or_settings_are_refused(tmp_path, data, settings, message):
@@ -211,11 +258,18 @@ def test_wrong_settings_are_refused(tmp_path, arguments, settings, message):
 
 def test_a_folder_with_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(HapteraError, match=r"is not empty and has no manifest\.json"):
+    with pytest.raises(HapteraError, match=r"is not empty and has no plan\.json"):
         materialise(DATA, PAIR, tmp_path)
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(HapteraError, match=r"plan\.json has no 'schema'"):
+        materialise(DATA, PAIR, tmp_path)
+
+
+def test_a_folder_of_the_first_version_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(HapteraError, match=r"manifest\.json has no 'fingerprint'"):
+    with pytest.raises(HapteraError, match=r"holds a data set of version 0\.1"):
         materialise(DATA, PAIR, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def call(*arguments):
@@ -269,13 +323,30 @@ def test_data_that_is_corrupted_already_is_refused(folder, monkeypatch, capsys):
     assert "c is corrupted already" in capsys.readouterr().err
 
 
-def test_interrupted_it_says_how_to_go_on(folder, haptera):
-    process = haptera.start_until("*/contrast/*", *COMMAND, "--shift", "gaussian_noise", after=2)
-    process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize(
+    ("layout", "stop"),
+    [
+        ("imagenet-c", signal.SIGINT),
+        ("imagenet-c", signal.SIGTERM),
+        ("imagenet-c", signal.SIGKILL),
+        ("cifar-10-c", signal.SIGKILL),
+    ],
+)
+def test_stopped_it_says_how_to_go_on_and_ends_with_the_same_files(folder, haptera, stop, layout):
+    command = (*COMMAND, "--shift", "gaussian_noise", "--layout", layout)
+    after = {"imagenet-c": ("*/contrast/*", 2), "cifar-10-c": ("*/contrast.npy", 0)}[layout]
+    process = haptera.start_until(after[0], *command, after=after[1])
+    process.send_signal(stop)
     _, error = process.communicate()
-    assert process.returncode == 130
-    assert "the same command goes on from there" in error
+    if stop == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+    else:
+        assert process.returncode == 130
+        assert error.endswith("error: stopped after 2 of 10 parts; the same command goes on from there\n")
     assert "Traceback" not in error
-    done = json.loads(haptera(*COMMAND, "--shift", "gaussian_noise", "--json").stdout)
-    assert done["kept"]
-    assert len(done["written"]) + len(done["kept"]) == 10
+    done = json.loads(haptera(*command, "--json").stdout)
+    assert done["kept"] == (["contrast/1", "contrast/2"] if layout == "imagenet-c" else [])
+    assert len(done["written"]) + len(done["kept"]) == (10 if layout == "imagenet-c" else 2)
+    assert haptera(*[word if word != "c" else "undisturbed" for word in command]).returncode == 0
+    trees = [{path: content for path, (content, _) in tree(folder / name).items()} for name in ("c", "undisturbed")]
+    assert trees[0] == trees[1]

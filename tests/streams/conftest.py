@@ -7,10 +7,11 @@ from haptera.data import digits
 from haptera.models import LeNet
 from haptera.models.training import fit
 from haptera.run.calibrate import calibrate
+from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, GaussianBlur, GaussianNoise
 
 SHIFTS = (GaussianNoise, Contrast, GaussianBlur)
-SETTINGS = {"samples": 400, "step": 1.0, "flip": False, "crop": 0.0}
+SCALE = Scale(400, 1.0, flip=False, crop=0.0)
 
 
 @pytest.fixture(scope="session")
@@ -31,5 +32,5 @@ def data():
 def calibrated(model, data, tmp_path_factory):
     """The folder of a calibration."""
     folder = tmp_path_factory.mktemp("calibration")
-    calibrate(model, data, folder, SHIFTS, **SETTINGS)
+    calibrate(model, data, folder, SHIFTS, SCALE)
     return folder

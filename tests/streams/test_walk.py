@@ -15,10 +15,10 @@ from haptera.adapters import NoAdaptation
 from haptera.data import ArrayData
 from haptera.errors import HapteraError
 from haptera.measures import accuracy, expected_accuracy
+from haptera.run.calibrate import load_calibration
 from haptera.run.loop import evaluate
 from haptera.streams import CCC, Clean
 from haptera.streams.augment import augmented, grey_levels
-from haptera.streams.calibration import Calibration
 from haptera.streams.wrap import Interleaved
 from haptera.testing.streams import STREAM_LAWS
 
@@ -27,7 +27,7 @@ SPEED = 40
 
 @pytest.fixture
 def stream(data, calibrated):
-    return CCC(data, Calibration.load(calibrated), difficulty=0.7, speed=SPEED, length=1000, batch_size=64)
+    return CCC(data, load_calibration(calibrated), difficulty=0.7, speed=SPEED, length=1000, batch_size=64)
 
 
 @pytest.mark.parametrize("law", STREAM_LAWS, ids=lambda law: law.__name__)
@@ -38,7 +38,7 @@ def test_law_holds(law, stream, data):
 def test_a_calibration_of_other_data_is_refused(calibrated):
     other = ArrayData(np.zeros((5, 16, 16), np.uint8), np.zeros(5, int))
     with pytest.raises(HapteraError, match="made on other data than array; calibrate on this data"):
-        CCC(other, Calibration.load(calibrated))
+        CCC(other, load_calibration(calibrated))
 
 
 def test_walk_moves_by_one_step_and_hands_over_to_the_next_pair(stream):
@@ -94,7 +94,7 @@ def test_images_do_not_depend_on_batches_pieces_or_workers(stream, monkeypatch):
 
 
 def test_a_position_far_away_is_read_without_those_before_it(data, calibrated, monkeypatch):
-    stream = CCC(data, Calibration.load(calibrated), difficulty=0.7, length=7_500_000, speed=1000)
+    stream = CCC(data, load_calibration(calibrated), difficulty=0.7, length=7_500_000, speed=1000)
     read = []
     images = type(data).images
     monkeypatch.setattr(type(data), "images", lambda self, places: read.append(len(places)) or images(self, places))
@@ -135,7 +135,7 @@ def test_a_stream_that_is_no_walk_expects_nothing(model, data):
 
 
 def test_wrong_settings_are_named(data, calibrated):
-    calibration = Calibration.load(calibrated)
+    calibration = load_calibration(calibrated)
     for settings, message in (
         ({"difficulty": "midium"}, "unknown difficulty 'midium'; did you mean 'medium'"),
         ({"difficulty": 1.5}, "difficulty is 1.5"),

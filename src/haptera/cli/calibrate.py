@@ -44,16 +44,18 @@ def calibrate(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing."""
+    """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing or damaged."""
     from haptera.catalog import find_or_import
     from haptera.run.flags import Spec
+    from haptera.run.ledger import how_far
 
-    with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
+    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
         from haptera.data import Data, open_data
         from haptera.errors import HapteraError
         from haptera.models import ModelSource
         from haptera.run.calibrate import calibrate as measure
         from haptera.run.study import usable_device
+        from haptera.run.yardstick import Scale
         from haptera.streams.calibration import DIFFICULTIES
         from haptera.streams.sequence import all_shifts
 
@@ -66,11 +68,7 @@ def calibrate(
             opened,
             out,
             [find_or_import("shifts", name) for name in shift] if shift else all_shifts(),
-            samples=samples,
-            step=step,
-            flip=flip,
-            crop=crop,
-            seed=seed,
+            Scale(samples, step, flip, crop, seed),
             batch_size=batch_size,
             jobs=jobs,
             progress=False if quiet else None,
@@ -86,14 +84,3 @@ def calibrate(
             say(f"{name:<6}  {target:.3f}" + (f"  out of reach of {', '.join(easier[name])}" if easier[name] else ""))
         where = "" if str(out) == CALIBRATION else f",calibration={out}"
         say(f"use it with: haptera run --stream ccc:medium{where} ...")
-
-
-def _how_far(out: Path) -> str:
-    """How many pairs are finished."""
-    from haptera.streams.calibration import read_settings
-
-    if not (out / "calibration.json").is_file():
-        return ""
-    shifts = len(read_settings(out)["shifts"])
-    done = len(list((out / "pairs").glob("*.npy")))
-    return f" after {done} of {count(shifts * (shifts - 1), 'pair')}"

@@ -27,8 +27,10 @@ def materialise(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write a data set under every shift at every severity, whatever of it is missing in the folder."""
-    with logging_to_stderr(quiet), resumable(lambda: _how_far(out)):
+    """Write a data set under every shift at every severity, whatever of it is missing or damaged in the folder."""
+    from haptera.run.ledger import how_far
+
+    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
         from haptera.data import CorruptedImages, open_data
         from haptera.run.materialise import SEVERITIES, materialise
         from haptera.streams.sequence import all_shifts
@@ -53,12 +55,3 @@ def materialise(
     else:
         images = count(done.images, "image")
         say(f"{count(len(done.written), 'part')} of {images} written into {out}, {len(done.kept)} found finished")
-
-
-def _how_far(out: Path) -> str:
-    """How many parts are finished."""
-    from haptera.run.materialise import MANIFEST, read_manifest
-
-    manifest = out / MANIFEST
-    parts = read_manifest(manifest)["parts"] if manifest.is_file() else {}
-    return f" after {count(len(parts), 'part')}" if parts else ""

@@ -17,6 +17,7 @@ Cost: checking reads every finished piece once, about a gigabyte per second.
 import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -154,10 +155,10 @@ class Ledger:
             raise HapteraError(f"{self.path(piece)} is not finished; the command that made {self.folder} goes on")
         return self.path(piece)
 
-    def missing(self) -> list[Piece]:
-        """Return the pieces that are still to be made; those that were damaged are named in the log."""
+    def missing(self, among: Iterable[Piece] | None = None) -> list[Piece]:
+        """Return the pieces, or those among some, that are to be made; damaged ones are named in the log."""
         todo = []
-        for piece in self.pieces.values():
+        for piece in self.pieces.values() if among is None else among:
             if wrong := self.damage(piece):
                 log.warning("%s; it is made again", wrong)
             if wrong or not self.there(piece):
@@ -213,6 +214,19 @@ class Ledger:
             n = len(self.finished)
             done = f"{n} finished {self.noun}{' is' if n == 1 else 's are'} intact" if n else "nothing is lost"
             raise Unfinished(f"{error}; {done}, the same command goes on") from error
+
+    def check_same(self, about: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
+        """Refuse to go on in a folder that was begun with other settings or fingerprints than these."""
+        before = self.about if before is None else before
+        for key, now in plain(about).items() if self.exists else ():
+            then = before.get(key)
+            if isinstance(then, Mapping) and isinstance(now, Mapping):
+                self.check_same(now, then)
+            elif then != now:
+                values = "" if re.fullmatch("[0-9a-f]{32}", str(now)) else f" ({key} was {then!r}, is {now!r})"
+                raise HapteraError(
+                    f"{self.folder} holds a {self.kind} with another {key}; use another folder, or delete it{values}"
+                )
 
     def plan(self, pieces: Iterable[Piece], about: Mapping[str, Any]) -> None:
         """Say which pieces belong to the folder; what the journal says about others is forgotten."""

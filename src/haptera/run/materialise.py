@@ -1,34 +1,27 @@
 """A corrupted data set on disk, in the layout of ImageNet-C or of CIFAR-10-C, for tools that read nothing else.
 
 Images are those of the stream `corruptions` with the same seed and constants, in 8 bits; `open_data` reads them.
-A part, which is one corruption at one severity (`imagenet-c`) or one corruption (`cifar-10-c`), is written beside its
-place and renamed, so a part that is there is whole, and a stopped run goes on with the parts that are missing.
-Differs: JPEG files have quality 95 by default, where ImageNet-C's have 85; classes that would be read back in another
-order than the data's get their number in front.
+A part, which is one corruption at one severity (`imagenet-c`) or one corruption (`cifar-10-c`), is a piece of a ledger:
+one that is missing, or of which an image was deleted, cut short or changed, is written again.
+Differs: JPEG files have quality 95 by default, where ImageNet-C's have 85.
+Cost: parts that are finished are read once, about a gigabyte per second.
 """
 
-import json
 import logging
-import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from haptera.data import Data, FolderData
-from haptera.data.folder import THREADS
-from haptera.errors import HapteraError, Unfinished, WriteError, unknown
-from haptera.files.atomic import umask, whole, writable_folder, write_text
-from haptera.files.json import read_json
-from haptera.files.schema import TEXT, check, table_of, whole_number
+from haptera.data import Data
+from haptera.errors import HapteraError, unknown
+from haptera.files.fingerprint import fingerprint
 from haptera.progress import Progress
-from haptera.run.cells import locked
+from haptera.run.layouts import write_array, write_folder
+from haptera.run.ledger import PLAN, Ledger, Piece
+from haptera.run.lock import LOCK
 from haptera.run.loop import versions
 from haptera.shifts import Shift
 
@@ -37,14 +30,12 @@ log = logging.getLogger("haptera")
 TABLES = {"imagenet-c": "imagenet", "cifar-10-c": "cifar"}
 """The layouts, each with the constants of the published data set."""
 SEVERITIES = (1, 2, 3, 4, 5)
-MANIFEST = "manifest.json"
+LABELS = Piece(fingerprint("labels"), "labels.npy", "labels")
 AT_ONCE = 64
-
-Step = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Materialised:
+class Materialisation:
     """What a call did.
 
     Attributes:
@@ -61,69 +52,42 @@ class Materialised:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Recipe:
     """Everything that decides the files."""
 
     data: Data
-    out: Path
     layout: str
     seed: int
     table: str
     quality: int | str
 
-    def settings(self) -> dict[str, Any]:
-        """What must not change between two runs into one folder."""
+    def about(self) -> dict[str, Any]:
+        """Return what must not change between two runs into one folder."""
         own = {"layout": self.layout, "seed": self.seed, "table": self.table}
         own |= {"quality": self.quality} if self.layout == "imagenet-c" else {}
-        return own | {"data": self.data.fingerprint()}
+        return own | {"prints": {"source": self.data.fingerprint()}}
 
-    def pixels(self, shift: Shift, advance: Step) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Places in the data and their images `(batch, height, width, channels)` in 8 bits, under a shift."""
-        for start in range(0, len(self.data), AT_ONCE):
-            places = np.arange(start, min(start + AT_ONCE, len(self.data)))
-            images = shift(self.data.images(places), self.data.rows[places].tolist(), self.seed)
-            yield places, images.mul(255).round_().byte().permute(0, 2, 3, 1).contiguous().numpy()
-            advance(f"{shift.name} {shift.severity:g}")
+    def parts(self, shifts: Sequence[type[Shift]], severities: Sequence[int]) -> dict[str, tuple[Piece, list[Shift]]]:
+        """Return the name of each part -> its piece, and the shifts whose images it holds one after the other."""
+        made = {shift.name: [shift(float(severity), table=self.table) for severity in severities] for shift in shifts}
+        if self.layout == "imagenet-c":
+            made = {f"{name}/{one.severity:g}": [one] for name, group in made.items() for one in group}
+        ending = "" if self.layout == "imagenet-c" else ".npy"
+        return {
+            name: (Piece(fingerprint(name), name + ending, name, {"images": len(self.data) * len(group)}), group)
+            for name, group in made.items()
+        }
 
-
-@dataclass
-class _Manifest:
-    """`manifest.json`: how the files came about, and which parts are finished."""
-
-    path: Path
-    content: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, job: _Job) -> "_Manifest":
-        """The one of the folder, or a new one; an error if it is of something else."""
-        path = job.out / MANIFEST
-        if not path.is_file():
-            if any(entry.name != ".lock" for entry in job.out.iterdir()):
-                raise HapteraError(f"{job.out} is not empty and has no {MANIFEST}; give an empty folder, or a new one")
-            settings = job.settings()
-            name, print_ = job.data.name, settings.pop("data")
-            about = {"data": name, "fingerprint": print_, "images": len(job.data), "versions": versions()}
-            return cls(path, {**settings, **about, "parts": {}})
-        content = read_manifest(path)
-        before = content | {"data": content["fingerprint"]}
-        for key, now in job.settings().items():
-            if before.get(key) != now:
-                said = f"other data ({content.get('data')})" if key == "data" else f"{key} {before.get(key)!r}"
-                wanted = job.data.name if key == "data" else repr(now)
-                raise HapteraError(f"{job.out} was begun with {said}, this is {wanted}; give another folder")
-        if content.get("versions") != versions():
-            log.warning("%s was begun with other versions: %s", job.out, content.get("versions"))
-        return cls(path, content)
-
-    def add(self, part: str, count: int) -> None:
-        """One more part is finished."""
-        self.content["parts"][part] = count
-        write_text(self.path, json.dumps(self.content, indent=1))
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Return what the `manifest.json` of a folder says."""
-    return check(read_json(path), {"fingerprint": TEXT, "parts": table_of(whole_number())}, str(path))
+    def pixels(
+        self, shifts: Sequence[Shift], advance: Callable[[str], None]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield places in the data and their images in 8 bits, under one shift after the other."""
+        for shift in shifts:
+            for start in range(0, len(self.data), AT_ONCE):
+                places = np.arange(start, min(start + AT_ONCE, len(self.data)))
+                images = shift(self.data.images(places), self.data.rows[places].tolist(), self.seed)
+                yield places, images.mul(255).round_().byte().permute(0, 2, 3, 1).contiguous().numpy()
+                advance(f"{shift.name} {shift.severity:g}")
 
 
 def materialise(
@@ -137,8 +101,8 @@ def materialise(
     table: str | None = None,
     quality: int | str = 95,
     progress: bool | None = None,
-) -> Materialised:
-    """Write a data set under every shift at every severity, whatever of it is missing.
+) -> Materialisation:
+    """Write a data set under every shift at every severity, whatever of it is missing or damaged.
 
     Args:
         data: what is read; `cifar-10-c` needs labels.
@@ -154,34 +118,37 @@ def materialise(
     if layout not in TABLES:
         raise unknown("layout", str(layout), TABLES)
     _check(data, shifts, severities, layout, quality)
-    job = _Job(data, Path(out), layout, seed, table or TABLES[layout], quality)
-    made = {shift.name: [shift(float(severity), table=job.table) for severity in severities] for shift in shifts}
-    if layout == "cifar-10-c":
-        parts = made
-    else:
-        parts = {f"{name}/{one.severity:g}": [one] for name, group in made.items() for one in group}
-    writable_folder(job.out)
-    with locked(job.out):
-        manifest = _Manifest.of(job)
-        _tidy_up(job.out)
-        place, write = (_npy_place, _write_npy) if layout == "cifar-10-c" else (_folder_place, _write_folder)
-        missing = [part for part in parts if not place(job, part).exists()]
-        for part in parts:
-            if part not in missing:  # whether it was noted or not: a run may have been stopped in between
-                manifest.content["parts"][part] = len(data) * len(parts[part])
-        steps = sum(len(parts[part]) for part in missing) * -(-len(data) // AT_ONCE)
-        write_text(manifest.path, json.dumps(manifest.content, indent=1))
-        with Progress(job.out.name, steps, progress, unit="batches") as bar:
-            for done, part in enumerate(missing):
-                try:
-                    write(job, place(job, part), parts[part], bar.advance)
-                    manifest.add(part, len(data) * len(parts[part]))
-                except WriteError as error:
-                    finished = len(parts) - len(missing) + done
-                    raise Unfinished(
-                        f"{error}; {finished} of {len(parts)} parts are finished, the same call goes on"
-                    ) from error
-    return Materialised(job.out, missing, [part for part in parts if part not in missing], len(data))
+    recipe = _Recipe(data, layout, seed, table or TABLES[layout], quality)
+    parts = recipe.parts(shifts, severities)
+    with Ledger(out, "corrupted data set", noun="part") as ledger:
+        _plan(ledger, recipe, [piece for piece, _ in parts.values()])
+        if layout == "cifar-10-c" and ledger.missing([LABELS]):
+            with ledger.writing(LABELS) as file:
+                np.save(file, np.tile(np.asarray(data.targets, np.int64), len(severities)))
+        missing = [piece.title for piece in ledger.missing(piece for piece, _ in parts.values())]
+        steps = sum(len(parts[name][1]) for name in missing) * -(-len(data) // AT_ONCE)
+        with Progress(Path(out).name, steps, progress, unit="batches") as bar:
+            for piece, group in map(parts.__getitem__, missing):
+                if layout == "cifar-10-c":
+                    with ledger.writing(piece) as file:
+                        write_array(file, len(group) * len(data), recipe.pixels(group, bar.advance))
+                else:
+                    with ledger.writing_folder(piece) as folder:
+                        write_folder(folder, data, recipe.pixels(group, bar.advance), quality)
+    return Materialisation(Path(out), missing, [name for name in parts if name not in missing], len(data))
+
+
+def _plan(ledger: Ledger, recipe: _Recipe, pieces: list[Piece]) -> None:
+    """Add the parts of this call to those of earlier ones; an error if the folder is of something else."""
+    about = recipe.about()
+    if not ledger.exists and any(entry.name != LOCK for entry in ledger.folder.iterdir()):
+        raise HapteraError(f"{ledger.folder} is not empty and has no {PLAN}; give an empty folder, or a new one")
+    ledger.check_same(about)
+    if ledger.exists and ledger.about.get("versions") != versions():
+        log.warning("%s was begun with other versions: %s", ledger.folder, ledger.about.get("versions"))
+    about |= {"source": recipe.data.name, "images": len(recipe.data), "versions": versions()} | ledger.about
+    labels = [LABELS] if recipe.layout == "cifar-10-c" else []
+    ledger.plan([*labels, *({piece.key: piece for piece in (*ledger.pieces.values(), *pieces)}.values())], about)
 
 
 def _check(
@@ -207,110 +174,3 @@ def _check(
             raise HapteraError(f"the layout cifar-10-c has a file of labels, and {data.name} has none")
     if quality != "png" and (isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100):
         raise HapteraError(f"quality is {quality!r}; a whole number from 1 to 100, or 'png', was expected")
-
-
-def _tidy_up(out: Path) -> None:
-    """Remove what a killed run left half-written; only for who holds the lock."""
-    for left in out.glob(".*.part"):
-        if left.is_dir() and not left.is_symlink():
-            shutil.rmtree(left)
-        else:
-            left.unlink()
-
-
-def _npy_place(job: _Job, part: str) -> Path:
-    return job.out / f"{part}.npy"
-
-
-def _write_npy(job: _Job, place: Path, shifts: Sequence[Shift], advance: Step) -> None:
-    """All severities of a corruption, one after the other, and the labels if they are not there yet."""
-    labels = job.out / "labels.npy"
-    if not labels.exists():
-        with whole(labels) as file:
-            np.save(file, np.tile(np.asarray(job.data.targets, np.int64), len(shifts)))
-    with whole(place) as file:
-        begun = False
-        for shift in shifts:
-            for _, pixels in job.pixels(shift, advance):
-                if not begun:
-                    _begin_npy(file, (len(shifts) * len(job.data), *pixels.shape[1:]))
-                    begun = True
-                file.write(pixels.data)
-
-
-def _begin_npy(file: BinaryIO, shape: tuple[int, ...]) -> None:
-    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
-
-
-def _folder_place(job: _Job, part: str) -> Path:
-    return job.out / part
-
-
-def _write_folder(job: _Job, place: Path, shifts: Sequence[Shift], advance: Step) -> None:
-    """One corruption at one severity: written into a hidden folder, which is renamed when it is complete."""
-    # A name that nobody can guess: a link put there before would lead the files elsewhere.
-    beside = Path(tempfile.mkdtemp(dir=job.out, prefix=f".{place.parent.name}-{place.name}.", suffix=".part"))
-    try:
-        beside.chmod(0o777 & ~umask())
-        files = [beside / name for name in _file_names(job.data, job.quality)]
-        folders = {file.parent for file in files} | {beside / name for name in class_folders(job.data)}
-        for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(THREADS) as pool:
-            for places, pixels in job.pixels(shifts[0], advance):
-                qualities = [job.quality] * len(places)
-                list(pool.map(write_image, [files[one] for one in places], pixels, qualities))
-        place.parent.mkdir(exist_ok=True)
-        beside.rename(place)
-    except OSError as error:
-        raise WriteError(f"cannot write {place}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def write_image(path: Path, pixels: np.ndarray, quality: int | str) -> None:
-    """One image file of `(height, width, channels)` bytes."""
-    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    if quality == "png":
-        image.save(path, format="PNG")
-    else:
-        image.save(path, format="JPEG", quality=int(quality))
-
-
-def class_folders(data: Data) -> list[str]:
-    """A folder name for each class, such that they sort as the classes do; none without labels."""
-    if data.targets is None:
-        return []
-    count = max(int(data.targets.max()) + 1, len(data.names or ()))
-    numbers = [f"{label:0{len(str(count - 1))}d}" for label in range(count)]
-    if data.names is None:
-        return numbers
-    plain = [re.sub(r"[/\\\0]", "_", name) for name in data.names]
-    if plain == list(data.names) == sorted(set(plain)) and not any(name.startswith(".") for name in plain):
-        return plain
-    return [f"{number}_{name}" for number, name in zip(numbers, plain, strict=True)]
-
-
-def _file_names(data: Data, quality: int | str) -> list[str]:
-    """Where each sample goes, by place in the data: the source's name, or the number of the sample."""
-    endings = (".png",) if quality == "png" else (".jpeg", ".jpg")
-    width = len(str(int(data.rows.max())))
-    names = _source_names(data) or [f"{row:0{width}d}{endings[0]}" for row in data.rows.tolist()]
-    if any(not name.lower().endswith(endings) for name in names):
-        stems = [str(Path(name).with_suffix("")) for name in names]
-        below = [f"{stem}{endings[0]}" for stem in stems]
-        folders = [0] * len(names) if data.targets is None else data.targets.tolist()
-        unique = len(set(zip(folders, below, strict=True))) == len(names)
-        names = below if unique else [f"{name}{endings[0]}" for name in names]
-    if data.targets is None:
-        return names
-    classes = class_folders(data)
-    return [f"{classes[target]}/{name}" for target, name in zip(data.targets.tolist(), names, strict=True)]
-
-
-def _source_names(data: Data) -> list[str] | None:
-    """The files of a folder, relative to their class; None for any other data."""
-    if not isinstance(data, FolderData):
-        return None
-    return [name if data.names is None else name.partition("/")[2] for name in data._files]

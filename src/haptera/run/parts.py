@@ -64,9 +64,9 @@ def make_stream(table: dict[str, Any], data: "DataSets", batch_size: int) -> Any
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
         settings["shifts"] = tuple(catalog.find_or_import("shifts", str(name)) for name in names)
     if "calibration" in inspect.signature(make).parameters:
-        from haptera.streams.calibration import Calibration
+        from haptera.run.calibrate import load_calibration
 
-        settings["calibration"] = Calibration.load(data.folder / str(settings.get("calibration", CALIBRATION)))
+        settings["calibration"] = load_calibration(data.folder / str(settings.get("calibration", CALIBRATION)))
     if "severities" in settings and not isinstance(settings["severities"], list):
         settings["severities"] = [settings["severities"]]
     source = data.open(table.get("data"))
