@@ -13,10 +13,9 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from haptera.analyses.dependencies import analyse
-from haptera.analyses.dependencies.page import write_dependencies
+import haptera
+from haptera.analyses.dependencies.findings import combination
 from haptera.analyses.dependencies.removal import removable
-from haptera.analyses.dependencies.summary import combination
 
 
 def pairs(samples: int, seed: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -44,14 +43,13 @@ def main(folder: Path) -> None:
     logits = net(images).detach().numpy()
     np.savez(folder / "pairs.npz", logits=logits, targets=targets, classes=[f"{k // 10}|{k % 10}" for k in range(100)])
 
-    found = analyse(folder / "pairs.npz", per_class=4)
+    found = haptera.dependencies(folder / "pairs.npz", per_class=4)
     print(f"rank {found.redundancy.rank} of 100, accuracy {found.replacement['own_accuracy'][0]:.3f}")
     for place in found.dependencies.relative_error.argsort()[:3]:
         print(f"  {combination(found, place)}   accuracy with it {found.replacement['accuracy'][place]:.3f}")
-    gone = removable(logits, targets, analyse(folder / "pairs.npz").lasso, drop=0.01)
+    gone = removable(logits, targets, haptera.dependencies(folder / "pairs.npz").lasso, drop=0.01)
     print(f"{len(gone)} classes can go together for one point of accuracy")
-    write_dependencies(found, folder / "dependencies.html")
-    print(f"report: {folder / 'dependencies.html'}")
+    print(f"report: {found.save(folder / 'dependencies')['report']}")
 
 
 if __name__ == "__main__":

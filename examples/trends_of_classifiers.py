@@ -17,8 +17,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from haptera.analyses.trends import Trends, join, read_side
+from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.page import write_trends
+from haptera.analyses.trends.reading import read_side
+from haptera.analyses.trends.side import join
 
 CLASSIFIERS = {
     "naive bayes": GaussianNB(),

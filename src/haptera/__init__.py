@@ -20,11 +20,13 @@ _HOME = {
     "open_data": "data",
     "Analysis": "analysis",
     "identify": "analyses.identify.analysis",
+    "dependencies": "analyses.dependencies",
     "trends": "analyses.trends",
 }
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from haptera.analyses.dependencies import dependencies as dependencies
     from haptera.analyses.identify.analysis import identify as identify
     from haptera.analyses.trends import trends as trends
     from haptera.analysis import Analysis as Analysis

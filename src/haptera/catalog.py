@@ -148,6 +148,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
     },
     "analyses": {
         "identify": Entry("haptera.cli.identify:identify", "whether contrastive learning finds latents that are known"),
+        "dependencies": Entry("haptera.analyses.dependencies:dependencies", "classes that follow from others"),
         "trends": Entry("haptera.analyses.trends:trends", "why accuracies on two sets of data fall on a line"),
     },
     "sections": {

@@ -9,7 +9,11 @@ import pytest
 HEAVY = ["torch", "pandas", "plotly", "numpy", "scipy", "sklearn"]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list"], ["list", "adapters"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["run", "--help"], ["list"], ["list", "adapters"], ["--version"]]
+    + [[name, "--help"] for name in ("dependencies", "diagnose", "stability", "trends")],
+)
 def test_no_heavy_library_is_imported(arguments):
     script = f"""
 import sys

@@ -20,7 +20,6 @@ COMMANDS = {
     "report": ("study:report", "Write report.html from the table of a study."),
     "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
     "diagnose": ("diagnose:diagnose", "Say whether unlabelled data has shifted, where, and what it will cost."),
-    "dependencies": ("dependencies:dependencies", "Find the classes from which others can be derived."),
     "stability": ("stability:stability", "Compare deformations with noise of the same norm."),
     "embed": ("embed:embed", "Embed a recording, with the controls that a reader will ask for."),
     "attribute": ("attribute:attribute", "Name the channels that carry a label."),

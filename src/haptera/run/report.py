@@ -27,6 +27,9 @@ class StudyReport(Analysis):
 
     kind: ClassVar[str] = "study"
     definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    title: str
+    settings: Mapping[str, Any]
+    notes: Sequence[str]
 
     def __init__(
         self,

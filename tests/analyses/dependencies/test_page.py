@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from haptera.analyses.dependencies import Analysis, analyse
+from haptera import dependencies
+from haptera.analyses.dependencies.analysis import ClassDependencies
 from haptera.analyses.dependencies.page import (
     classes,
     coefficients_and_covariances,
     paths,
     spectrum_section,
-    write_dependencies,
 )
 from haptera.analyses.dependencies.page_graph import edges, graph_section, layout, placed_edges, shown_classes
+from haptera.report.page import write_page
 
 HOSTILE = "</script><img src=x onerror='window.harmed = 1'>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -31,18 +32,18 @@ def saved(folder: Path, count: int = 50, samples: int = 400) -> Path:
 
 
 @pytest.fixture(scope="module")
-def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    return analyse(saved(tmp_path_factory.mktemp("net")))
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> ClassDependencies:
+    return dependencies(saved(tmp_path_factory.mktemp("net")))
 
 
 @pytest.fixture(scope="module")
-def page(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(analysis: ClassDependencies, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_dependencies(analysis, path)
+    write_page(analysis.page(), path)
     return path
 
 
-def test_edges_are_the_dependencies_of_the_best_class_first(analysis: Analysis) -> None:
+def test_edges_are_the_dependencies_of_the_best_class_first(analysis: ClassDependencies) -> None:
     frame = edges(analysis)
     assert len(frame) == analysis.dependencies.coefficients.nnz
     best = shown_classes(analysis)[0]
@@ -56,7 +57,7 @@ def test_edges_are_the_dependencies_of_the_best_class_first(analysis: Analysis) 
     assert own["covariance"].iloc[0] == matrix[best, analysis.names.index(own["on"].iloc[0])]
 
 
-def test_every_class_has_one_place_whichever_end_of_an_edge_it_is(analysis: Analysis) -> None:
+def test_every_class_has_one_place_whichever_end_of_an_edge_it_is(analysis: ClassDependencies) -> None:
     frame, left_out = placed_edges(analysis, edges(analysis), 3)
     assert left_out == ""
     places: dict[str, set[tuple[float, float]]] = {}
@@ -82,7 +83,7 @@ def test_a_layout_puts_joined_nodes_nearer_than_others_and_is_repeatable() -> No
     assert layout(1, np.empty((0, 2), int), np.empty(0)).tolist() == [[0, 0]]
 
 
-def test_coefficient_against_covariance_has_every_pair_and_the_line(analysis: Analysis) -> None:
+def test_coefficient_against_covariance_has_every_pair_and_the_line(analysis: ClassDependencies) -> None:
     frame = coefficients_and_covariances(analysis)
     target = shown_classes(analysis)[0]
     own = frame[frame["class"] == analysis.names[target]]
@@ -94,7 +95,7 @@ def test_coefficient_against_covariance_has_every_pair_and_the_line(analysis: An
     assert line["covariance"].tolist() == [0.25, 0.25]
 
 
-def test_paths_begin_at_zero_and_pass_the_solution(analysis: Analysis) -> None:
+def test_paths_begin_at_zero_and_pass_the_solution(analysis: ClassDependencies) -> None:
     frame = paths(analysis)
     for (name, on), rows in frame.groupby(["class", "on"]):
         largest = rows.sort_values("alpha", ascending=False).iloc[0]
@@ -104,7 +105,7 @@ def test_paths_begin_at_zero_and_pass_the_solution(analysis: Analysis) -> None:
     assert first.sort_values("alpha")["relative_error"].is_monotonic_increasing
 
 
-def test_spectrum_and_table_have_every_class(analysis: Analysis) -> None:
+def test_spectrum_and_table_have_every_class(analysis: ClassDependencies) -> None:
     (figure,) = spectrum_section(analysis).figures
     matrix = analysis.moment.matrix()
     assert figure.frame["value"].to_numpy() == pytest.approx(np.linalg.eigvalsh(matrix)[::-1])
@@ -117,20 +118,20 @@ def test_spectrum_and_table_have_every_class(analysis: Analysis) -> None:
 
 
 def test_where_there_are_no_dependencies_the_page_says_so(tmp_path: Path) -> None:
-    nothing = analyse(saved(tmp_path), alpha=1e6)
+    nothing = dependencies(saved(tmp_path), alpha=1e6)
     assert graph_section(nothing) is None
-    write_dependencies(nothing, tmp_path / "page.html")
+    write_page(nothing.page(), tmp_path / "page.html")
     assert "No class depends on any other at this α" in (tmp_path / "page.html").read_text("utf-8")
 
 
-def test_the_same_analysis_gives_the_same_bytes(analysis: Analysis, page: Path, tmp_path: Path) -> None:
-    write_dependencies(analysis, tmp_path / "again.html")
+def test_the_same_analysis_gives_the_same_bytes(analysis: ClassDependencies, page: Path, tmp_path: Path) -> None:
+    write_page(analysis.page(), tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
 
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
-def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analysis: Analysis) -> None:
+def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analysis: ClassDependencies) -> None:
     from playwright.sync_api import expect, sync_playwright
 
     with sync_playwright() as playwright:

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from haptera.analyses.trends import Side, Trends, analysis, join
+from haptera.analyses.trends import analysis
+from haptera.analyses.trends.analysis import Trends
+from haptera.analyses.trends.side import Side, join
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
 from haptera.theory.probit_models import ProbitModels

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from haptera.analyses.trends import Trends, join, read_side
+from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.closeness import closeness, events
 from haptera.analyses.trends.dominance import share_below, zeta
 from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.reading import read_side
+from haptera.analyses.trends.side import join
 from haptera.analyses.trends.wedge import Wedge
 from haptera.statistics.line import fit, r_squared
 

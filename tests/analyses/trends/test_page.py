@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from haptera.analyses.trends import Side, Trends, join
 from haptera.analyses.trends import page as page
 from haptera.analyses.trends import page_events as events_page
+from haptera.analyses.trends.analysis import Trends
+from haptera.analyses.trends.side import Side, join
 from haptera.theory.probit_models import ProbitModels
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from haptera.analyses.trends import Side, join, read_side
+from haptera.analyses.trends.reading import read_side
+from haptera.analyses.trends.side import Side, join
 from haptera.errors import HapteraError
 from haptera.run.importing import import_predictions
 from haptera.theory.probit_models import ProbitModels

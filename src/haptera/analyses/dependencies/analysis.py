@@ -1,36 +1,40 @@
-"""Dependencies of a saved network: read the logits in batches, solve, and describe what was found.
+"""ClassDependencies: the logits of a saved network read in batches, its dependencies solved, and what they cost.
 
 Dependencies are fitted on one half of the examples, drawn at random, and what they cost is measured on the other, for a
 combination that was fitted to an example says little about the next one. Rank and redundancy describe all of them.
 The logits are read once for the second moments, and once more where derived logits are compared with their own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
 from haptera.analyses.dependencies.files import LogitsFile
+from haptera.analyses.dependencies.findings import DEFINITIONS, findings, headline, notes
+from haptera.analyses.dependencies.page import sections
 from haptera.analyses.dependencies.redundancy import Redundancy
 from haptera.analyses.dependencies.replacement import replacement_of_stream
 from haptera.analyses.dependencies.screening import Conjecture, Screening
 from haptera.analyses.dependencies.second_moment import SecondMoment
+from haptera.analysis import Analysis
 from haptera.errors import HapteraError, unknown
+from haptera.report.section import Finding, Section
 
 FIT_ON = ("half", "all")
-SEED = 0
-"""Of the halves."""
+ALPHA = 0.25
 SUM = 0.01
 """By how much the sum of a thousand probabilities in float16 may be off."""
 
 
 @dataclass(frozen=True, eq=False)
-class Analysis:
-    """What is known about a network, or about one network onto another.
+class ClassDependencies(Analysis):
+    """Which classes of a network, or of another network, can be derived from a few classes of the first.
 
     Attributes:
         logits: the network that explains.
@@ -40,8 +44,11 @@ class Analysis:
         fitted_on: `(examples,)`, whether each was fitted on; None where all were, and all are evaluated.
         too_few: whether all were taken because a half has fewer examples than there are classes.
         saved: what the file holds, if these are not logits: `softmax` or `log-softmax`; else empty.
+        seed: of the halves.
     """
 
+    kind: ClassVar[str] = "dependencies"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
     logits: LogitsFile
     onto: LogitsFile | None
     lasso: CovarianceLasso
@@ -49,6 +56,40 @@ class Analysis:
     fitted_on: np.ndarray | None = None
     too_few: bool = False
     saved: str = ""
+    seed: int = 0
+
+    @property
+    def title(self) -> str:
+        """Return the names of the files."""
+        onto = f" onto {self.onto.path.name}" if self.onto else ""
+        return f"Dependencies: {self.logits.path.name}{onto}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what was asked, and how much data there was."""
+        samples, classes = self.logits.shape
+        count = {"per class": self.lasso.per_class} if self.lasso.per_class else {"alpha": self.lasso.alpha}
+        fitted = {"fitted on": "all" if self.fitted_on is None else "one half, evaluated on the other"}
+        onto = {"onto": str(self.onto.path)} if self.onto else {}
+        files = {"logits": str(self.logits.path)} | onto
+        return files | {"examples": samples, "classes": classes} | count | fitted | {"seed": self.seed}
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what a reader must know before trusting the rest."""
+        return notes(self)
+
+    def headline(self) -> str:
+        """Return how much data there was, and what was asked."""
+        return headline(self)
+
+    def findings(self) -> list[Finding]:
+        """Return what is asked, in a word, and the answer."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return every section for which something is known."""
+        return sections(self)
 
     @cached_property
     def dependencies(self) -> Dependencies:
@@ -109,43 +150,31 @@ class Analysis:
 
 
 def analyse(
-    path: Path,
-    onto: Path | None = None,
-    *,
-    alpha: float = 0.25,
-    per_class: int | None = None,
-    fit_on: str = "half",
-) -> Analysis:
-    """Dependencies among the classes of a network, or of those of another network on them.
-
-    Args:
-        path: an `.npz` with logits, a cell of a study, or the folder of a study with one such cell.
-        onto: the same for the network whose logits are to be derived; on the same samples, in the same order.
-        alpha: λ/2.
-        per_class: instead of alpha, how many dependencies to keep for each class.
-        fit_on: `half` of the examples, and the other half says what it costs; or `all`, for both. All are taken where a
-            half has fewer examples than there are classes.
-    """
+    path: Path, onto: Path | None, alpha: float | None, per_class: int | None, fit_on: str, seed: int
+) -> ClassDependencies:
+    """Read one file of logits or two, and solve; `dependencies` explains the arguments."""
     if fit_on not in FIT_ON:
         raise unknown("fit_on", fit_on, FIT_ON)
+    if alpha is not None and per_class is not None:
+        raise HapteraError("alpha and per_class are two ways to say how many dependencies to keep; give one of them")
     logits = LogitsFile(path)
     other = None if onto is None else LogitsFile(onto)
     if other is not None:
         _check_pair(logits, other)
-    lasso = CovarianceLasso(alpha, per_class=per_class)
+    lasso = CovarianceLasso(ALPHA if alpha is None else alpha, per_class=per_class)
     samples, classes = logits.shape
     too_few = fit_on == "half" and samples // 2 < classes
-    half = _half(samples) if fit_on == "half" and not too_few else None
+    half = _half(samples, seed) if fit_on == "half" and not too_few else None
     try:
         moment, fitted, saved = _moments(logits, other, half)
     except HapteraError as error:
         raise HapteraError(f"{logits.path}{f' onto {other.path}' if other else ''}: {error}") from error
-    return Analysis(logits, other, lasso.fit_moment(fitted), moment, half, too_few, saved)
+    return ClassDependencies(logits, other, lasso.fit_moment(fitted), moment, half, too_few, saved, seed)
 
 
-def _half(samples: int) -> np.ndarray:
-    """`(samples,)`, whether each is fitted on: every second one, at random, for files are often in order of class."""
-    return np.random.default_rng(SEED).permutation(samples) < samples // 2
+def _half(samples: int, seed: int) -> np.ndarray:
+    """Return `(samples,)`, whether each is fitted on: a random half, for files are often in order of class."""
+    return np.random.default_rng(seed).permutation(samples) < samples // 2
 
 
 def _moments(

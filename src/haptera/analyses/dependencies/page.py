@@ -1,63 +1,28 @@
 """The page of an analysis of dependencies: the graph, coefficients against covariance, paths, spectrum, every class."""
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from haptera import __version__
-from haptera.analyses.dependencies import Analysis
+from haptera.analyses.dependencies.findings import combination
 from haptera.analyses.dependencies.page_graph import LABELS, SHOWN, graph_section, shown_classes
-from haptera.analyses.dependencies.summary import combination, notes, sentences, size
 from haptera.report.figure import Figure
-from haptera.report.page import render, write_page
-from haptera.report.section import Finding, Listing, Section
+from haptera.report.section import Listing, Section
+
+if TYPE_CHECKING:
+    from haptera.analyses.dependencies.analysis import ClassDependencies
 
 STEPS = 30
-QUESTIONS = {
-    "rank": "How many directions have the logits?",
-    "found": "How many dependencies are there?",
-    "strongest": "Which is the strongest?",
-    "redundant": "Which classes have the least of their own?",
-    "cost": "What does it cost to derive a class?",
-    "conjecture": "Does a small covariance exclude a dependency?",
-}
-DEFINITIONS = {
-    "dependency": "a coefficient that is not 0 in min θᵀCθ + λ‖θ‖₁ with −1 for the class itself, C the mean of f fᵀ "
-    "over the examples, not centred; α is λ/2",
-    "fitted on, evaluated on": "unless all examples are taken for both, dependencies are found on one half of them, "
-    "drawn at random, and errors and accuracies are those on the other half; rank and redundancy are those of all",
-    "error": "θᵀCθ, the mean square by which the derived logit is off; relative to the mean square of the logit",
-    "redundancy": "R, the error that is left when all others may be used without a penalty; 0 in the null space",
-    "off by": "the mean absolute error of the derived logit, relative to the mean absolute logit",
-    "replaced": "the derived logit takes the place of the own one, for one class at a time",
-    "optimal to": "the largest violation of the optimality conditions, as a share of λ",
-    "conjecture": "that a pair with |C_ij| < λ/2 has no dependency; a rule of thumb, not a theorem",
-}
 
 
-def write_dependencies(analysis: Analysis, path: Path) -> None:
-    """Write the page, whole."""
+def sections(analysis: "ClassDependencies") -> list[Section]:
+    """Return every section for which something is known."""
     makers = (graph_section, covariance_section, path_section, spectrum_section, classes_section)
-    sections = [section for make in makers if (section := make(analysis)) is not None]
-    answers = [Finding("", "What was looked at?", size(analysis) + ".")]
-    for word, texts in sentences(analysis).items():
-        said = texts[0] if word == "strongest" else "; ".join(texts)  # the graph has the others
-        answers.append(Finding("", QUESTIONS[word], f"{said if word == 'strongest' else _capital(said)}."))
-    onto = f" onto {analysis.onto.path.name}" if analysis.onto else ""
-    page = render(
-        sections,
-        answers,
-        title=f"Dependencies: {analysis.logits.path.name}{onto}",
-        settings=_settings(analysis),
-        notes=[f"{_capital(note)}." for note in notes(analysis)],
-        definitions=DEFINITIONS,
-    )
-    write_page(page, path)
+    return [section for make in makers if (section := make(analysis)) is not None]
 
 
-def covariance_section(analysis: Analysis) -> Section:
+def covariance_section(analysis: "ClassDependencies") -> Section:
     """Coefficient against covariance for some classes, with the line at λ/2 (the source's figure 3)."""
     figure = Figure(
         "Coefficient against covariance",
@@ -80,7 +45,7 @@ def covariance_section(analysis: Analysis) -> Section:
     return Section("Covariance", text, (figure,))
 
 
-def coefficients_and_covariances(analysis: Analysis) -> pd.DataFrame:
+def coefficients_and_covariances(analysis: "ClassDependencies") -> pd.DataFrame:
     """Every pair of the classes shown, and two ends of the line at λ/2."""
     _, right, _ = analysis.lasso.moment_.problems()
     left_out = analysis.lasso.moment_.left_out()
@@ -105,7 +70,7 @@ def coefficients_and_covariances(analysis: Analysis) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def path_section(analysis: Analysis) -> Section | None:
+def path_section(analysis: "ClassDependencies") -> Section | None:
     """How coefficients grow while λ falls, and with them the error."""
     frame = paths(analysis)
     if frame.empty:
@@ -125,7 +90,7 @@ def path_section(analysis: Analysis) -> Section | None:
     return Section("Path", "Which classes join, and when, if fewer or more dependencies are kept.", (figure,))
 
 
-def paths(analysis: Analysis) -> pd.DataFrame:
+def paths(analysis: "ClassDependencies") -> pd.DataFrame:
     """The coefficients of the classes shown along α, with the error there; classes that never join are left out."""
     chosen = shown_classes(analysis)
     top = float(analysis.lasso.alpha_max_[chosen].max())
@@ -149,7 +114,7 @@ def paths(analysis: Analysis) -> pd.DataFrame:
     )
 
 
-def spectrum_section(analysis: Analysis) -> Section:
+def spectrum_section(analysis: "ClassDependencies") -> Section:
     """The eigenvalues of the second moment."""
     values = analysis.redundancy.spectrum
     with np.errstate(divide="ignore"):
@@ -169,7 +134,7 @@ def spectrum_section(analysis: Analysis) -> Section:
     return Section("Spectrum", "In how many directions the logits vary, and how much.", (figure,))
 
 
-def classes_section(analysis: Analysis) -> Section:
+def classes_section(analysis: "ClassDependencies") -> Section:
     """Everything that is known about every class, as a table."""
     caption = "Those that can be derived best come first. Errors are explained under “What these words mean”, on top."
     return Section(
@@ -180,7 +145,7 @@ def classes_section(analysis: Analysis) -> Section:
     )
 
 
-def classes(analysis: Analysis) -> pd.DataFrame:
+def classes(analysis: "ClassDependencies") -> pd.DataFrame:
     """One row for each class, the smallest relative error first."""
     found, redundancy = analysis.dependencies, analysis.redundancy
     frame = pd.DataFrame(
@@ -199,17 +164,3 @@ def classes(analysis: Analysis) -> pd.DataFrame:
         frame["null_mass"] = redundancy.null_mass
     table = analysis.replacement.drop(columns="class")
     return frame.join(table).sort_values("relative_error", kind="stable", ignore_index=True)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _settings(analysis: Analysis) -> dict[str, Any]:
-    samples, classes_ = analysis.logits.shape
-    lasso = analysis.lasso
-    asked: dict[str, Any] = {"alpha": lasso.alpha} if lasso.per_class is None else {"per class": lasso.per_class}
-    asked["fitted on"] = "all" if analysis.fitted_on is None else "one half, evaluated on the other"
-    onto = {"onto": str(analysis.onto.path)} if analysis.onto else {}
-    files = {"logits": str(analysis.logits.path)} | onto
-    return {"haptera": __version__} | files | {"examples": samples, "classes": classes_} | asked

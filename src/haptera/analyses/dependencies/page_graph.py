@@ -1,17 +1,18 @@
 """The graph of dependencies: a class in the middle of those it depends on, all classes, and the list behind both.
 
-Layout: where the nodes of a graph go, so that those that belong together stand together.
-
-Springs pull the ends of an edge together and all nodes push each other away (Fruchterman and Reingold, 1991), from a
-start that the spectrum of the graph gives. Repeatable. Cost: nodes² for each of some steps.
+Cost of the layout, by networkx: nodes² for each of some steps.
 """
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.dependencies import Analysis
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
+
+if TYPE_CHECKING:
+    from haptera.analyses.dependencies.analysis import ClassDependencies
 
 SHOWN = 12
 """Classes whose every pair, and whose path, are on the page: those with the smallest relative error."""
@@ -34,7 +35,7 @@ LABELS = {
 }
 
 
-def graph_section(analysis: Analysis) -> Section | None:
+def graph_section(analysis: "ClassDependencies") -> Section | None:
     """A class and those it depends on; and all classes."""
     frame = edges(analysis)
     if frame.empty:
@@ -75,7 +76,7 @@ def graph_section(analysis: Analysis) -> Section | None:
     return Section("Graph", "Which classes a logit can be derived from.", (star, everything), (listing,))
 
 
-def edges(analysis: Analysis) -> pd.DataFrame:
+def edges(analysis: "ClassDependencies") -> pd.DataFrame:
     """One row for each dependency, the classes with the smallest relative error first."""
     target, on, value = analysis.dependencies.edges()
     _, right, _ = analysis.lasso.moment_.problems()
@@ -91,7 +92,7 @@ def edges(analysis: Analysis) -> pd.DataFrame:
     return frame.iloc[order].reset_index(drop=True)
 
 
-def placed_edges(analysis: Analysis, frame: pd.DataFrame, drawn: int) -> tuple[pd.DataFrame, str]:
+def placed_edges(analysis: "ClassDependencies", frame: pd.DataFrame, drawn: int) -> tuple[pd.DataFrame, str]:
     """The largest coefficients of each class, with the places of both ends; and what was left out."""
     strongest = frame.groupby("class", sort=False).head(drawn)[["class", "on", "coefficient"]]
     names = list(dict.fromkeys([*strongest["class"], *strongest["on"], *analysis.target_names]))
@@ -115,7 +116,7 @@ def placed_edges(analysis: Analysis, frame: pd.DataFrame, drawn: int) -> tuple[p
     return rows, left_out
 
 
-def shown_classes(analysis: Analysis) -> list[int]:
+def shown_classes(analysis: "ClassDependencies") -> list[int]:
     """The classes with dependencies and the smallest relative error; any, where none has dependencies."""
     relative = np.where(analysis.dependencies.counts > 0, analysis.dependencies.relative_error, np.inf)
     return [int(place) for place in np.argsort(relative, kind="stable")[:SHOWN]]
@@ -125,40 +126,18 @@ def _cut(rows: int) -> str:
     return f" These are {MOST_ROWS:,} of {rows:,}." if rows > MOST_ROWS else ""
 
 
-STEPS = 80
-
-
 def layout(nodes: int, ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Positions `(nodes, 2)` in [-1, 1].
+    """Return positions `(nodes, 2)` in [-1, 1], nearer where edges are; the same for the same graph.
 
     Args:
         nodes: how many.
         ends: `(edges, 2)`, the nodes of each edge.
         weights: `(edges,)`, positive.
     """
-    if nodes < 2:
-        return np.zeros((nodes, 2))
-    pull = np.zeros((nodes, nodes), np.float32)
-    np.add.at(pull, (ends[:, 0], ends[:, 1]), weights)
-    pull = np.minimum(pull + pull.T, 1)
-    place = _start(pull)
-    spring = np.float32(1 / np.sqrt(nodes))
-    for step in range(STEPS):
-        apart = place[:, None, :] - place[None, :, :]
-        distance = np.sqrt((apart**2).sum(2)) + np.float32(1e-6)
-        force = spring**2 / distance**2 - pull * distance / spring
-        moved = (apart * force[:, :, None]).sum(1)
-        moved -= np.float32(0.15) * place  # keeps parts that no edge joins on the page
-        length = np.sqrt((moved**2).sum(1, keepdims=True)) + np.float32(1e-9)
-        place += moved / length * np.minimum(length, np.float32(0.12 * (1 - step / STEPS) + 0.002))
-    place -= place.mean(0)
-    return place / max(float(np.abs(place).max()), 1e-9)
+    import networkx as nx
 
-
-def _start(pull: np.ndarray) -> np.ndarray:
-    """The second and third eigenvector of the normalised graph, spread evenly, with a little noise."""
-    degree = np.sqrt(pull.sum(1) + 1e-3)
-    _, vectors = np.linalg.eigh((pull + 1e-3 / len(pull)) / np.outer(degree, degree))
-    ranks = np.argsort(np.argsort(vectors[:, -3:], axis=0, kind="stable"), axis=0)[:, :2]
-    noise = np.random.default_rng(0).uniform(-1, 1, ranks.shape)
-    return (ranks / len(pull) * 2 - 1 + 0.05 * noise).astype(np.float32)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(nodes))
+    graph.add_weighted_edges_from((*pair, weight) for pair, weight in zip(ends.tolist(), weights.tolist(), strict=True))
+    places = nx.spring_layout(graph, seed=0)
+    return np.array([places[node] for node in range(nodes)]).reshape(nodes, 2)

@@ -17,14 +17,13 @@ import pandas as pd
 from haptera.analyses.trends.dominance import dominance
 from haptera.analyses.trends.events import Events, analyse_events
 from haptera.analyses.trends.findings import DEFINITIONS, findings, headline
-from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.guarantee import Guarantee, corollary, triplet_residuals
 from haptera.analyses.trends.page import sections
 from haptera.analyses.trends.placing import place
-from haptera.analyses.trends.reading import read_side
 from haptera.analyses.trends.robustness import LINES, prediction, robustness
-from haptera.analyses.trends.side import Joined, Side, join
+from haptera.analyses.trends.side import Joined, Side
 from haptera.analyses.trends.triplets import count_triplets
-from haptera.analyses.trends.wedge import Wedge, as_wedge
+from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
 from haptera.errors import HapteraError, unknown
 from haptera.report.section import Finding, Section
@@ -44,23 +43,6 @@ FEW_DRAWS, MUCH_WORK = 200, 200_000
 """Fits that are found in rounds are drawn less often, down to 200 times, when draws x models are more than that."""
 FAR = 5.0
 """Standard deviations, found by the median, beyond which a residual makes an outlier, if only accuracies are known."""
-
-
-@dataclass(frozen=True, eq=False)
-class Guarantee:
-    """What a wedge promises, and what was found.
-
-    Attributes:
-        wedge: the wedge.
-        bound: corollary 1: some line is this near to all models, if they are ordered.
-        best: how near the best line, Chebyshev's, is.
-        triplets: residual and bound (2), as `triplet_residuals` returns them.
-    """
-
-    wedge: Wedge
-    bound: float
-    best: float
-    triplets: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,54 +282,6 @@ class Trends(Analysis):
             names = off["model"].loc[off["effective"].abs().sort_values(ascending=False).index[:PLACED]].tolist()
         counts = self.events.counts if self.events else None
         return place(names, self.robustness, pairs=self.pairs, counts=counts, models=self.models, wedge=self.wedge)
-
-
-def trends(
-    reference: str,
-    shifted: str,
-    *,
-    fit: str = BEST,
-    switch: int | None = None,
-    joined: bool = True,
-    wedge: tuple[float, float, float, float] | None = None,
-    share: float = 0.95,
-    model: Sequence[str] = (),
-    baseline: str | None = None,
-    n: tuple[int, int] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> Trends:
-    """Fit lines to the accuracies of models on two sets of data, and say why, how sure, and who is off them.
-
-    Args:
-        reference: an .npz (FILE.npz or FILE.npz:ARRAY), a .csv (or FILE.csv:COLUMN), or FOLDER:STREAM of a study.
-        shifted: the same models on shifted data, likewise.
-        fit: line to measure from: linear, probit, logit, two_piece, robust, robust_probit or best.
-        switch: two pieces meet at the model of this rank; else at the best.
-        joined: whether two pieces meet at all.
-        wedge: δ1 δ2 ν1 ν2 to test; else the narrowest.
-        share: of the events, for which a narrowest wedge is sought too.
-        model: a model to place among the others.
-        baseline: what relative robustness compares with; else the best other model.
-        n: examples of the reference and of shifted data, where files of accuracies do not say.
-        draws: of examples, and of models, for the intervals.
-        seed: of the draws.
-    """
-    sides = [read_side(source) for source in (reference, shifted)]
-    if n is not None:
-        sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
-    return Trends(
-        join(*sides),
-        fit=fit,
-        switch=switch,
-        joined=joined,
-        wedge=as_wedge(wedge) if wedge else None,
-        share=share,
-        placed=model,
-        baseline=baseline,
-        draws=draws,
-        seed=seed,
-    )
 
 
 def _sample(side: Side) -> Sample:

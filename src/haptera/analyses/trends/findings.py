@@ -8,8 +8,9 @@ import pandas as pd
 
 from haptera.analyses.trends.dominance import share_below, zeta
 from haptera.analyses.trends.events import Held
+from haptera.analyses.trends.guarantee import Guarantee
 from haptera.analyses.trends.placing import CLOSE, SIMILAR
-from haptera.report.section import Finding
+from haptera.report.section import Finding, answer
 from haptera.run.cells import shortened
 from haptera.statistics.line import Line
 
@@ -32,43 +33,25 @@ DEFINITIONS = {
     "the reference",
     "ordered": "a better model is right wherever a worse one is",
 }
-QUESTIONS = {
-    "line": "Is there a line?",
-    "similar": "Are the models similar?",
-    "close": "Are the two sets close?",
-    "guarantee": "Must there be a line?",
-    "robust": "Who is off it?",
-    "look at": "What should be checked?",
-}
 
 
 def findings(trends: "Trends") -> list[Finding]:
     """Return what is asked, in a word, and the answer."""
-    found = [_found("line", _line(trends), _line_numbers(trends)), _more(_other_lines(trends))]
+    told = answer("line", "Is there a line?", _line(trends), _other_lines(trends), **_line_numbers(trends))
     if trends.pairs is not None:
-        found.append(_found("similar", _similar(trends.pairs), {"dominance": _dominance_json(trends.pairs)}))
+        told += answer("similar", "Are the models similar?", _similar(trends.pairs), dominance=_dominance(trends.pairs))
     if trends.events is not None:
         asked, most = trends.events.asked, trends.events.most
         held = [asked] if asked.wedge == most.wedge else [asked, most]
-        found.append(_found("close", "; ".join(_held(each) for each in held), {"events": _events_json(trends)}))
+        text = "; ".join(_held(each) for each in held)
+        told += answer("close", "Are the two sets close?", text, events=_events(trends))
     if trends.guarantee is not None:
-        numbers = {"bound": trends.guarantee.bound, "guarantee": _guarantee_json(trends)}
-        found.append(_found("guarantee", _guarantee(trends), numbers))
-    said = [_placed(row) for row in trends.places.to_dict("records")]
-    said += [_furthest(trends.robustness)] if trends.sampled is None else []
-    found += [_more(each) if place else _found("robust", each) for place, each in enumerate(said)]
-    if trends.outliers:
-        found.append(_found("look at", _outliers(trends)))
-    return found
-
-
-def _found(word: str, sentence: str, numbers: Mapping[str, Any] | None = None) -> Finding:
-    return Finding(word, QUESTIONS[word], sentence, numbers or {})
-
-
-def _more(sentence: str) -> Finding:
-    """Return a finding that goes on where the one before it ended."""
-    return Finding("", "", sentence)
+        numbers = {"bound": trends.guarantee.bound, "guarantee": _guarantee_numbers(trends.guarantee)}
+        told += answer("guarantee", "Must there be a line?", _guarantee(trends.guarantee), **numbers)
+    placed = [_placed(row) for row in trends.places.to_dict("records")]
+    placed += [_furthest(trends.robustness)] if trends.sampled is None else []
+    told += answer("robust", "Who is off it?", *placed) if placed else []
+    return told + (answer("look at", "What should be checked?", _outliers(trends)) if trends.outliers else [])
 
 
 def headline(trends: "Trends") -> str:
@@ -121,14 +104,13 @@ def _held(held: Held) -> str:
     )
 
 
-def _guarantee(trends: "Trends") -> str:
-    assert trends.guarantee is not None
-    triplets = trends.guarantee.triplets
+def _guarantee(guarantee: Guarantee) -> str:
+    triplets = guarantee.triplets
     broken = int(triplets["broken"].sum())
     kept = f"{broken:,} of {len(triplets):,} triplets break" if broken else f"all {len(triplets):,} triplets keep"
     return (
-        f"a line within {trends.guarantee.bound:.3f} of all ordered models; the best is within "
-        f"{trends.guarantee.best:.3f}; {kept} bound (2), largest residual {triplets['residual'].max():.4f}"
+        f"a line within {guarantee.bound:.3f} of all ordered models; the best is within {guarantee.best:.3f}; "
+        f"{kept} bound (2), largest residual {triplets['residual'].max():.4f}"
     )
 
 
@@ -195,7 +177,7 @@ def _fit_json(line: Line, row: Mapping[Any, Any]) -> dict[str, Any]:
     return shape | goodness | {"worst": row["worst"], "slope_interval": ends}
 
 
-def _dominance_json(pairs: pd.DataFrame) -> dict[str, Any]:
+def _dominance(pairs: pd.DataFrame) -> dict[str, Any]:
     return {
         "pairs": len(pairs),
         "max": zeta(pairs),
@@ -205,7 +187,7 @@ def _dominance_json(pairs: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _events_json(trends: "Trends") -> dict[str, Any]:
+def _events(trends: "Trends") -> dict[str, Any]:
     assert trends.events is not None
 
     def held(each: Held) -> dict[str, Any]:
@@ -222,13 +204,12 @@ def _events_json(trends: "Trends") -> dict[str, Any]:
     )
 
 
-def _guarantee_json(trends: "Trends") -> dict[str, Any]:
-    assert trends.guarantee is not None
-    triplets = trends.guarantee.triplets
+def _guarantee_numbers(guarantee: Guarantee) -> dict[str, Any]:
+    triplets = guarantee.triplets
     return {
-        "wedge": list(trends.guarantee.wedge),
-        "corollary": trends.guarantee.bound,
-        "best_line": trends.guarantee.best,
+        "wedge": list(guarantee.wedge),
+        "corollary": guarantee.bound,
+        "best_line": guarantee.best,
         "triplets": len(triplets),
         "broken": triplets["broken"].sum(),
         "largest_residual": triplets["residual"].max(),

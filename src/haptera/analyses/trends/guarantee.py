@@ -9,6 +9,7 @@ Cost: some ten operations for each triplet.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,23 @@ import pandas as pd
 from haptera.analyses.trends.triplets import places_of_triplets
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """What a wedge promises, and what was found.
+
+    Attributes:
+        wedge: the wedge.
+        bound: corollary 1: some line is this near to all models, if they are ordered.
+        best: how near the best line, Chebyshev's, is.
+        triplets: residual and bound (2), as `triplet_residuals` returns them.
+    """
+
+    wedge: Wedge
+    bound: float
+    best: float
+    triplets: pd.DataFrame
 
 
 def proposition(low: np.ndarray, middle: np.ndarray, high: np.ndarray, wedge: Wedge) -> np.ndarray:
