@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import torch
 
-from haptera.errors import HapteraError
+from haptera.checks import check_whole_number
 from haptera.files.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -119,5 +119,4 @@ def check_index(index: int, stream: Stream) -> None:
 
 def check_batch_size(batch_size: int) -> None:
     """Refuse a batch size that is no positive whole number."""
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise HapteraError(f"batch_size is {batch_size!r}; a whole number of at least 1 was expected")
+    check_whole_number("batch_size", batch_size)

@@ -68,8 +68,8 @@ def test_grids_that_cannot_be_read(text, message):
     ("text", "message"),
     [
         ("lr", "such as lr=1e-5..1e-1"),
-        ("lr=1e-4", "'1e-4' is no range"),
-        ("lr=low..high", "is no range"),
+        ("lr=1e-4", "'1e-4' is not a range"),
+        ("lr=low..high", "is not a range"),
         ("lr=1..1e-4", "from 1 to 0.0001; two numbers, the smaller first"),
         ("lr=0..inf", "two numbers"),
     ],

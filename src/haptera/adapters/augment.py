@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError
 
 _GREY = (0.299, 0.587, 0.114)
@@ -47,11 +48,7 @@ class Augment:
     def __post_init__(self) -> None:
         most = {"rotation": 180.0, "noise": float("inf"), "blur": float("inf")}
         for name in (field.name for field in fields(self)):
-            value = getattr(self, name)
-            if not 0 <= value <= most.get(name, 1.0):
-                raise HapteraError(
-                    f"{name} of the views is {value}; a number between 0 and {most.get(name, 1.0):g} was expected"
-                )
+            check_number(f"{name} of the views", getattr(self, name), least=0, most=most.get(name, 1.0))
 
     def __call__(self, images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """One view of each image `(batch, channels, height, width)`; in [0, 1] where the images are."""
@@ -91,8 +88,7 @@ def fresh(*key: int) -> torch.Generator:
 
 def check_seed(seed: int) -> int:
     """Refuse anything but a whole number of at least 0."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise HapteraError(f"seed is {seed!r}; a whole number of at least 0 was expected")
+    check_whole_number("seed", seed, 0)
     return seed
 
 

@@ -22,6 +22,7 @@ from haptera.adapters.passes import check_inputs, explaining, last_of, run
 from haptera.adapters.sharing import Borrowed, check_model, model_fingerprint, share, unwrapped
 from haptera.adapters.stateful import Stateful
 from haptera.batch import Batch
+from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
 
 
@@ -78,8 +79,7 @@ class Adapter(Stateful, metaclass=Ready):
     def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
         super().__init__()
         check_model(model)
-        if isinstance(window, bool) or not isinstance(window, int) or window < 0:
-            raise HapteraError(f"window is {window!r}; a number of images of at least 0 was expected")
+        check_whole_number("window", window, 0, what="a number of images")
         self._lock, self._records = Lock(), Records()
         self.window, self.frozen = window, frozen
         self.memory: dict[str, Any] = {}

@@ -31,6 +31,7 @@ from haptera.adapters.norm import (
 from haptera.adapters.passes import explaining, run
 from haptera.adapters.prior import FIRST_PRIOR, AutoPrior
 from haptera.batch import Batch
+from haptera.checks import check_number
 from haptera.errors import HapteraError, NotApplicable, unknown
 
 STATISTICS = ("batch", "running", "cumulative")
@@ -65,8 +66,7 @@ class BatchNorm(Adapter):
         first = named[prior] if prior in named else check_prior(prior)  # type: ignore[arg-type]
         if statistics not in STATISTICS:
             raise unknown("statistics", statistics, STATISTICS)
-        if not 0 <= momentum <= 1:
-            raise HapteraError(f"momentum is {momentum}; a share between 0 and 1 was expected")
+        check_number("momentum", momentum, least=0, most=1, what="a share")
         super().__init__(model, window=window, frozen=frozen)
         self._use = "batch" if statistics == "batch" else "running"
         self._sized = prior in (None, SIZED) and statistics == "batch"

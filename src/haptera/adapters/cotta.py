@@ -24,7 +24,7 @@ from haptera.adapters.learner import Learning
 from haptera.adapters.norm import blended
 from haptera.adapters.sharing import share
 from haptera.adapters.teacher import MeanTeacher
-from haptera.errors import HapteraError
+from haptera.checks import check_number, check_whole_number
 from haptera.losses.self_learning import soft_pseudo_labels
 
 
@@ -56,11 +56,10 @@ class CoTTA(MeanTeacher):
         augment: Augment = STRONG,
         **settings: Unpack[Learning],
     ) -> None:
-        if isinstance(augmentations, bool) or not isinstance(augmentations, int) or augmentations < 0:
-            raise HapteraError(f"augmentations is {augmentations!r}; a number of views of at least 0 was expected")
+        check_whole_number("augmentations", augmentations, 0, what="a number of views")
         for name, value in (("threshold", threshold), ("restore", restore)):
-            if value is not None and not 0 <= value <= 1:
-                raise HapteraError(f"{name} is {value}; a probability between 0 and 1 was expected")
+            if value is not None:
+                check_number(name, value, least=0, most=1, what="a probability")
         settings = {"parameters": "all", **settings}
         super().__init__(model, lr=lr, decay=decay, seed=seed, **settings)
         self.augmentations, self.threshold, self.restore, self.augment = augmentations, threshold, restore, augment

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from haptera.adapters.learner import Learner, Learning
-from haptera.errors import HapteraError
+from haptera.checks import check_number
 from haptera.losses.self_learning import conjugate_poly_loss
 
 
@@ -26,8 +26,7 @@ class CPL(Learner):
     """
 
     def __init__(self, model: nn.Module, lr: float = 1e-3, epsilon: float = 8.0, **settings: Unpack[Learning]) -> None:
-        if not epsilon >= 0:
-            raise HapteraError(f"epsilon is {epsilon}; a number of at least 0 was expected")
+        check_number("epsilon", epsilon, least=0)
         super().__init__(model, lr=lr, **settings)
         self.epsilon = epsilon
 

@@ -25,7 +25,7 @@ from haptera.adapters.select import features, last_layer
 from haptera.adapters.sharing import share
 from haptera.adapters.teacher import MeanTeacher
 from haptera.adapters.tent import check_temperatures
-from haptera.errors import HapteraError
+from haptera.checks import check_number, check_whole_number
 from haptera.losses.self_learning import soft_pseudo_labels
 
 
@@ -62,10 +62,8 @@ class DINO(MeanTeacher):
         **settings: Unpack[Learning],
     ) -> None:
         check_temperatures(student_temperature, teacher_temperature)
-        if isinstance(views, bool) or not isinstance(views, int) or views < 2:
-            raise HapteraError(f"views is {views!r}; a number of at least 2 was expected")
-        if not 0 <= centring <= 1:
-            raise HapteraError(f"centring is {centring}; a share between 0 and 1 was expected")
+        check_whole_number("views", views, 2)
+        check_number("centring", centring, least=0, most=1, what="a share")
         settings = {"parameters": "all", "optimiser": "adam", **settings}
         super().__init__(model, lr=lr, decay=decay, seed=seed, **settings)
         self.temperatures = student_temperature, teacher_temperature

@@ -18,7 +18,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from haptera.adapters.learner import Learner, Learning
-from haptera.errors import HapteraError, unknown
+from haptera.checks import check_number
+from haptera.errors import unknown
 from haptera.losses.self_learning import entropy
 
 AVERAGES = ("exponential", "plain")
@@ -48,8 +49,9 @@ class ETA(Learner):
     ) -> None:
         if average not in AVERAGES:
             raise unknown("average", average, AVERAGES)
-        if not margin > 0 or (redundancy is not None and not redundancy > 0):
-            raise HapteraError(f"margin is {margin} and redundancy {redundancy}; numbers above 0 were expected")
+        check_number("margin", margin, above=0)
+        if redundancy is not None:
+            check_number("redundancy", redundancy, above=0)
         super().__init__(model, lr=lr, **settings)
         self.margin, self.redundancy, self.average = margin, redundancy, average
         self.memory |= {"mean": None, "count": 0}
@@ -125,10 +127,8 @@ class EATA(ETA):
         **settings: Unpack[Learning],
     ) -> None:
         super().__init__(model, lr, margin, redundancy, average, **settings)
-        if not strength >= 0 or fisher_samples < 1:
-            raise HapteraError(
-                f"strength is {strength} and fisher_samples {fisher_samples}; at least 0 and 1 were expected"
-            )
+        check_number("strength", strength, least=0)
+        check_number("fisher_samples", fisher_samples, least=1)
         self.strength, self.fisher_samples = strength, fisher_samples
         self.memory |= {"fisher": None, "fisher_seen": 0, "fisher_batches": 0}
 

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 from haptera.adapters.base import Adapter
 from haptera.adapters.passes import check_logits, run
 from haptera.adapters.select import features, last_layer
-from haptera.errors import HapteraError, unknown
+from haptera.checks import check_whole_number
+from haptera.errors import unknown
 
 AFFINITIES = ("knn", "rbf", "linear")
 
@@ -47,8 +48,7 @@ class LAME(Adapter):
         if affinity not in AFFINITIES:
             raise unknown("affinity", affinity, AFFINITIES)
         for name, value in (("neighbours", neighbours), ("iterations", iterations)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise HapteraError(f"{name} is {value!r}; a number of at least 1 was expected")
+            check_whole_number(name, value)
         super().__init__(model, window=window, frozen=frozen)
         last_layer(self.model)
         self.affinity, self.neighbours, self.iterations = affinity, neighbours, iterations

@@ -26,7 +26,8 @@ from haptera.adapters.norm import (
 )
 from haptera.adapters.passes import check_logits, run
 from haptera.adapters.select import Select, selected
-from haptera.errors import HapteraError, NotApplicable, unknown
+from haptera.checks import check_number, check_whole_number
+from haptera.errors import NotApplicable, unknown
 
 log = logging.getLogger("haptera")
 
@@ -96,10 +97,8 @@ class Learner(Adapter):
         ):
             if value not in known:
                 raise unknown(name, str(value), list(known))
-        if not lr >= 0:
-            raise HapteraError(f"lr is {lr}; a number of at least 0 was expected")
-        if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
-            raise HapteraError(f"accumulate is {accumulate!r}; a number of batches of at least 1 was expected")
+        check_number("lr", lr, least=0)
+        check_whole_number("accumulate", accumulate, what="a number of batches")
         self._select, self._sized = selected(parameters), prior == SIZED
         self._prior, self._small, self._largest = 0.0 if self._sized else check_prior(prior), False, 0
         self._after, self._accumulate, self._dtype = predictions == "after", accumulate, PRECISIONS[precision]

@@ -17,7 +17,7 @@ from haptera.adapters.augment import STRONG, Augment, check_seed, fresh
 from haptera.adapters.base import Adapter, NoAdaptation
 from haptera.adapters.learner import Learner
 from haptera.adapters.select import Select
-from haptera.errors import HapteraError
+from haptera.checks import check_whole_number
 
 
 class MEMO(Learner):
@@ -50,8 +50,7 @@ class MEMO(Learner):
         precision: str = "float32",
         frozen: bool = False,
     ) -> None:
-        if isinstance(augmentations, bool) or not isinstance(augmentations, int) or augmentations < 1:
-            raise HapteraError(f"augmentations is {augmentations!r}; a number of views of at least 1 was expected")
+        check_whole_number("augmentations", augmentations, what="a number of views")
         super().__init__(
             model,
             lr=lr,

@@ -21,7 +21,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from math import inf, isnan
+from math import inf
 from threading import Lock
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
 from haptera.adapters.normalise import BlendedFunction, statistics, train_mode, unite
+from haptera.checks import check_number
 from haptera.errors import HapteraError, NotApplicable
 
 CALLS = {
@@ -344,6 +345,5 @@ def begin_small_step(adapter: nn.Module, inputs: torch.Tensor) -> None:
 
 def check_prior(prior: float | str) -> float:
     """Refuse anything but a number of images."""
-    if isinstance(prior, bool) or not isinstance(prior, int | float) or isnan(prior) or prior < 0:
-        raise HapteraError(f"prior is {prior!r}; a number of images of at least 0 was expected")
+    check_number("prior", prior, least=0, what="a number of images")
     return float(prior)

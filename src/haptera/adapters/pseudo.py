@@ -15,7 +15,8 @@ from haptera.adapters.learner import Learner, Learning
 from haptera.adapters.norm import blended
 from haptera.adapters.sharing import share
 from haptera.adapters.tent import check_temperatures
-from haptera.errors import HapteraError, unknown
+from haptera.checks import check_number
+from haptera.errors import unknown
 from haptera.losses.self_learning import generalised_cross_entropy, hard_pseudo_labels, soft_pseudo_labels
 
 TEACHERS = ("step", "epoch", "never")
@@ -90,8 +91,7 @@ class PseudoLabels(Taught):
         check_temperatures(student_temperature, teacher_temperature)
         if labels not in LABELS:
             raise unknown("labels", labels, LABELS)
-        if not 0 <= threshold <= 1:
-            raise HapteraError(f"threshold is {threshold}; a probability between 0 and 1 was expected")
+        check_number("threshold", threshold, least=0, most=1, what="a probability")
         super().__init__(model, lr=lr, teacher=teacher, **settings)
         self.labels, self.threshold = labels, threshold
         self.student_temperature, self.teacher_temperature = student_temperature, teacher_temperature
@@ -127,8 +127,7 @@ class RPL(Taught):
         teacher: str = "step",
         **settings: Unpack[Learning],
     ) -> None:
-        if not 0 <= q <= 1:
-            raise HapteraError(f"q is {q}; a number between 0 and 1 was expected")
+        check_number("q", q, least=0, most=1)
         super().__init__(model, lr=lr, teacher=teacher, **settings)
         self.q = q
 

@@ -19,7 +19,7 @@ from torch import nn
 from haptera.adapters.base import Adapter
 from haptera.adapters.eta import ETA
 from haptera.adapters.wrapper import Wrapper
-from haptera.errors import HapteraError
+from haptera.checks import check_whole_number
 
 FEW_CLASSES = 4
 Rule = Callable[[Mapping[str, Any]], bool]
@@ -33,8 +33,7 @@ class Every:
     steps: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise HapteraError(f"every is {self.steps!r}; a number of steps of at least 1 was expected")
+        check_whole_number("every", self.steps, what="a number of steps")
 
     def __call__(self, seen: Mapping[str, Any]) -> bool:
         """Whether to reset before the next step."""

@@ -22,6 +22,7 @@ from haptera.adapters.base import Adapter, NoAdaptation
 from haptera.adapters.norm import blends_of
 from haptera.adapters.select import Select
 from haptera.adapters.teacher import MeanTeacher
+from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError
 from haptera.losses.self_learning import entropy, soft_pseudo_labels
 
@@ -67,13 +68,10 @@ class RoTTA(MeanTeacher):
         frozen: bool = False,
     ) -> None:
         for name, number in (("capacity", capacity), ("frequency", frequency)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise HapteraError(f"{name} is {number!r}; a number of images of at least 1 was expected")
-        if not 0 <= share <= 1 or not timeliness >= 0 or not uncertainty >= 0:
-            raise HapteraError(
-                f"share is {share}, timeliness {timeliness}, uncertainty {uncertainty}; "
-                "a share between 0 and 1 and numbers of at least 0 were expected"
-            )
+            check_whole_number(name, number, what="a number of images")
+        check_number("share", share, least=0, most=1)
+        check_number("timeliness", timeliness, least=0)
+        check_number("uncertainty", uncertainty, least=0)
         settings = {"parameters": parameters, "optimiser": optimiser, "precision": precision}
         super().__init__(
             model,

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from haptera.adapters.learner import Learner, Learning
-from haptera.errors import HapteraError
+from haptera.checks import check_number
 from haptera.losses.self_learning import diversity, soft_likelihood_ratio
 
 
@@ -26,8 +26,7 @@ class SLR(Learner):
     """
 
     def __init__(self, model: nn.Module, lr: float = 6e-4, kappa: float = 0.9, **settings: Unpack[Learning]) -> None:
-        if not 0 <= kappa < 1:
-            raise HapteraError(f"kappa is {kappa}; a share of at least 0 and below 1 was expected")
+        check_number("kappa", kappa, least=0, below=1, what="a share")
         settings.setdefault("optimiser", "adam")
         super().__init__(model, lr=lr, **settings)
         self.kappa = kappa

@@ -16,7 +16,7 @@ from haptera.adapters.learner import Learner, Learning
 from haptera.adapters.masters import Masters
 from haptera.adapters.norm import blended, unblended
 from haptera.adapters.sharing import share
-from haptera.errors import HapteraError
+from haptera.checks import check_number
 
 
 class MeanTeacher(Learner):
@@ -36,8 +36,7 @@ class MeanTeacher(Learner):
     def __init__(
         self, model: nn.Module, *, lr: float, decay: float, seed: int = 0, **settings: Unpack[Learning]
     ) -> None:
-        if not 0 <= decay <= 1:
-            raise HapteraError(f"decay is {decay}; a share between 0 and 1 was expected")
+        check_number("decay", decay, least=0, most=1, what="a share")
         super().__init__(model, lr=lr, **settings)
         self.decay, self.seed = decay, check_seed(seed)
         self.teacher = share(model, self._select(model).values()).eval()

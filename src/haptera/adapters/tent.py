@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from haptera.adapters.learner import Learner, Learning
-from haptera.errors import HapteraError
+from haptera.checks import check_number
 from haptera.losses.self_learning import entropy
 
 
@@ -46,5 +46,4 @@ class Tent(Learner):
 def check_temperatures(student: float, teacher: float) -> None:
     """Refuse temperatures that are not positive."""
     for name, value in (("student_temperature", student), ("teacher_temperature", teacher)):
-        if not value > 0:
-            raise HapteraError(f"{name} is {value}; a number above 0 was expected")
+        check_number(name, value, above=0)

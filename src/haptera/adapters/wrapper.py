@@ -9,7 +9,7 @@ from torch import nn
 from haptera.adapters.base import Adapter
 from haptera.adapters.calls import Records
 from haptera.adapters.state import check_identity, check_values
-from haptera.errors import HapteraError
+from haptera.checks import check_whole_number
 
 
 class Wrapper(Adapter):
@@ -99,8 +99,7 @@ class Offline(Wrapper):
     """
 
     def __init__(self, model: nn.Module, method: Any, epochs: int = 1, **settings: Any) -> None:
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-            raise HapteraError(f"epochs is {epochs!r}; a whole number of at least 1 was expected")
+        check_whole_number("epochs", epochs)
         super().__init__(method(model, **settings))
         self.epochs = epochs
 

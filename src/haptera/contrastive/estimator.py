@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from haptera.checks import check_number, check_whole_number
 from haptera.contrastive.inputs import Inputs, is_several, read_signals
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.loss import InfoNCE, Similarity, in_bits
@@ -359,15 +360,12 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             value = getattr(self, name)
             if value is None and name in ("batch_size", "patience"):
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise HapteraError(f"{name} is {value!r}; a whole number of at least 1 was expected")
+            check_whole_number(name, int(value) if isinstance(value, np.integer) else value)
         ramp = self.jacobian_ramp
         if ramp is not None and (np.ndim(ramp) != 1 or len(ramp) != 2):
             raise HapteraError(f"jacobian_ramp is {ramp!r}; (steps without, steps of the ramp) was expected")
         JacobianTerm.of(self.jacobian_weight, ramp, self.jacobian_exact, self.max_iterations)
-        if not self.learning_rate > 0:
-            raise HapteraError(f"learning_rate is {self.learning_rate!r}; more than 0 was expected")
-        if not 0 <= self.validation_fraction < 1:
-            raise HapteraError(f"validation_fraction is {self.validation_fraction!r}; 0 to 1 was expected")
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("validation_fraction", self.validation_fraction, least=0, below=1, what="a share")
         if self.patience is not None and not self.validation_fraction:
             raise HapteraError(f"patience is {self.patience}, and nothing is held out; set validation_fraction")

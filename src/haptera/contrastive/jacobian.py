@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from haptera.checks import check_number
 from haptera.contrastive.encoder import encode_windows
 from haptera.errors import HapteraError
 
@@ -38,8 +39,7 @@ class JacobianTerm:
     exact: bool = False
 
     def __post_init__(self) -> None:
-        if not self.weight >= 0:
-            raise HapteraError(f"jacobian_weight is {self.weight}; at least 0 was expected")
+        check_number("jacobian_weight", self.weight, least=0)
         if min(self.wait, self.ramp) < 0:
             raise HapteraError(f"jacobian_ramp is ({self.wait}, {self.ramp}); no negative number was expected")
 

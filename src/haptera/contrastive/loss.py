@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 
 BLOCK = 2**24
@@ -86,8 +87,7 @@ class Lp(Similarity):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        if p <= 0:
-            raise HapteraError(f"p is {p}; more than 0 was expected")
+        check_number("p", p, above=0)
         self.p = p
 
     def paired(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
@@ -183,8 +183,7 @@ class InfoNCE(nn.Module):
         positive_inside: bool = False,
     ) -> None:
         super().__init__()
-        if not temperature > 0:
-            raise HapteraError(f"temperature is {temperature}; more than 0 was expected")
+        check_number("temperature", temperature, above=0)
         if min_temperature is not None and not 0 < min_temperature <= temperature:
             raise HapteraError(
                 f"min_temperature is {min_temperature}; above 0 and at most the temperature, {temperature}, expected"

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 from sklearn.base import clone
 
+from haptera.checks import check_number
 from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.errors import HapteraError
 from haptera.progress import Progress
 
 WEIGHTS = (0.0, 0.001, 0.01, 0.1, 1.0)
@@ -55,8 +55,7 @@ def choose_jacobian_weight(
         progress: show a bar; None does on a terminal.
         **fit_params: such as `trials`.
     """
-    if not 0 <= loss < 1:
-        raise HapteraError(f"loss is {loss}; a share from 0 to 1 was expected")
+    check_number("loss", loss, least=0, below=1, what="a share")
     tried = sorted({0.0, *map(float, weights)})
     fitted, rows = [], []
     with Progress("jacobian weight", len(tried), progress, unit="fits") as bar:

@@ -23,6 +23,7 @@ from typing import Protocol
 
 import numpy as np
 
+from haptera.checks import check_number
 from haptera.contrastive.neighbours import LabelSpace, Members, Nearest
 from haptera.contrastive.signals import Timeline
 from haptera.errors import HapteraError, unknown
@@ -198,8 +199,7 @@ class Gaussian:
     """
 
     def __init__(self, dimensions: int, delta: float) -> None:
-        if not delta > 0:
-            raise HapteraError(f"delta is {delta}; more than 0 was expected")
+        check_number("delta", delta, above=0)
         self._dimensions, self._delta = dimensions, delta
 
     def draw(self, references: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
 from haptera.files.atomic import check_plain_file
 
@@ -21,8 +22,8 @@ LARGEST = 50_000_000
 
 def check_size(size: int | None) -> None:
     """Refuse a size that is no positive whole number."""
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-        raise HapteraError(f"size is {size!r}; a whole number of at least 1 was expected")
+    if size is not None:
+        check_whole_number("size", size)
 
 
 def decode(path: Path, channels: int, size: int | None) -> np.ndarray:

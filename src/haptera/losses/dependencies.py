@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 
 
@@ -37,8 +38,8 @@ class DependencyPenalty(nn.Module):
         self.pairs = [(int(first), int(second)) for first, second in pairs]
         if not self.pairs or any(first == second or min(first, second) < 0 for first, second in self.pairs):
             raise HapteraError(f"pairs are {self.pairs}; at least one pair of two different classes was expected")
-        if weight < 0 or memory <= 0:
-            raise HapteraError(f"weight is {weight}, memory {memory}; at least 0 and more than 0 were expected")
+        check_number("weight", weight, least=0)
+        check_number("memory", memory, above=0)
         self.weight, self.memory = weight, memory
         self.register_buffer("moment", torch.zeros(len(self.pairs), dtype=torch.float64))
         self.register_buffer("seen", torch.zeros((), dtype=torch.float64))

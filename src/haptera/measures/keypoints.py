@@ -16,10 +16,12 @@ labels span no box takes its individual's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError, hint
 from haptera.measures.facts import measure
 from haptera.outputs import ASIDE, Outputs
@@ -151,8 +153,8 @@ def pck(outputs: Outputs, threshold: float | None = None, normalise: str | None 
         threshold: 0.3 by default, 5 where errors are in pixels.
         normalise: `box`, `pixels`, or two parts; see `keypoint_scales`.
     """
-    if threshold is not None and not 0 < threshold < float("inf"):
-        raise HapteraError(f"threshold is {threshold}; a share of the size of the animal above 0 was expected")
+    if threshold is not None:
+        check_number("threshold", threshold, above=0, below=inf, what="a share of the size of the animal")
     rows: Rows = []
     for found in _normalised(outputs, normalise):
         most = threshold or (PIXEL_THRESHOLD if found.normalise == PIXELS else THRESHOLD)

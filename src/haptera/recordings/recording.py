@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.recordings.label import Label, missing_values, stacked
 
@@ -197,8 +198,7 @@ class Recording:
         Args:
             held: the share of samples in the last part; with trials, the cut is moved to the nearest end of one.
         """
-        if not 0 < held < 1:
-            raise HapteraError(f"held is {held}; a share between 0 and 1 was expected")
+        check_number("held", held, above=0, below=1, what="a share")
         cut = round(len(self) * (1 - held))
         if self.trials is not None:
             ends = np.flatnonzero(self.trials[1:] != self.trials[:-1]) + 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from haptera.checks import is_number
 from haptera.errors import HapteraError, unknown
 from haptera.files.hdf5 import attribute, values_of
 
@@ -128,7 +129,7 @@ def _times(group: Any, samples: int, path: str) -> np.ndarray:
 
 def _number(item: Any, key: str, default: float | None, path: str) -> float:
     value = attribute(item, key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+    if not is_number(value) or not np.isfinite(value):
         raise HapteraError(f"{path}: the attribute {key!r} is {value!r}; a number was expected")
     return float(value)
 

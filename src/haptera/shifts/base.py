@@ -7,11 +7,13 @@ a shift writes only `apply`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import ClassVar, Self, final
 from zlib import crc32
 
 import torch
 
+from haptera.checks import is_number
 from haptera.errors import HapteraError, unknown
 from haptera.shifts.random import SampleRandom
 
@@ -111,9 +113,9 @@ MakeShift = Callable[[float], Shift]
 
 def check_severity(severity: float, name: str, most: float = MAX_SEVERITY) -> float:
     """Refuse anything but a number from 0 to the largest severity; where that is infinite, any finite one."""
-    if isinstance(severity, bool) or not isinstance(severity, int | float):
+    if not is_number(severity):
         raise HapteraError(f"severity of {name} is {severity!r}; a number from 0 to {most:g} was expected")
-    if not (0 <= severity <= most and severity < float("inf")):  # also false for NaN
+    if not (0 <= severity <= most and severity < inf):  # also false for NaN
         raise HapteraError(f"severity of {name} is {severity}; it must be from 0 to {most:g}")
     return float(severity)
 

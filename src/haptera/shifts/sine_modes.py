@@ -7,10 +7,11 @@ norm and displacement that are printed, (π³/8)c²T and (π/4)n²T ln c, are li
 """
 
 from functools import lru_cache
-from math import pi
+from math import inf, pi
 
 import numpy as np
 
+from haptera.checks import is_number
 from haptera.errors import HapteraError, unknown
 
 RULES = ("printed", "reference")
@@ -27,7 +28,7 @@ def modes(cutoff: float, rule: str = "printed") -> np.ndarray:
     """
     if rule not in RULES:
         raise unknown("rule of the cutoff", rule, RULES)
-    if isinstance(cutoff, bool) or not isinstance(cutoff, int | float) or not 0 < cutoff < float("inf"):
+    if not is_number(cutoff) or not 0 < cutoff < inf:
         raise HapteraError(f"cutoff is {cutoff!r}; a positive number, such as 3, was expected")
     number = np.arange(1, int(cutoff) + 2)
     i, j = (grid.ravel() for grid in np.meshgrid(number, number, indexing="ij"))

@@ -9,17 +9,17 @@ Differs: within a slot the samples are mixed, where RoTTA's code shows one class
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import inf
 from zlib import crc32
 
 import numpy as np
 import torch
 
 from haptera.batch import Batch, check_index
+from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError, unknown
 from haptera.shifts import MakeShift, SampleRandom, Shift
 from haptera.streams.base import DataStream, read
-from haptera.streams.schedule import check_whole
 from haptera.streams.sequence import SEVERITIES, all_shifts
 
 WAYS = ("dirichlet", "sorted")
@@ -109,11 +109,9 @@ class Correlated(DataStream):
             raise HapteraError(f"by of the stream {self.name!r} is {self.by!r}; a shift, such as Contrast(5), or None")
         if self.how not in WAYS:
             raise unknown(f"value for how of the stream {self.name!r}:", str(self.how), WAYS)
-        number = isinstance(self.delta, int | float) and not isinstance(self.delta, bool)
-        if not (number and self.delta > 0 and isfinite(self.delta)):
-            raise HapteraError(f"delta of the stream {self.name!r} is {self.delta!r}; a number above 0 was expected")
+        check_number(f"delta of the stream {self.name!r}", self.delta, above=0, below=inf)
         if self.slots is not None:
-            check_whole("slots", self.slots, self.name)
+            check_whole_number(f"slots of the stream {self.name!r}", self.slots)
 
     @property
     def shift(self) -> Shift | None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from haptera.batch import Batch, Stream, check_index
+from haptera.checks import check_whole_number
 from haptera.data import Classes, Data
 from haptera.errors import HapteraError
 from haptera.shifts import MakeShift
@@ -79,7 +80,7 @@ class ContinualOrders(Parted):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_data(self.data, self.name)
-        check_whole("orders", self.orders, self.name)
+        check_whole_number(f"orders of the stream {self.name!r}", self.orders)
         if not self.shifts:
             raise HapteraError(f"the stream {self.name!r} needs at least one shift")
 
@@ -118,7 +119,7 @@ class Gradual(Settings):
         if not self.shifts or not self.severities:
             raise HapteraError(f"the stream {self.name!r} needs at least one shift and one severity")
         if self.samples_per_step is not None:
-            check_whole("samples_per_step", self.samples_per_step, self.name)
+            check_whole_number(f"samples_per_step of the stream {self.name!r}", self.samples_per_step)
 
     @property
     def samples(self) -> int:
@@ -165,9 +166,3 @@ class Gradual(Settings):
             rows = turns == turn
             places[rows] = self.order(size, int(turn))[inside[rows]]
         return places
-
-
-def check_whole(key: str, value: object, name: str) -> None:
-    """Refuse what is no positive whole number."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise HapteraError(f"{key} of the stream {name!r} is {value!r}; a whole number of at least 1 was expected")

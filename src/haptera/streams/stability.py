@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from haptera.batch import Batch, check_index
+from haptera.checks import check_whole_number
 from haptera.data import Classes, Data
 from haptera.errors import HapteraError
 from haptera.measures.relative_stability import PARTS
 from haptera.shifts import Diffeo, sphere_noise, squared_changes
 from haptera.streams.base import Settings, check_data
-from haptera.streams.schedule import check_whole
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Stability(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_data(self.data, self.name)
-        check_whole("first", self.first, self.name)
+        check_whole_number(f"first of the stream {self.name!r}", self.first)
         _ = self._shift
 
     @property

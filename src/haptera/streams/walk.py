@@ -21,6 +21,7 @@ import torch
 
 from haptera.batch import Batch, check_index
 from haptera.catalog import entries, find
+from haptera.checks import check_whole_number
 from haptera.data import Classes, Data
 from haptera.errors import HapteraError, check_keys
 from haptera.shifts import SampleRandom
@@ -82,8 +83,7 @@ class CCC(Settings):
         check_keys("shift in the calibration", self.calibration.shifts, entries("shifts"))
         check_rule(self.rule)
         for key in ("speed", "length"):
-            if not isinstance(getattr(self, key), int) or getattr(self, key) < 1:
-                raise HapteraError(f"{key} is {getattr(self, key)!r}; a whole number of at least 1 was expected")
+            check_whole_number(key, getattr(self, key))
         self.calibration.target(self.difficulty)
 
     @property

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from haptera.batch import Batch, Stream
+from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
-from haptera.streams.schedule import check_whole
 from haptera.streams.wrapper import Wrapper, numbered, some
 
 MOST_TIMES, MOST_BATCHES = 10**5, 10**8
@@ -35,7 +35,7 @@ class Truncated(Wrapper):
         if (self.first is None) == (self.batches is None):
             raise HapteraError("Truncated takes first, a number of samples, or batches; one of them")
         given = "batches" if self.first is None else "first"
-        check_whole(given, getattr(self, given), f"{self.stream.name}, truncated")
+        check_whole_number(f"{given} of the stream '{self.stream.name}, truncated'", getattr(self, given))
 
     @property
     def words(self) -> str:
@@ -67,7 +67,7 @@ class Repeated(Wrapper):
     times: int = 2
 
     def _check(self) -> None:
-        check_whole("times", self.times, f"{self.stream.name}, repeated")
+        check_whole_number(f"times of the stream '{self.stream.name}, repeated'", self.times)
         if self.times > MOST_TIMES or self.times * len(self.stream) > MOST_BATCHES:
             raise HapteraError(
                 f"the stream {self.stream.name!r} has {len(self.stream):,} batches and times is {self.times:,}; "
@@ -122,7 +122,7 @@ class Interleaved(Wrapper):
     every: int = 5
 
     def _check(self) -> None:
-        check_whole("every", self.every, f"{self.stream.name}, interleaved")
+        check_whole_number(f"every of the stream '{self.stream.name}, interleaved'", self.every)
         if not isinstance(self.clean, Stream):
             raise HapteraError(f"Interleaved takes a stream of clean data, found {type(self.clean).__name__}")
         if self.clean.classes != self.stream.classes:
@@ -221,7 +221,7 @@ def wrapped(
     """
     for key, value in (("interleave", interleave), ("repeat", repeat), ("truncate", truncate)):
         if value is not None:
-            check_whole(key, value, stream.name)
+            check_whole_number(f"{key} of the stream {stream.name!r}", value)
     if not isinstance(one_by_one, bool):
         raise HapteraError(f"one_by_one of the stream {stream.name!r} is {one_by_one!r}; true or false was expected")
     if interleave is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from haptera.checks import check_whole_number, is_number
 from haptera.errors import HapteraError
 from haptera.run.flags import Spec
 from haptera.run.parts import AROUND_ADAPTERS
@@ -30,7 +31,7 @@ class Range:
     high: float
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.low) and _is_number(self.high) and -np.inf < self.low < self.high < np.inf):
+        if not (is_number(self.low) and is_number(self.high) and -np.inf < self.low < self.high < np.inf):
             raise HapteraError(f"a range from {self.low!r} to {self.high!r}; two numbers, the smaller first, expected")
 
     @classmethod
@@ -42,7 +43,7 @@ class Range:
         except ValueError as error:
             if isinstance(error, HapteraError):
                 raise
-            raise HapteraError(f"{text!r} is no range; two numbers, such as 1e-5..1e-1, were expected") from error
+            raise HapteraError(f"{text!r} is not a range; two numbers, such as 1e-5..1e-1, were expected") from error
 
     def draw(self, random: np.random.Generator) -> float:
         """One number."""
@@ -124,8 +125,8 @@ def points(
         raise HapteraError("nothing to choose from: give --grid, --range with --random, or --recipe")
     if ranges and random is None:
         raise HapteraError("a range is for random search: say how many points with --random")
-    if random is not None and (isinstance(random, bool) or not isinstance(random, int) or random < 2):
-        raise HapteraError(f"random is {random!r}; a number of points of at least 2 was expected")
+    if random is not None:
+        check_whole_number("random", random, 2, what="a number of points")
     found = combinations(grid) if random is None else draws(random, grid, ranges, seed)
     if len(found) < 2:
         raise HapteraError(f"the grid has one point, {words(found[0])}: there is nothing to choose; give more values")
@@ -141,8 +142,8 @@ def at_edges(tried: Sequence[Point], best: Point) -> list[str]:
     """A sentence for each number of the best point beyond which nothing was tried, though there is something."""
     sentences = []
     for key, value in best.items():
-        values = {point[key] for point in tried if _is_number(point[key])}
-        if not _is_number(value) or len(values) < 2:
+        values = {point[key] for point in tried if is_number(point[key])}
+        if not is_number(value) or len(values) < 2:
             continue
         lowest = 1 if isinstance(value, int) and key in (*AROUND_ADAPTERS, "every") else 0
         if value == max(values) and isfinite(value):
@@ -150,7 +151,3 @@ def at_edges(tried: Sequence[Point], best: Point) -> list[str]:
         elif value == min(values) and value > lowest:
             sentences.append(f"{key}={value} is the smallest value tried: try smaller ones")
     return sentences
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
