@@ -2,9 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+RESULTS := docs/evidence/results
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
-.PHONY: setup demo test lint test-long test-slow test-real docs benchmarks picture pictures tables clean
+.PHONY: setup demo test lint test-long test-slow test-real docs house benchmarks experiments clean
 
 setup: $(READY)
 
@@ -40,59 +41,44 @@ test-real: $(READY)
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
 
-benchmarks: $(READY)
+house: $(READY)  # BEFORE=path of another checkout, to see both side by side
+	$(BIN)/python tools/house.py $(BEFORE) .
+
+benchmarks: $(READY)  # all that measures speed; best on a machine that does nothing else
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/report.py
-	$(BIN)/python benchmarks/shifts.py
-	$(BIN)/python benchmarks/ccc.py
 	$(BIN)/python benchmarks/demo.py
-	$(BIN)/python benchmarks/adapters.py
-	$(BIN)/python benchmarks/dependencies.py
-	$(BIN)/python benchmarks/diagnose.py
+	$(BIN)/python benchmarks/imports.py $(BEFORE)
 	$(BIN)/python benchmarks/trends.py
-	$(BIN)/python benchmarks/stability.py
-	$(BIN)/python benchmarks/embed.py
 	$(BIN)/python benchmarks/attribute.py
-	$(BIN)/python benchmarks/pose.py
+	$(BIN)/python benchmarks/shifts.py > $(RESULTS)/shifts.txt
+	$(BIN)/python benchmarks/ccc.py > $(RESULTS)/ccc.txt
+	$(BIN)/python benchmarks/adapters.py > $(RESULTS)/adapters.txt
+	$(BIN)/python benchmarks/diagnose.py > $(RESULTS)/diagnose.txt
+	$(BIN)/python benchmarks/dependencies.py > $(RESULTS)/dependencies.txt
+	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
+	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
+	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
 
-picture: demo
-	$(BIN)/python docs/picture.py haptera-demo/report.html docs/report.png
-
-pictures: picture
-	rm -rf build/severity  # cells do not know when the code of a shift of ours changes
-	mkdir -p build/severity
-	$(BIN)/python examples/contact_sheet.py docs
-	$(BIN)/python examples/accuracy_by_severity.py build/severity > build/severity/accuracy_by_severity.txt
-	cp build/severity/accuracy_by_severity.csv build/severity/accuracy_by_severity.txt docs
-	$(BIN)/python docs/severity_picture.py docs/accuracy_by_severity.csv docs/accuracy_by_severity.svg
-	rm -rf build/ccc
-	mkdir -p build/ccc
-	$(BIN)/python examples/ccc_on_a_trained_model.py build/ccc > build/ccc/ccc_walk.txt
-	cp build/ccc/ccc_walk.csv build/ccc/ccc_walk.txt docs
-	$(BIN)/python docs/walk_picture.py docs/ccc_walk.csv docs/ccc_walk.svg
-
-tables: $(READY)  # those of the documentation; some hours, best on a machine that does nothing else
-	$(BIN)/python benchmarks/shifts.py > docs/tables/shifts.txt
-	$(BIN)/python benchmarks/ccc.py > docs/tables/ccc.txt
-	$(BIN)/python benchmarks/adapters.py > docs/tables/adapters.txt
-	$(BIN)/python benchmarks/diagnose.py > docs/tables/diagnose.txt
-	$(BIN)/python benchmarks/dependencies.py > docs/tables/dependencies.txt
-	$(BIN)/python benchmarks/embed.py > docs/tables/embed.txt
-	$(BIN)/python benchmarks/synthetic_latents.py
-	$(BIN)/python benchmarks/head_direction.py
-	$(BIN)/python benchmarks/attribution_maps.py
-	$(BIN)/python benchmarks/identify.py > docs/tables/identify.txt
-	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > docs/tables/identify_small.txt
-	$(BIN)/python benchmarks/pose.py > docs/tables/pose.txt
-	$(BIN)/python benchmarks/pose_on_drawn_animals.py
-	$(BIN)/python benchmarks/dependencies_on_images.py
-	$(BIN)/python benchmarks/diagnosis_on_images.py
-	$(BIN)/python benchmarks/stability.py > docs/tables/stability.txt
-	$(BIN)/python benchmarks/stability_on_images.py
-	$(BIN)/python benchmarks/stripes.py
-	rm -rf build/adaptation
-	$(BIN)/python benchmarks/adaptation_on_images.py build/adaptation
-	cp build/adaptation/adaptation.md build/adaptation/adaptation_long.md docs/tables
+experiments: $(READY)  # all tables and pictures of the evidence; some hours
+	$(BIN)/python experiments/report_picture.py
+	$(BIN)/python examples/contact_sheet.py docs/pictures
+	$(BIN)/python experiments/accuracy_by_severity.py
+	$(BIN)/python experiments/ccc_walk.py
+	$(BIN)/python experiments/layouts.py
+	$(BIN)/python experiments/small_batches.py > $(RESULTS)/small_batches.txt
+	$(BIN)/python experiments/adaptation_on_images.py
+	$(BIN)/python experiments/diagnosis_on_images.py
+	$(BIN)/python experiments/dependencies_on_images.py
+	$(BIN)/python experiments/stability_on_images.py
+	$(BIN)/python experiments/stripes.py
+	$(BIN)/python experiments/synthetic_latents.py
+	$(BIN)/python experiments/head_direction.py
+	$(BIN)/python experiments/attribution_maps.py
+	$(BIN)/python experiments/identify.py rows limit pictures > $(RESULTS)/identify.txt
+	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt
+	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
+	$(BIN)/python experiments/pose_on_drawn_animals.py
 
 clean:
 	rm -rf .venv docs/_build haptera-demo

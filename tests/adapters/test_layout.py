@@ -13,7 +13,7 @@ from haptera.adapters.layout import takes_channels_last
 from haptera.models import ResNet
 from haptera.testing.batchnorm_networks import convolutional_networks
 
-LAYOUTS = Path(__file__).parents[2] / "benchmarks" / "layouts.py"
+LAYOUTS = Path(__file__).parents[2] / "experiments" / "layouts.py"
 OLDER = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "85"}
 LEARN = """
 import sys, torch

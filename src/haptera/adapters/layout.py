@@ -4,7 +4,7 @@ Only the inputs are rearranged; convolutions hand the layout on, and the weights
 gets is decided by its layers and by one trial pass, not by a clock: rounding differs between layouts, and a run that is
 repeated must end with the same numbers. `benchmarks/adapters.py` prints what the layout gains.
 
-Channels are last only where every layer with weights is of a kind that `benchmarks/layouts.py` found safe, and no
+Channels are last only where every layer with weights is of a kind that `experiments/layouts.py` found safe, and no
 function that the trial pass calls is one of those that crash torch 2.13 in the backward pass, on some CPUs or on all:
 
 - a 1x1 convolution with a stride and fewer input channels than a vector of the CPU holds (2 to 7 with AVX2, 2 to 15

@@ -13,7 +13,7 @@ Compiled parts of a model run as they were written. Activation checkpoints, whic
 backward pass, must be off for learners: by then the statistics have moved on.
 Batches of fewer than 16 images have statistics that are mostly chance, and N = 0 fails on them; a large N is the
 unadapted model. Unless a prior is given, their share moves the statistics found at earlier steps, which count as 32
-images: `moving`. `benchmarks/small_batches.py` has the figures behind both numbers.
+images: `moving`. `experiments/small_batches.py` has the figures behind both numbers.
 Cost: N = 0 is torch's own fused pass; otherwise one more pass over the input. Holds four vectors per layer.
 """
 
