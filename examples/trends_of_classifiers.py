@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from haptera.analyses.trends.summary import sentences, size
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
@@ -17,10 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from haptera.analyses.trends.analysis import Trends
-from haptera.analyses.trends.page import write_trends
-from haptera.analyses.trends.reading import read_side
-from haptera.analyses.trends.side import join
+import haptera
 
 CLASSIFIERS = {
     "naive bayes": GaussianNB(),
@@ -48,12 +44,9 @@ def write_predictions(folder: Path) -> list[str]:
 
 def main(folder: Path) -> None:
     """Fit lines, print what was found, write the page."""
-    trends = Trends(join(*map(read_side, write_predictions(folder))))
-    print(size(trends))
-    for word, sentence in sentences(trends):
-        print(f"{word:<12}{sentence}")
-    write_trends(trends, folder / "trends.html")
-    print(f"page: {folder / 'trends.html'}")
+    trends = haptera.trends(*write_predictions(folder))
+    print(trends.summary())
+    print(f"page: {trends.save(folder / 'trends')['report']}")
 
 
 if __name__ == "__main__":
