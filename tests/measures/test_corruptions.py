@@ -6,8 +6,9 @@ from tests.measures.test_compare import DOMAINS, ROBUST, robust_table
 
 from haptera.catalog import entries, find
 from haptera.errors import HapteraError
+from haptera.families import FAMILIES
 from haptera.measures import family_error, mce, mde, mean_error
-from haptera.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, FAMILIES
+from haptera.measures.corruptions import ALEXNET, ALEXNET_DOMAINS
 from haptera.table import tidy
 
 

@@ -227,7 +227,7 @@ def test_empty_and_doubled_arguments_are_refused(make, data):
         make(streams=[Clean(data), Clean(data, batch_size=2)])
     with pytest.raises(HapteraError, match="two adapters are called 'batchnorm'"):
         make(adapters=[BatchNorm, BatchNorm])
-    with pytest.raises(HapteraError, match="device 'gpu9' cannot be used"):
+    with pytest.raises(HapteraError, match="device is 'gpu9', which cannot be used"):
         make(device="gpu9")
     with pytest.raises(HapteraError, match="jobs is 0"):
         make().run(jobs=0)

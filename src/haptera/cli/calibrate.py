@@ -53,8 +53,8 @@ def calibrate(
         from haptera.data import Data, open_data
         from haptera.errors import HapteraError
         from haptera.models import ModelSource
+        from haptera.models.device import choose_device
         from haptera.run.calibrate import calibrate as measure
-        from haptera.run.study import usable_device
         from haptera.run.yardstick import Scale
         from haptera.streams.calibration import DIFFICULTIES
         from haptera.streams.sequence import all_shifts
@@ -64,7 +64,7 @@ def calibrate(
         if not isinstance(opened, Data):
             raise HapteraError(f"{data} is corrupted already; a calibration needs clean data")
         calibration = measure(
-            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(usable_device(device)),
+            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(choose_device(device)),
             opened,
             out,
             [find_or_import("shifts", name) for name in shift] if shift else all_shifts(),

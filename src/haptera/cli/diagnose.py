@@ -47,7 +47,7 @@ def diagnose(
         from haptera.data import Data, map_labelled, open_data
         from haptera.errors import HapteraError
         from haptera.models import ModelSource
-        from haptera.run.study import usable_device
+        from haptera.models.device import choose_device
 
         spec = Spec.parse(model)
         opened: dict[str, Data] = {}
@@ -60,7 +60,7 @@ def diagnose(
         if mapping is not None or restrict:
             map_labelled(opened, mapping, restrict)
         found = look(
-            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(usable_device(device)),
+            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(choose_device(device)),
             opened["data"],
             opened.get("reference"),
             layers=layer or (),

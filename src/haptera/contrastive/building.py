@@ -101,16 +101,3 @@ def hybrid_dimensions(hybrid: Any, dimensions: int) -> list[list[int] | None]:
             )
         chosen.append(some)
     return chosen
-
-
-def chosen_device(name: str) -> torch.device:
-    """The device of a name; `cuda_if_available` is the CPU where there is no GPU."""
-    if name == "cuda_if_available":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise HapteraError(f"device is {name!r}; cpu, cuda, cuda:1, mps or cuda_if_available was expected") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise HapteraError(f"device is {name!r}, and torch finds no GPU")
-    return device

@@ -11,7 +11,7 @@ from torch import nn
 
 from haptera.contrastive import training
 from haptera.contrastive.adapting import Anchors, begin_stem, take_over
-from haptera.contrastive.building import chosen_device, hybrid_dimensions, new_encoder, new_loss
+from haptera.contrastive.building import hybrid_dimensions, new_encoder, new_loss
 from haptera.contrastive.inputs import Inputs
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.loss import InfoNCE
@@ -19,6 +19,7 @@ from haptera.contrastive.modes import Context, Mode
 from haptera.contrastive.neighbours import LabelSpace
 from haptera.contrastive.signals import Embedder, Signal, Timeline, embed
 from haptera.errors import HapteraError
+from haptera.models.device import choose_device
 from haptera.recordings.windows import Offset
 
 log = logging.getLogger("haptera")
@@ -169,7 +170,7 @@ class Model:
             if changes.shape != (len(signal),):
                 raise HapteraError(f"trials have shape {changes.shape}; ({len(signal)},) was expected")
             edges = [0, *(np.flatnonzero(changes[1:] != changes[:-1]) + 1), len(signal)]
-        device = chosen_device(self.settings["device"])
+        device = choose_device(self.settings["device"])
         pieces = [signal[start:stop] for start, stop in pairwise(edges)]
         if not pad and min(map(len, pieces)) < len(self.offset):
             raise HapteraError(f"X has {min(map(len, pieces))} samples in a row; a window needs {len(self.offset)}")
@@ -199,7 +200,7 @@ class Model:
         settings = self.settings
         hidden, dimensions = settings["num_hidden_units"], settings["output_dimension"]
         encoder = new_encoder(settings["model_architecture"], channels, hidden, dimensions)
-        return encoder.to(chosen_device(settings["device"]))
+        return encoder.to(choose_device(settings["device"]))
 
     def _new_loss(self, chosen: list[int] | None) -> InfoNCE:
         settings = self.settings
@@ -210,7 +211,7 @@ class Model:
             settings["temperature_mode"],
             settings["min_temperature"],
             settings["positive_in_denominator"],
-        ).to(chosen_device(settings["device"]))
+        ).to(choose_device(settings["device"]))
 
     def _slices(self) -> list[list[int] | None]:
         hybrid = self.settings["hybrid"]
@@ -220,7 +221,7 @@ class Model:
         """The optimiser as the last call left it, with the present learning rate."""
         if self._optimiser is None:
             learning = [parameter for parameter in self.modules.parameters() if parameter.requires_grad]
-            fused = chosen_device(self.settings["device"]).type in ("cpu", "cuda")
+            fused = choose_device(self.settings["device"]).type in ("cpu", "cuda")
             self._optimiser = torch.optim.Adam(learning, fused=fused)
         for group in self._optimiser.param_groups:
             group["lr"] = self.settings["learning_rate"]
@@ -248,7 +249,7 @@ class Model:
     def _sides(
         self, inputs: Inputs, timeline: Timeline, rows: int, sessions: Sequence[int] | None = None
     ) -> training.Sides:
-        device = chosen_device(self.settings["device"])
+        device = choose_device(self.settings["device"])
         chosen = range(len(self.encoders)) if sessions is None else sessions
         encoders = [self.encoders[one] for one in chosen]
         signals = [Signal(values, self.offset, device) for values in inputs.signals]

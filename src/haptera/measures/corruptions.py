@@ -19,20 +19,13 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError, NotApplicable, unknown
+from haptera.families import FAMILIES
 from haptera.measures.averages import CLEAN, RUN, once, over_shifts
 from haptera.measures.facts import measure
 from haptera.measures.pairs import NONE, named_after, records_of, rows_of
 from haptera.statistics.intervals import Z95
 from haptera.table import Rows
 
-FAMILIES = {
-    "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
-    "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
-    "weather": ("snow", "frost", "fog", "brightness"),
-    "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
-    "holdout": ("speckle_noise", "gaussian_blur", "spatter", "saturate"),
-}
-"""Written down here because code right of the outputs does not import shifts; a test compares the two."""
 ALEXNET = {
     "gaussian_noise": 0.886428, "shot_noise": 0.894468, "impulse_noise": 0.922640, "defocus_blur": 0.819880,
     "glass_blur": 0.826268, "motion_blur": 0.785948, "zoom_blur": 0.798360, "snow": 0.866816, "frost": 0.826572,

@@ -27,6 +27,7 @@ from haptera.correctness import check_classes, check_targets, few_labels
 from haptera.errors import HapteraError, NotApplicable, Unfinished, WriteError, first_line
 from haptera.files.atomic import writable_folder
 from haptera.files.fingerprint import SCHEMA, fingerprint, of_model
+from haptera.models.device import choose_device
 from haptera.models.source import ModelSource
 from haptera.outputs import Outputs
 from haptera.progress import Progress
@@ -93,7 +94,7 @@ class Study:
         self.out = Path(out)
         self.seeds = None if seeds is None else list(dict.fromkeys(seeds))
         self.keep = keep
-        self.device = usable_device(device)
+        self.device = str(choose_device(device))
         self.settings = dict(settings or {})
         self.last = Ran(0, 0, 0)
         for kind, things in (
@@ -304,16 +305,6 @@ def _built(source: Model) -> nn.Module:
     if _last_built is None or _last_built[0] is not source:
         _last_built = source, source()
     return _last_built[1]
-
-
-def usable_device(device: str | None) -> str:
-    """The device asked for, a GPU if there is one and nothing was asked for; refuses what cannot be used."""
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise HapteraError(f"device {device!r} cannot be used: {str(error).splitlines()[0]}") from error
-    return device
 
 
 def _on(device: str, model: nn.Module) -> nn.Module:

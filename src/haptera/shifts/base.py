@@ -15,6 +15,7 @@ import torch
 
 from haptera.checks import is_number
 from haptera.errors import HapteraError, unknown
+from haptera.families import FAMILY, HELD_OUT
 from haptera.shifts.random import SampleRandom
 
 MAX_SEVERITY = 5.0
@@ -34,7 +35,7 @@ class Shift(ABC):
 
     Attributes:
         name: as the table of results calls it.
-        family: `noise`, `blur`, `weather` or `digital`.
+        family: `noise`, `blur`, `weather` or `digital`, as `haptera.families` says; your own shift may name another.
         holdout: kept for choosing settings, not for testing.
         by_default: whether a stream that names no shifts takes it.
         most: the largest severity.
@@ -50,6 +51,11 @@ class Shift(ABC):
     by_default: ClassVar[bool] = True
     most: ClassVar[float] = MAX_SEVERITY
     tables: ClassVar[Mapping[str, Knots]] = {}
+
+    def __init_subclass__(cls) -> None:
+        name = vars(cls).get("name")
+        if name in FAMILY:
+            cls.family, cls.holdout = FAMILY[name], name in HELD_OUT
 
     def __post_init__(self) -> None:
         if self.tables and self.table not in self.tables:

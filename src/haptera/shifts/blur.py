@@ -38,8 +38,6 @@ class GaussianBlur(Shift):
     """Convolves with a normal kernel."""
 
     name: ClassVar[str] = "gaussian_blur"
-    family: ClassVar[str] = "blur"
-    holdout: ClassVar[bool] = True
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(0, 1, 2, 3, 4, 6),
         "cifar": knots(0, 0.4, 0.6, 0.7, 0.8, 1),
@@ -56,7 +54,6 @@ class MotionBlur(Shift):
     """Smears along a line at a random angle between -45 and 45 degrees; constants: radius, width of the kernel."""
 
     name: ClassVar[str] = "motion_blur"
-    family: ClassVar[str] = "blur"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((0, 0), (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
         "cifar": knots((0, 0), (6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
@@ -74,7 +71,6 @@ class ZoomBlur(Shift):
     """The mean of the image and enlarged copies of it; constants: largest factor, step between factors."""
 
     name: ClassVar[str] = "zoom_blur"
-    family: ClassVar[str] = "blur"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((1, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
         "cifar": knots((1, 0.01), (1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),

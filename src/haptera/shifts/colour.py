@@ -27,7 +27,6 @@ class Brightness(Shift):
     """
 
     name: ClassVar[str] = "brightness"
-    family: ClassVar[str] = "weather"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(0, 0.1, 0.2, 0.3, 0.4, 0.5),
         "cifar": knots(0, 0.05, 0.1, 0.15, 0.2, 0.3),
@@ -48,8 +47,6 @@ class Saturate(Shift):
     """Scales and raises the saturation of every pixel. Grey has hue 0: where saturation is added it turns reddish."""
 
     name: ClassVar[str] = "saturate"
-    family: ClassVar[str] = "digital"
-    holdout: ClassVar[bool] = True
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((1, 0), (0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
         "cifar": knots((1, 0), (0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),

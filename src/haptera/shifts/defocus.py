@@ -30,7 +30,6 @@ class DefocusBlur(Shift):
     """Spreads every point to a disk, as a lens out of focus does; constants: radius, softening of the disk's edge."""
 
     name: ClassVar[str] = "defocus_blur"
-    family: ClassVar[str] = "blur"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((0, 0), (3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
         "cifar": knots((0, 0), (0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),

@@ -35,7 +35,6 @@ class Contrast(Shift):
     """Pulls every pixel towards the mean of its image and channel."""
 
     name: ClassVar[str] = "contrast"
-    family: ClassVar[str] = "digital"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(1, 0.4, 0.3, 0.2, 0.1, 0.05),
         "cifar": knots(1, 0.75, 0.5, 0.4, 0.3, 0.15),
@@ -52,7 +51,6 @@ class Pixelate(Shift):
     """Shrinks to a share of each side and grows back, both with Pillow's box filter: blocks of one colour."""
 
     name: ClassVar[str] = "pixelate"
-    family: ClassVar[str] = "digital"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(1, 0.6, 0.5, 0.4, 0.3, 0.25),
         "cifar": knots(1, 0.95, 0.9, 0.85, 0.75, 0.65),
@@ -101,7 +99,6 @@ class JpegCompression(Shift):
     """Through Pillow's JPEG encoder and back; the constant is the quality, rounded."""
 
     name: ClassVar[str] = "jpeg_compression"
-    family: ClassVar[str] = "digital"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(85, 25, 18, 15, 10, 7),
         "cifar": knots(85, 80, 65, 58, 50, 40),

@@ -29,7 +29,6 @@ class ElasticTransform(Shift):
     """Moves pixels by a random affine map, then by a smooth random field; reflects at the borders."""
 
     name: ClassVar[str] = "elastic_transform"
-    family: ClassVar[str] = "digital"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(
             (0, 170.8, 0), (488, 170.8, 24.4), (488, 19.52, 48.8), (12.2, 2.44, 4.88), (17.08, 2.44, 4.88),

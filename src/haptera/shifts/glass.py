@@ -34,7 +34,6 @@ class GlassBlur(Shift):
     """Blurs, copies pixels from nearby, blurs again; constants: width of the blur, largest offset, iterations."""
 
     name: ClassVar[str] = "glass_blur"
-    family: ClassVar[str] = "blur"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((0, 0, 0), (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
         "cifar": knots((0, 0, 0), (0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),

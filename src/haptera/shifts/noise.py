@@ -33,7 +33,6 @@ class GaussianNoise(Shift):
     """
 
     name: ClassVar[str] = "gaussian_noise"
-    family: ClassVar[str] = "noise"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(0, 0.08, 0.12, 0.18, 0.26, 0.38),
         "cifar": knots(0, 0.04, 0.06, 0.08, 0.09, 0.10),
@@ -50,7 +49,6 @@ class ShotNoise(Shift):
     """Counts photons: full brightness is c of them on average. The constant is 1 / c, the light of one photon."""
 
     name: ClassVar[str] = "shot_noise"
-    family: ClassVar[str] = "noise"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(0, 1 / 60, 1 / 25, 1 / 12, 1 / 5, 1 / 3),
         "cifar": knots(0, 1 / 500, 1 / 250, 1 / 100, 1 / 75, 1 / 50),
@@ -69,7 +67,6 @@ class ImpulseNoise(Shift):
     """Replaces a share of all values, of every channel by itself: half of them by 1, half by 0."""
 
     name: ClassVar[str] = "impulse_noise"
-    family: ClassVar[str] = "noise"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(0, 0.03, 0.06, 0.09, 0.17, 0.27),
         "cifar": knots(0, 0.01, 0.02, 0.03, 0.05, 0.07),
@@ -88,8 +85,6 @@ class SpeckleNoise(Shift):
     """Adds normal noise in proportion to the value it falls on."""
 
     name: ClassVar[str] = "speckle_noise"
-    family: ClassVar[str] = "noise"
-    holdout: ClassVar[bool] = True
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(0, 0.15, 0.2, 0.35, 0.45, 0.6),
         "cifar": knots(0, 0.06, 0.1, 0.12, 0.16, 0.2),

@@ -47,7 +47,6 @@ class Snow(Shift):
     """
 
     name: ClassVar[str] = "snow"
-    family: ClassVar[str] = "weather"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(
             (0.1, 0.3, 3, 1, 10, 4, 1),
@@ -87,7 +86,6 @@ class Frost(Shift):
     """Covers the image with ice crystals; constants: weight of the image, weight of the frost."""
 
     name: ClassVar[str] = "frost"
-    family: ClassVar[str] = "weather"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((1, 0), (1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
         "cifar": knots((1, 0), (1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45)),
@@ -107,7 +105,6 @@ class Fog(Shift):
     """Adds a cloud and dims the rest; constants: strength, decay of the cloud's detail."""
 
     name: ClassVar[str] = "fog"
-    family: ClassVar[str] = "weather"
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots((0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
         "cifar": knots((0, 3), (0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
@@ -131,8 +128,6 @@ class Spatter(Shift):
     """
 
     name: ClassVar[str] = "spatter"
-    family: ClassVar[str] = "weather"
-    holdout: ClassVar[bool] = True
     tables: ClassVar[Mapping[str, Knots]] = {
         "imagenet": knots(
             (0.65, 0.3, 4, 0.69, 0, 0),

@@ -20,10 +20,10 @@ from haptera.analyses.identify.findings import DEFINITIONS, printed_rows, row_fi
 from haptera.analyses.identify.page import sections
 from haptera.analyses.identify.row import MEASURES, WHAT, Row, read_rows, run_row
 from haptera.analysis import Analysis
-from haptera.contrastive.building import chosen_device
 from haptera.errors import HapteraError, Unfinished
 from haptera.files.json import plain, read_json
 from haptera.files.schema import check
+from haptera.models.device import choose_device
 from haptera.report.section import Finding, Section
 from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
@@ -114,7 +114,7 @@ class RowTask(Task[dict[str, Any]]):
 
     def check(self) -> None:
         """Say so if its device is not there."""
-        chosen_device(self.row.device)
+        choose_device(self.row.device)
 
     def make(self) -> dict[str, Any]:
         """Run it."""

@@ -23,9 +23,9 @@ from haptera.analyses.identify.identifiability import Identifiability, identifia
 from haptera.analyses.identify.laws import GeneralisedNormal, VonMisesFisher
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.spaces import LatentEncoder
-from haptera.contrastive.building import chosen_device
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE, Lp
 from haptera.errors import HapteraError, Unfinished, unknown
+from haptera.models.device import choose_device
 from haptera.progress import Progress
 
 WIDTHS = (10, 50, 50, 50, 50, 10)
@@ -162,7 +162,7 @@ def invert(
         progress: show a bar; None does on a terminal.
     """
     how = training or Training()
-    device, size = str(chosen_device(how.device)), model.start(process) if how.start is None else how.start
+    device, size = str(choose_device(how.device)), model.start(process) if how.start is None else how.start
     loss, see = model.loss().to(device), _Eye(process, device, seed)
 
     def contrast(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:

@@ -2,15 +2,13 @@
 
 import pandas as pd
 
-from haptera.measures.corruptions import FAMILIES
+from haptera.families import FAMILY, HELD_OUT
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
 from haptera.report.study.cells import CLEAN, named, pool, summed
 from haptera.statistics.shift_line import ShiftLine
 
 SIZE = "shift_size"
-HELD_OUT = {"speckle_noise": "noise", "gaussian_blur": "blur", "spatter": "weather", "saturate": "digital"}
-FAMILY = {shift: family for family, shifts in FAMILIES.items() if family != "holdout" for shift in shifts} | HELD_OUT
 CELL = ["model", "shift", "severity"]
 LINES = (
     "For each model a line from size to error through the hold-out corruption of a family and clean data predicts the "
