@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from haptera.catalog import KINDS
 from haptera.cli import app_for
 
 ROOT = Path(__file__).parents[1]
@@ -137,6 +138,27 @@ def test_the_reference_has_every_public_class_and_function(package):
     found = {name: getattr(module, name) for name in module.__all__}
     public = [name for name, value in found.items() if inspect.isclass(value) or inspect.isfunction(value)]
     assert not [name for name in public if not re.search(rf"\b{name}\b", text)]
+
+
+def exists(path: str) -> bool:
+    """Whether a dotted name leads to a module, or to something in one."""
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:cut]))
+            for part in parts[cut:]:
+                value = getattr(value, part, None) or value.__dataclass_fields__[part]
+        except (ImportError, AttributeError, KeyError):
+            continue
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "changelog.md"], ids=name)
+def test_names_on_the_page_exist(page):
+    named = set(re.findall(r"`(haptera(?:\.\w+)+)(?:`|\()", page.read_text("utf-8")))
+    groups = {f"haptera.{kind}" for kind in KINDS}  # of entry points
+    assert not [path for path in sorted(named - groups) if not exists(path)]
 
 
 @pytest.mark.parametrize("page", [page for page in REFERENCE if ".. auto" in page.read_text("utf-8")], ids=name)
