@@ -6,6 +6,8 @@ from html import escape
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from haptera.words import duration
+
 
 class _Bar(Protocol):
     def start(self) -> None: ...
@@ -63,19 +65,6 @@ class Progress:
     ) -> None:
         if self._bar:
             self._bar.stop()
-
-
-def duration(seconds: float) -> str:
-    """In the unit that a reader would choose.
-
-    >>> duration(7.4), duration(130), duration(9000), duration(300000)
-    ('7 s', '2 min', '2.5 h', '3.5 days')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
 class _Terminal:

@@ -18,8 +18,9 @@ from haptera.cli.options import (
     Restrict,
     Size,
 )
-from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
+from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 from haptera.run.settings import CALIBRATION
+from haptera.words import count
 
 
 def calibrate(

@@ -7,8 +7,9 @@ import typer
 
 from haptera import catalog
 from haptera.cli.options import Channels, Json, Quiet, Size
-from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
+from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 from haptera.errors import HapteraError
+from haptera.words import count
 
 
 def materialise(

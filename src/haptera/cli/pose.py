@@ -22,8 +22,9 @@ from haptera.cli.pose_options import (
     read_shift,
     read_size,
 )
-from haptera.cli.say import count, logging_to_stderr, resumable, say, say_json
+from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 from haptera.errors import HapteraError
+from haptera.words import count
 
 if TYPE_CHECKING:
     import pandas as pd

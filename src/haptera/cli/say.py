@@ -71,15 +71,6 @@ class _Plain(logging.Formatter):
         return prefix + record.getMessage()
 
 
-def count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> count(1, "cell"), count(0, "cell")
-    ('1 cell', '0 cells')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def overview(table: "pd.DataFrame", measure: str = "accuracy") -> str:
     """The mean of a measure per model, stream and adapter, as text."""
     rows = table[table["measure"] == measure]

@@ -23,8 +23,9 @@ from haptera.cli.options import (
     Size,
     Weights,
 )
-from haptera.cli.say import count, logging_to_stderr, overview, resumable, say, say_json
+from haptera.cli.say import logging_to_stderr, overview, resumable, say, say_json
 from haptera.errors import HapteraError
+from haptera.words import count
 
 
 def run(

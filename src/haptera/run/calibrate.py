@@ -27,12 +27,13 @@ from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import map_npy
 from haptera.files.schema import FLAG, TEXT, Kind, check, list_of, number, shown, table_of, whole_number
 from haptera.outputs_schema import CLASSES
-from haptera.progress import Progress, duration
+from haptera.progress import Progress
 from haptera.run.execute import in_processes, in_this_process
 from haptera.run.ledger import PLAN, Ledger, Piece
 from haptera.run.yardstick import Pair, Scale, Yardstick
 from haptera.shifts import Shift
 from haptera.streams.calibration import Calibration, severity_grid
+from haptera.words import duration
 
 log = logging.getLogger("haptera")
 

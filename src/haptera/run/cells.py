@@ -19,6 +19,7 @@ from haptera.files.atomic import write_text
 from haptera.files.fingerprint import SCHEMA
 from haptera.files.json import read_json
 from haptera.files.schema import TABLE, TEXT, Kind, check, list_of, whole_number
+from haptera.words import shorten
 
 KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"\w{1,64}", value)))
 """The key of a cell is the name of its file, and must not lead to another folder."""
@@ -157,7 +158,7 @@ class Manifest:
         notes = list(self.left_out)
         for why in dict.fromkeys(cell.failure for cell in failed):
             titles = [cell.title for cell in failed if cell.failure == why]
-            notes.append(f"{len(titles)} of {len(self.cells)} cells failed: {why} ({shortened(titles)})")
+            notes.append(f"{len(titles)} of {len(self.cells)} cells failed: {why} ({shorten(titles)})")
         if waiting := len([cell for cell in missing if not cell.failure]):
             notes.append(f"{waiting} of {len(self.cells)} cells have not been run yet")
         return notes
@@ -190,13 +191,3 @@ def locked(folder: Path) -> Iterator[None]:
             if [*folder.iterdir()] == [path]:
                 path.unlink()
                 folder.rmdir()
-
-
-def shortened(names: Sequence[str], most: int = 3) -> str:
-    """The first few names, and how many more there are.
-
-    >>> shortened(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -32,9 +32,10 @@ from haptera.models.source import ModelSource
 from haptera.outputs import Outputs
 from haptera.progress import Progress
 from haptera.run import results
-from haptera.run.cells import Listed, Manifest, locked, shortened
+from haptera.run.cells import Listed, Manifest, locked
 from haptera.run.execute import Ended, in_processes, in_this_process, on_cluster
 from haptera.run.loop import check_keep, evaluate, versions
+from haptera.words import shorten
 
 log = logging.getLogger("haptera")
 
@@ -168,7 +169,7 @@ class Study:
             cells += own
             missing += to_run
         left_out = [
-            f"{adapter} is left out for {shortened(models)}: {why}" for (adapter, why), models in senseless.items()
+            f"{adapter} is left out for {shorten(models)}: {why}" for (adapter, why), models in senseless.items()
         ]
         if not cells:
             raise HapteraError(f"nothing to run: {left_out[0]}")

@@ -29,6 +29,7 @@ from typing import Any, Generic, TypeVar
 
 from haptera.progress import Progress
 from haptera.run.ledger import Ledger, Piece
+from haptera.words import count
 
 log = logging.getLogger("haptera")
 
@@ -114,7 +115,7 @@ def finish(
         _, failures = _make(todo, ledger, kind, noun, tolerate, progress)
         made = {key: task.read(ledger.path(task.piece)) for key, task in once.items() if ledger.there(task.piece)}
     if kept := len(once) - len(todo):
-        log.info("%s run, %d found finished, %d failed", _count(len(todo) - len(failures), noun), kept, len(failures))
+        log.info("%s run, %d found finished, %d failed", count(len(todo) - len(failures), noun), kept, len(failures))
     return Outcome([made.get(task.piece.key) for task in tasks], failures)
 
 
@@ -165,9 +166,5 @@ def _noted(ledger: Ledger, own: Mapping[str, Piece]) -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         done = sum(ledger.there(piece) for piece in own.values())
-        error.add_note(f" after {done} of {_count(len(own), ledger.noun)}")
+        error.add_note(f" after {done} of {count(len(own), ledger.noun)}")
         raise
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError, unknown
+from haptera.words import join_names
 
 ROUNDING = 1e-12
 
@@ -86,14 +87,14 @@ def analyse_factors(frame: pd.DataFrame, value: str, factors: Sequence[str], int
     if len(frame) <= used:
         raise HapteraError(
             f"there are {len(frame):,} values for {used:,} means; more were expected, such as several for each "
-            f"combination of {_listed(factors)}{', or interactions=False' if interactions else ''}"
+            f"combination of {join_names(factors)}{', or interactions=False' if interactions else ''}"
         )
     # Names of ours, since those of the user may mean something in a formula; as text, since numbers are levels too.
     data = pd.DataFrame({name: code.astype(str) for name, code in codes.items()} | {"value": numbers})
     model = ols(f"value ~ {(' * ' if interactions else ' + ').join(codes)}", data)
     if np.linalg.matrix_rank(model.exog) < used:
         raise HapteraError(
-            f"{_listed(factors)} cannot be told apart: levels of one always come with the same of another"
+            f"{join_names(factors)} cannot be told apart: levels of one always come with the same of another"
         )
     fitted = model.fit()
     _check_spread(float(fitted.ssr), numbers, value, factors)
@@ -189,7 +190,7 @@ def _check_all_there(frame: pd.DataFrame, factors: Sequence[str], levels: Sequen
         every = pd.MultiIndex.from_product([frame[name].unique() for name in factors])
         missing = next(each for each in every if each not in counts.index)
         raise HapteraError(
-            f"no row has {_listed([f'{name} {level}' for name, level in zip(factors, missing, strict=True)])}; with "
+            f"no row has {join_names([f'{name} {level}' for name, level in zip(factors, missing, strict=True)])}; with "
             "interactions every combination was expected, or interactions=False"
         )
 
@@ -198,9 +199,5 @@ def _check_spread(within: float, numbers: np.ndarray, value: str, factors: Seque
     """A residual of nothing but rounding is no measure of noise."""
     if within <= len(numbers) * (ROUNDING * float(np.abs(numbers).max())) ** 2:
         raise HapteraError(
-            f"{_listed(factors)} say {value!r} exactly; without spread among values that share them there is no test"
+            f"{join_names(factors)} say {value!r} exactly; without spread among values that share them there is no test"
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -8,9 +8,9 @@ from haptera.batch import Stream
 from haptera.catalog import entries, find
 from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError
-from haptera.run.cells import shortened
 from haptera.shifts import Shift
 from haptera.streams import ContinualOrders, Corruptions, Directory, Repeated
+from haptera.words import shorten
 
 
 def holdout_shifts() -> tuple[type[Shift], ...]:
@@ -48,7 +48,7 @@ def only_holdout(data: CorruptedImages, names: Sequence[str], severities: Sequen
     """The parts of a corrupted data set that settings may be chosen on."""
     parts = [part for part in data.parts if part.shift in names and part.severity in severities]
     if not parts:
-        there = shortened(list(dict.fromkeys(f"{part.shift} {part.severity:g}" for part in data.parts)))
+        there = shorten(list(dict.fromkeys(f"{part.shift} {part.severity:g}" for part in data.parts)))
         wanted = ", ".join(names)
         raise HapteraError(f"no hold-out data: {data.name} has none of {wanted} at these severities; it has {there}")
     return CorruptedImages(data.name, parts)

@@ -11,6 +11,7 @@ import pandas as pd
 from haptera.run.study import Ran
 from haptera.statistics.intervals import UnitMean
 from haptera.tune.scores import SAME
+from haptera.words import interval
 
 SHOWN = 12
 
@@ -65,7 +66,7 @@ class Tuned:
         if self.margin is None or not round(self.margin.value, SAME):
             return ""
         verdict = "" if self.margin.clear or isnan(self.margin.ends[0]) else ": not clearly better"
-        figures = f"{self.margin.value:.4f}{_ends(*self.margin.ends)}"
+        figures = f"{self.margin.value:.4f}{interval(*self.margin.ends, digits=4)}"
         return f", {figures} less than {self.table['setting'].iloc[1]}{verdict}"
 
     def _carries_over(self) -> str:
@@ -75,10 +76,6 @@ class Tuned:
         worst = self.control["left_out"].iloc[int(regret.argmax())]
         costs = f"{regret.mean():.4f} more error than the best on it, on average; at most {regret.max():.4f} ({worst})"
         return f"chosen without a corruption, {costs}"
-
-
-def _ends(low: float, high: float) -> str:
-    return "" if isnan(low) else f" ({low:.4f} to {high:.4f})"
 
 
 def _tried(table: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +97,7 @@ def _folds(control: pd.DataFrame) -> pd.DataFrame:
 
 def _means(table: pd.DataFrame, mean: str, low: str, high: str, missing: str = "") -> list[str]:
     rows = zip(table[mean], table[low], table[high], strict=True)
-    return [missing if isnan(value) else f"{value:.4f}{_ends(*ends)}" for value, *ends in rows]
+    return [missing if isnan(value) else f"{value:.4f}{interval(*ends, digits=4)}" for value, *ends in rows]
 
 
 def _text(frame: pd.DataFrame) -> list[str]:

@@ -27,9 +27,9 @@ from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
 from haptera.errors import HapteraError, unknown
 from haptera.report.section import Finding, Section
-from haptera.run.cells import shortened
 from haptera.statistics.line import FITS, SCALE, Fitted, compare_fits, fit
 from haptera.statistics.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
+from haptera.words import shorten
 
 BEST = "best"
 MOST_MODELS = 150
@@ -134,7 +134,7 @@ class Trends(Analysis):
     def _unplaced(self) -> list[str]:
         """Of accuracies of 0 or 1 that nothing says how far to move inside, a sentence for each side."""
         return [
-            f"{side.source}: {shortened(side.at_the_ends)} with an accuracy of 0 or 1 "
+            f"{side.source}: {shorten(side.at_the_ends)} with an accuracy of 0 or 1 "
             f"{'is' if len(side.at_the_ends) == 1 else 'are'} not on probit or logit axes"
             for side in (self.sides.reference, self.sides.shifted)
             if side.n is None and side.at_the_ends
@@ -147,7 +147,7 @@ class Trends(Analysis):
         notes = [
             *self.sides.notes,
             *(
-                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shortened(ends)}"
+                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shorten(ends)}"
                 for side, ends in moved
                 if ends and side.n is not None
             ),

@@ -11,8 +11,8 @@ from haptera.analyses.trends.events import Held
 from haptera.analyses.trends.guarantee import Guarantee
 from haptera.analyses.trends.placing import CLOSE, SIMILAR
 from haptera.report.section import Finding, answer
-from haptera.run.cells import shortened
 from haptera.statistics.line import Line
+from haptera.words import shorten
 
 if TYPE_CHECKING:
     from haptera.analyses.trends.analysis import Trends
@@ -136,11 +136,11 @@ def _placed(row: Mapping[Any, Any]) -> str:
 def _outliers(trends: "Trends") -> str:
     names = trends.outliers
     if trends.events is None:
-        return f"{shortened(names)}: far from the line of all others; check the file"
+        return f"{shorten(names)}: far from the line of all others; check the file"
     tested = trends.events.tested
     owned = trends.events.owners.set_index("model")["clear"][names[0]] / max(tested.closeness.clear, 1)
     return f"{names[0]} owns {100 * owned:.0f} % of the events clearly outside {tested.wedge}: check its file" + (
-        f"; then {shortened(names[1:])}" if names[1:] else ""
+        f"; then {shorten(names[1:])}" if names[1:] else ""
     )
 
 

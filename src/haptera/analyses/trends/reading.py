@@ -25,7 +25,8 @@ from haptera.errors import HapteraError, hint, unknown
 from haptera.files.atomic import check_plain_file
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
-from haptera.run.cells import Listed, Manifest, shortened
+from haptera.run.cells import Listed, Manifest
+from haptera.words import shorten
 
 
 def read_side(source: str) -> Side:
@@ -200,7 +201,7 @@ def _side(source: str, found: dict[str, dict[Key, Part]]) -> Side:
     whole = {name: parts for name, parts in found.items() if len(parts) == len(keys)}
     notes = []
     if missing := sorted(set(found) - set(whole)):
-        notes.append(f"{source}: {len(missing)} left out, which have not been run on all of it: {shortened(missing)}")
+        notes.append(f"{source}: {len(missing)} left out, which have not been run on all of it: {shorten(missing)}")
     if not whole:
         raise HapteraError(f"{source}: no model has been run on all of it")
     ids = {name: np.concatenate([parts[key][0] for key in keys]) for name, parts in whole.items()}

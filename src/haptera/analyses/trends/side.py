@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from haptera.errors import HapteraError, nearest
-from haptera.run.cells import shortened
+from haptera.words import shorten
 
 FEWEST = 3
 MOST_MODELS = 10_000
@@ -131,7 +131,7 @@ def join(reference: Side, shifted: Side) -> Joined:
         if alone:
             near = nearest(alone[0], set(other.models) - both, cutoff=0.7)
             meant = f" (is {alone[0]} the {near} of {other.source}?)" if near else ""
-            notes.append(f"{len(alone)} left out, which only {side.source} has: {shortened(alone)}{meant}")
+            notes.append(f"{len(alone)} left out, which only {side.source} has: {shorten(alone)}{meant}")
     if len(common) < FEWEST:
         found = "; ".join(notes)
         raise HapteraError(

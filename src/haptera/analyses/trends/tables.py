@@ -14,7 +14,7 @@ import pandas as pd
 
 from haptera.analyses.trends.side import MOST_MODELS, Side
 from haptera.errors import HapteraError, hint, unknown
-from haptera.run.cells import shortened
+from haptera.words import shorten
 
 ACCURACIES = ("accuracy", "top1")
 EMPTY = {"", "-", "--", "–", "—", "na", "n/a", "nan", "none", "null", "?"}
@@ -36,7 +36,7 @@ def read_table(path: Path, column: str | None = None) -> Side:
         empty |= kept["n"].str.lower().isin(EMPTY)
     if empty.any():
         names = kept["model"][empty].tolist()
-        notes.append(f"{path}: {len(names)} left out, whose cell in {column} or n is empty: {shortened(names)}")
+        notes.append(f"{path}: {len(names)} left out, whose cell in {column} or n is empty: {shorten(names)}")
         kept = kept[~empty]
     if kept.empty:
         raise HapteraError(f"{path} has no model with a number for {column}")

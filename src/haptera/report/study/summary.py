@@ -10,6 +10,7 @@ from haptera.report.section import Finding, answer
 from haptera.report.study.cells import NONE, cells, clean, named, shifted
 from haptera.report.study.complete import complete
 from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
+from haptera.words import interval, join_names
 
 LISTED = 3
 DEFINITIONS = {
@@ -74,7 +75,7 @@ def _on_clean_data(rows: pd.DataFrame) -> str:
     best = rows.iloc[0]
     who = best["model"] if best["adapter"] == NONE else f"{best['model']} with {best['adapter']}"
     among = f" of {rows['model'].nunique()} models" if rows["model"].nunique() > 1 else ""
-    figures = f"{best['value']:.2f}{_interval(best['low'], best['high'])}"
+    figures = f"{best['value']:.2f}{interval(best['low'], best['high'])}"
     return f"{who} has the highest accuracy{among} on clean data, {figures}; no shift was measured."
 
 
@@ -85,7 +86,7 @@ def _holds(best: Holding) -> str:
     shifts = f"on average over {len(best.shifts)} shifts" if many else f"under {best.shifts[0]}"
     verb = f"holds best of {best.of} models: " if best.of > 1 else "keeps an accuracy of "
     seeds = f", the mean of {best.seeds} seeds with standard deviation {best.sd:.3f}" if best.seeds > 1 else ""
-    text = f"{best.who} {verb}{best.value:.2f}{_interval(best.low, best.high)} {shifts}{place}{seeds}{on_clean}"
+    text = f"{best.who} {verb}{best.value:.2f}{interval(best.low, best.high)} {shifts}{place}{seeds}{on_clean}"
     if best.level:
         text += f"; {best.rival} is level with it ({best.rival_value:.2f}, within the interval)"
     elif best.rival:
@@ -107,8 +108,8 @@ def _breaks(best: Holding, found: list[Break], pooled: pd.DataFrame) -> str:
     held = [shift for shift in best.shifts if shift not in broken]
     rest = ""
     if held:
-        rest = f"; it holds under {_listed(held) if len(held) <= LISTED else f'the other {len(held)}'}"
-    return f"{best.who} breaks under {_listed(parts)}{rest}."
+        rest = f"; it holds under {join_names(held) if len(held) <= LISTED else f'the other {len(held)}'}"
+    return f"{best.who} breaks under {join_names(parts)}{rest}."
 
 
 def _break(item: Break) -> str:
@@ -129,14 +130,14 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
         text = f"; it never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
     if fell:
         said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
-        text += f"; collapsed: {_listed(said[:LISTED])}"
+        text += f"; collapsed: {join_names(said[:LISTED])}"
     return text
 
 
 def _idle(found: list[Gain]) -> str:
     """Which adapters found hardly anything to learn from."""
     said = [f"{gain.adapter} at {100 * gain.idle:.0f} % of its steps" for gain in found if gain.idle > IDLE]
-    return f"; kept nothing to learn from: {_listed(said)}" if said else ""
+    return f"; kept nothing to learn from: {join_names(said)}" if said else ""
 
 
 def _helps(found: list[Gain], more: str) -> str:
@@ -150,14 +151,14 @@ def _helps(found: list[Gain], more: str) -> str:
     elif best.shift and best.recovered > 0:
         text += f", and recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
     if best.tied:
-        text += f"; {_listed(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
+        text += f"; {join_names(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
     if best.level and best.level not in best.tied:
         text += f"; {best.level}, which does not learn, is level with it (within the interval)"
     if best.harm:
-        text += f"; it hurts {_listed([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
+        text += f"; it hurts {join_names([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
     if harmful and (level or best.change > 0):
-        text += f"; {_listed(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
+        text += f"; {join_names(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
     return f"{text}{more}."
 
 
@@ -177,14 +178,6 @@ def _at(severity: float) -> str:
     return "" if math.isnan(severity) else f" at severity {severity:g}"
 
 
-def _interval(low: float, high: float) -> str:
-    return "" if math.isnan(low) or math.isnan(high) else f" ({low:.2f} to {high:.2f})"
-
-
 def _signed(change: float) -> str:
     digits = 2 if abs(change) >= 0.01 else 3
     return f"{change:+.{digits}f}".replace("-", "−")
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
