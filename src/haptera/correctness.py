@@ -1,8 +1,9 @@
 """Correctness: whether an answer is right, class mappings included; no other module decides it.
 
-`Outputs` asks here, and so does all code that has the logits of a model, the targets of a data set and no Outputs. An
-answer is right where a class that the data set's class accepts has the largest logit, or is among the k largest; ties
-go to the lower index, a logit that is NaN makes the answer wrong.
+`Outputs` asks here, and so does all code that has the logits of a model, the targets of a data set and no Outputs, or
+that changes a few logits and keeps count of who leads. An answer is right where a class that the data set's class
+accepts has the largest logit, or is among the k largest; ties go to the lower index, a logit that is NaN makes the
+answer wrong.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ LABELS = 50
 
 
 def correct(logits: np.ndarray, targets: np.ndarray, classes: "Classes | None" = None, k: int = 1) -> np.ndarray:
-    """`(samples,)`, whether each answer is right.
+    """Say of each answer whether it is right: `(samples,)`.
 
     Args:
         logits: `(samples, outputs)`, all outputs of the model.
@@ -40,7 +41,7 @@ def correct(logits: np.ndarray, targets: np.ndarray, classes: "Classes | None" =
 
 
 def ranks(logits: np.ndarray, targets: np.ndarray, accepted: np.ndarray | None = None) -> np.ndarray:
-    """`(samples,)`, how many columns of the logits come before the best accepted one; all, where one is NaN.
+    """Count the columns of the logits that come before the best accepted one, `(samples,)`; all, where one is NaN.
 
     Args:
         logits: `(samples, columns)`.
@@ -50,13 +51,28 @@ def ranks(logits: np.ndarray, targets: np.ndarray, accepted: np.ndarray | None =
     logits = logits.astype(np.promote_types(logits.dtype, np.float32), copy=False)
     column = targets if accepted is None else np.argmax(np.where(accepted[targets], logits, -np.inf), axis=1)
     own = np.take_along_axis(logits, column[:, None], axis=1)
-    before = np.arange(logits.shape[1]) < column[:, None]
-    rank = ((logits > own) | ((logits == own) & before)).sum(1)
+    rank = beats(logits, np.arange(logits.shape[1]), own, column[:, None]).sum(1)
     return np.where(np.isnan(logits).any(1), logits.shape[1], rank)
 
 
+def leaders(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns with the largest and the second largest logit of every sample: `(samples,)` each."""
+    first = logits.argmax(1)
+    if logits.shape[1] == 1:
+        raise HapteraError("logits have one class; at least two were expected")
+    masked = logits.copy()
+    masked[np.arange(len(logits)), first] = -np.inf
+    return first, masked.argmax(1)
+
+
+def beats(value: np.ndarray, place: np.ndarray, other: np.ndarray, other_place: np.ndarray) -> np.ndarray:
+    """Say whether a logit leads over another one, given the column of each; ties go to the lower column."""
+    result: np.ndarray = (value > other) | ((value == other) & (place < other_place))
+    return result
+
+
 def among(best: np.ndarray, targets: np.ndarray, accepted: np.ndarray | None = None) -> np.ndarray:
-    """`(samples,)`, whether an accepted column is among given ones, `(samples, k)`; -1 stands for none."""
+    """Say whether an accepted column is among given ones, `(samples, k)`; -1 stands for none."""
     if accepted is None:
         return (best == targets[:, None]).any(1)
     inside = (best >= 0) & (best < accepted.shape[1])
@@ -87,7 +103,7 @@ def check_classes(classes: "Classes | None", outputs: int, names: tuple[str, ...
 
 
 def few_labels(targets: np.ndarray, outputs: int, classes: "Classes | None", names: tuple[str, ...] | None) -> str:
-    """What to say of labels without names that use less than half of a model's outputs; empty where there is nothing.
+    """Return a remark on labels without names that use less than half of a model's outputs; empty if they do not.
 
     >>> few_labels(np.arange(60) % 6, 1000, None, None)
     'labels go from 0 to 5 and the model has 1,000 outputs; if label i is not output i, give a mapping'

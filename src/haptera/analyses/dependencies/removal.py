@@ -15,8 +15,10 @@ import pandas as pd
 
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 from haptera.analyses.dependencies.lasso_rounds import solve
-from haptera.analyses.dependencies.replacement import beats, checked_targets, leaders, replacement
+from haptera.analyses.dependencies.replacement import checked_targets, replacement
 from haptera.analyses.dependencies.second_moment import checked_logits
+from haptera.checks import check_number
+from haptera.correctness import beats, leaders
 from haptera.errors import HapteraError
 
 
@@ -35,8 +37,7 @@ def removable(logits: np.ndarray, targets: np.ndarray, lasso: CovarianceLasso, *
     """
     logits = checked_logits("logits", logits)
     targets = checked_targets(targets, len(logits), logits.shape[1])
-    if not 0 <= drop <= 1:
-        raise HapteraError(f"drop is {drop}; a share of the samples between 0 and 1 was expected")
+    check_number("drop", drop, least=0, most=1, what="a share of the samples")
     if lasso.moment_.cross is not None or lasso.n_features_in_ != logits.shape[1]:
         raise HapteraError("lasso was fitted between two networks, or on other classes; one network was expected")
     state = _State(logits, targets, lasso)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from haptera.analyses.dependencies.covariance_lasso import Dependencies
 from haptera.analyses.dependencies.second_moment import BLOCK, checked_logits
+from haptera.correctness import beats, leaders
 from haptera.errors import HapteraError
 
 
@@ -91,22 +92,6 @@ def replacement_of_stream(
             "own_positive_accuracy": _ratio(sums["own_hits"], sums["positives"]),
         }
     return pd.DataFrame(table)
-
-
-def leaders(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes with the largest and the second largest logit of every sample; ties go to the lower index."""
-    first = logits.argmax(1)
-    if logits.shape[1] == 1:
-        raise HapteraError("logits have one class; at least two were expected")
-    masked = logits.copy()
-    masked[np.arange(len(logits)), first] = -np.inf
-    return first, masked.argmax(1)
-
-
-def beats(value: np.ndarray, place: np.ndarray, other: np.ndarray, other_place: np.ndarray) -> np.ndarray:
-    """Whether a logit leads over another one; ties go to the lower index."""
-    result: np.ndarray = (value > other) | ((value == other) & (place < other_place))
-    return result
 
 
 def checked_targets(targets: np.ndarray, samples: int, classes: int) -> np.ndarray:
