@@ -17,7 +17,7 @@ from math import pi
 import torch
 from torch import nn
 
-from haptera.analyses.stability.analysis import stability
+from haptera import stability
 from haptera.data import ArrayData
 from haptera.models import LeNet, ResNet
 from haptera.shifts import Diffeo

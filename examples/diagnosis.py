@@ -6,8 +6,7 @@ Run it as `python examples/diagnosis.py`. It trains a small network on digits an
 import numpy as np
 import torch
 
-from haptera.analyses.diagnosis.analysis import diagnose
-from haptera.analyses.diagnosis.page import sentences
+from haptera import diagnose
 from haptera.data import ArrayData, digits
 from haptera.models import ResNet
 from haptera.models.training import fit
@@ -23,9 +22,7 @@ def main() -> None:
     images, half = test.images(np.arange(len(test))), len(test) // 2
     old = ArrayData(images[:half], test.targets[:half], "old")
     new = ArrayData(GaussianNoise(3)(images[half:]), None, "new")  # no labels
-    found = diagnose(net, new, old)
-    for name, sentence in sentences(found, "new", "old"):
-        print(f"{name:<16} {sentence}")
+    print(diagnose(net, new, old).summary())
     with torch.no_grad():
         right = net(new.images(np.arange(len(new)))).argmax(1).numpy() == test.targets[half:]
     print(f"{'in truth':<16} new {right.mean():.1%}, which nobody knew")

@@ -6,7 +6,7 @@ Run it as `python examples/stability_of_networks.py`. It trains small networks o
 import numpy as np
 import torch
 
-from haptera.analyses.stability.analysis import stability
+from haptera import stability
 from haptera.data import digits
 from haptera.models import MLP, LeNet, ResNet
 from haptera.models.training import fit

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 import haptera
+from haptera import diagnose, stability
 from haptera.adapters import BatchNorm, NoAdaptation
-from haptera.analyses.diagnosis.analysis import diagnose
 from haptera.analyses.diagnosis.known_shifts import known_shifts
-from haptera.analyses.stability.analysis import stability
 from haptera.correctness import correct
 from haptera.data import ArrayData, Classes, MappedData
 from haptera.errors import HapteraError

@@ -21,13 +21,17 @@ _HOME = {
     "Analysis": "analysis",
     "identify": "analyses.identify.analysis",
     "dependencies": "analyses.dependencies",
+    "diagnose": "analyses.diagnosis.analysis",
+    "stability": "analyses.stability.analysis",
     "trends": "analyses.trends",
 }
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from haptera.analyses.dependencies import dependencies as dependencies
+    from haptera.analyses.diagnosis.analysis import diagnose as diagnose
     from haptera.analyses.identify.analysis import identify as identify
+    from haptera.analyses.stability.analysis import stability as stability
     from haptera.analyses.trends import trends as trends
     from haptera.analysis import Analysis as Analysis
     from haptera.batch import Batch as Batch

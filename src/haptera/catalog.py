@@ -149,6 +149,8 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
     "analyses": {
         "identify": Entry("haptera.cli.identify:identify", "whether contrastive learning finds latents that are known"),
         "dependencies": Entry("haptera.analyses.dependencies:dependencies", "classes that follow from others"),
+        "diagnose": Entry("haptera.cli.diagnose:diagnose", "whether unlabelled data has shifted, where, at what cost"),
+        "stability": Entry("haptera.cli.stability:stability", "deformations compared with noise of the same norm"),
         "trends": Entry("haptera.analyses.trends:trends", "why accuracies on two sets of data fall on a line"),
     },
     "sections": {

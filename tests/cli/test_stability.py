@@ -49,13 +49,13 @@ def test_json_is_one_object_and_nothing_else(here, capsys):
 def test_several_networks_and_deformations_are_all_told(here, capsys):
     more = ["--model", "lenet:width=2", "--weights", "narrow.safetensors"]
     more += ["--model", "lenet:width=6", "--weights", "wider.safetensors", "--delta", "1", "--delta", "3"]
-    assert call(*WIDE, *more, "--json", "--report", "page.html") == 0
+    assert call(*WIDE, *more, "--json", "--out", "found") == 0
     content = json.loads(capsys.readouterr().out)
     assert [(one["model"], one["delta"]) for one in content["measurements"]] == [
         (name, delta) for delta in (1.0, 3.0) for name in ("wide", "narrow", "wider")
     ]
     assert set(content["laws"]) == {"R", "D", "G"}
-    page = (here / "page.html").read_text()
+    page = (here / "found" / "report.html").read_text()
     assert all(title in page for title in ("Indices of each network", "Over deformations", "Error against stability"))
     assert "data:image/png;base64," in page
 

@@ -19,8 +19,6 @@ COMMANDS = {
     "measure": ("study:measure", "Measure the finished cells of a study again and write table.parquet."),
     "report": ("study:report", "Write report.html from the table of a study."),
     "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
-    "diagnose": ("diagnose:diagnose", "Say whether unlabelled data has shifted, where, and what it will cost."),
-    "stability": ("stability:stability", "Compare deformations with noise of the same norm."),
     "embed": ("embed:embed", "Embed a recording, with the controls that a reader will ask for."),
     "attribute": ("attribute:attribute", "Name the channels that carry a label."),
     "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
@@ -54,7 +52,7 @@ def app_for(asked: str | None) -> typer.Typer:
         if name == asked:
             app.command(name)(_analysis(name))
         else:
-            app.command(name, help=entry.summary)(_nothing)
+            app.command(name, help=f"{entry.summary[:1].upper()}{entry.summary[1:]}.")(_nothing)
     return app
 
 

@@ -1,9 +1,17 @@
 """Options that several commands share, each written once."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from haptera.errors import HapteraError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from haptera.data import Data
 
 Models = Annotated[
     list[str] | None, typer.Option(help="A name of the catalog, module:function or file.py:function; repeatable.")
@@ -29,3 +37,48 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Write report.html, table.parquet and result.json into this folder.", show_default=False),
 ]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model that a command looks at, and where it runs."""
+
+    model: Model
+    weights: OwnWeights = None
+    device: Device = None
+    allow_pickle: AllowPickle = False
+
+    def load(self) -> "nn.Module":
+        """Return the model with its weights, on its device."""
+        from haptera.models import ModelSource
+        from haptera.models.device import choose_device
+        from haptera.run.flags import Spec
+
+        spec = Spec.parse(self.model)
+        model = ModelSource(spec.name, self.weights, dict(spec.arguments), self.allow_pickle)()
+        return model.to(choose_device(self.device))
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """How images are read, and which outputs of a model count as right for their classes."""
+
+    size: Size = None
+    channels: Channels = None
+    mapping: MappingFile = None
+    restrict: Restrict = False
+
+    def open(self, **sources: str | None) -> "dict[str, Data]":
+        """Return the data behind each option that was given, such as `data="digits"`."""
+        from haptera.data import Data, map_labelled, open_data
+
+        opened: dict[str, Data] = {}
+        for name, source in sources.items():
+            if source is not None:
+                one = open_data(source, size=self.size, channels=self.channels)
+                if not isinstance(one, Data):
+                    raise HapteraError(f"--{name} {source} has several parts; give one of its folders")
+                opened[name] = one
+        if self.mapping is not None or self.restrict:
+            map_labelled(opened, self.mapping, self.restrict)
+        return opened

@@ -1,13 +1,15 @@
 """One way to run any analysis as a command, and to show what it found.
 
 A command is made from a function that returns an `Analysis`: its parameters become arguments and options, and its
-docstring their help. Every command gets `--out`, `--quiet` and `--json` as well; a function that has a parameter `out`
-keeps a ledger there and goes on where it was stopped, and one that has `progress` is told whether to show a bar.
+docstring their help; one whose type is a dataclass becomes an option for each of its fields. Every command gets
+`--out`, `--quiet` and `--json` as well; a function that has a parameter `out` keeps a ledger there and goes on where it
+was stopped, and one that has `progress` is told whether to show a bar.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,22 +29,21 @@ OWN = {"out": (Out, None), "quiet": (Quiet, False), "as_json": (Json, False)}
 def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
     """Return a function that the command line can call: it runs an analysis and shows what it found."""
     signature = inspect.signature(function)
+    asked = [parameter for name, parameter in signature.parameters.items() if name not in (*OWN, "progress")]
     hints = _hints(function)
-    help_ = _help(inspect.getdoc(function) or "")
-    own = [
-        parameter.replace(annotation=_option(hints.get(name, str), parameter, help_.get(name, "")), kind=KEYWORD)
-        for name, parameter in signature.parameters.items()
-        if name not in (*OWN, "progress")
-    ]
+    groups = {each.name: hints[each.name] for each in asked if is_dataclass(hints.get(each.name))}
+    own = _options([each for each in asked if each.name not in groups], hints, inspect.getdoc(function))
+    for kind in groups.values():
+        fields = inspect.signature(kind).parameters.values()
+        own += _options(fields, get_type_hints(kind, include_extras=True), inspect.getdoc(kind))
     more = [inspect.Parameter(name, KEYWORD, default=default, annotation=kind) for name, (kind, default) in OWN.items()]
-    for place, parameter in enumerate(own):  # an empty tuple stands for no values, which typer writes as None
-        if parameter.default == ():
-            own[place] = parameter.replace(default=None)
-    empty = [name for name, parameter in signature.parameters.items() if parameter.default == ()]
+    empty = [each.name for each in own if each.default == ()]  # no values, which typer writes as None
+    own = [each.replace(default=None) if each.default == () else each for each in own]
 
     @wraps(function)
     def command(out: Path | None, quiet: bool, as_json: bool, **given: Any) -> None:
         given |= {name: () for name in empty if given[name] is None}
+        given |= {name: kind(**{key: given.pop(key) for key in kind.__match_args__}) for name, kind in groups.items()}
         given |= {"out": out} if "out" in signature.parameters else {}
         given |= {"progress": False if quiet else None} if "progress" in signature.parameters else {}
         goes_on = out is not None and "out" in signature.parameters
@@ -78,6 +79,15 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     return get_type_hints(SimpleNamespace(__annotations__=known), function.__globals__, include_extras=True)
 
 
+def _options(
+    parameters: Iterable[inspect.Parameter], hints: Mapping[str, Any], docstring: str | None
+) -> list[inspect.Parameter]:
+    """Return parameters as typer wants them."""
+    text = _help(docstring or "")
+    kinds = [_option(hints.get(each.name, str), each, text.get(each.name, "")) for each in parameters]
+    return [each.replace(annotation=kind, kind=KEYWORD) for each, kind in zip(parameters, kinds, strict=True)]
+
+
 def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:
     """Return an annotation for typer; those that are one already stay."""
     if get_origin(hint) is Annotated:
@@ -86,15 +96,15 @@ def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:
         return Annotated[hint, typer.Argument(help=text, show_default=False)]
     if hint is bool and not parameter.default:
         return Annotated[bool, typer.Option(f"--{parameter.name.replace('_', '-')}", help=text)]
-    if get_origin(hint) in (Sequence, list, tuple) and parameter.default == ():
-        hint = list[get_args(hint)[0]] | None  # type: ignore[misc]
+    if get_origin(hint) is Sequence or (get_origin(hint) in (list, tuple) and parameter.default == ()):
+        hint = list[get_args(hint)[0]] | None if parameter.default == () else list[get_args(hint)[0]]  # type: ignore[misc]
         text = f"{text} Repeatable."
     return Annotated[hint, typer.Option(help=text, show_default=parameter.default not in (None, ()))]
 
 
 def _help(docstring: str) -> dict[str, str]:
-    """Return what the section `Args` of a docstring says about each parameter."""
-    _, _, rest = docstring.partition("Args:\n")
+    """Return what the section `Args` or `Attributes` of a docstring says about each parameter."""
+    rest = re.split(r"^(?:Args|Attributes):\n", docstring, maxsplit=1, flags=re.MULTILINE)[-1]
     rest = re.split(r"\n(?=\S)", rest, maxsplit=1)[0]
     entries = re.findall(r"^ {4}(\w+): (.*?)(?=^ {4}\w+: |\Z)", rest, re.MULTILINE | re.DOTALL)
     return {name: _capital(" ".join(text.split())) for name, text in entries}

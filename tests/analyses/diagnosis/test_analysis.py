@@ -9,10 +9,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from haptera.analyses.diagnosis.analysis import diagnose
+from haptera import diagnose
 from haptera.analyses.diagnosis.error_prediction import predict_error
 from haptera.analyses.diagnosis.known_shifts import change_of_statistics
-from haptera.analyses.diagnosis.page import sentences
 from haptera.data import ArrayData, digits
 from haptera.errors import HapteraError
 from haptera.models import LeNet, ResNet
@@ -28,6 +27,12 @@ def part(first, last, shift=None):
     images = TEST.images(np.arange(first, last))
     images = images if shift is None else shift(images)
     return ArrayData((images.numpy() * 255).round().astype(np.uint8), TEST.targets[first:last])
+
+
+def words(found):
+    """Word -> the sentence, with short names for the data."""
+    named = replace(found, data="new", reference=found.reference and "old")
+    return {finding.word: finding.sentence for finding in named.findings()}
 
 
 def pixels(data):
@@ -81,8 +86,9 @@ def test_labels_of_the_data_serve_for_nothing_but_the_measured_error(net, found)
     without = diagnose(net, ArrayData(pixels(data), None), part(0, 250), known_samples=128)
     assert without.measured_error is None
     assert without.predicted == found.predicted
-    words = dict(sentences(found, "new", "old"))["accuracy"]
-    assert words.startswith(f"old {1 - found.reference_error:.1%}   new, measured {1 - found.measured_error:.1%}")
+    assert words(found)["accuracy"].startswith(
+        f"old {1 - found.reference_error:.1%}   new, measured {1 - found.measured_error:.1%}"
+    )
 
 
 def test_the_best_prior_of_the_network_lies_among_those_of_its_layers(found):
@@ -112,16 +118,16 @@ def test_dead_channels_hide_no_shift(net, with_reference):
     assert np.isfinite([found.test.size, found.test.chance, found.test.ratio]).all()
     assert found.test.p_value < 0.01
     assert int(found.profile["dead"].sum()) > 0
-    words = dict(sentences(found, "new", "old" if with_reference else None))
-    assert words["shift"].startswith("clear")
-    assert "dead" in words["compared"]
+    said = words(found)
+    assert said["shift"].startswith("clear")
+    assert "dead" in said["compared"]
     assert not found.priors["prior"].isna().any()
 
 
 @pytest.mark.parametrize("wrong", [{"size": np.inf}, {"chance": np.nan}, {"chance": np.inf, "p_value": 0.5}])
 def test_no_verdict_comes_from_a_number_that_is_not_finite(found, wrong):
     broken = replace(found, test=replace(found.test, **wrong))
-    assert dict(sentences(broken, "new", "old"))["shift"].startswith("cannot say")
+    assert words(broken)["shift"].startswith("cannot say")
 
 
 def test_activations_that_are_not_finite_are_told(net):
@@ -156,7 +162,7 @@ def test_without_labels_nothing_is_predicted(net):
     found = diagnose(net, part(250, 400), reference, known_samples=32)
     assert found.reference_error is None
     assert found.predicted is None
-    assert f"measured {1 - found.measured_error:.1%}" in dict(sentences(found, "new", "old"))["accuracy"]
+    assert f"measured {1 - found.measured_error:.1%}" in words(found)["accuracy"]
     assert not found.known.empty
 
 
@@ -247,7 +253,7 @@ def test_from_the_command_line(net, folder, haptera):
     assert answer["nearest"]["shift"].endswith("noise")
     assert len(answer["layers"]) == 9
     assert answer["prediction"]["low"] <= answer["prediction"]["error"] <= answer["prediction"]["high"]
-    text = haptera(*flags, "--report", "page.html").stdout
+    text = haptera(*flags, "--out", "found").stdout
     assert text.startswith("shift            clear: ")
     assert "predicted without labels" in text
-    assert (folder / "page.html").stat().st_size > 10_000
+    assert (folder / "found" / "report.html").stat().st_size > 10_000

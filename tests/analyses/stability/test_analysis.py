@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.analyses.stability.analysis import stability
-from haptera.analyses.stability.page import sentences
+from haptera import stability
 from haptera.data import ArrayData, digits
 from haptera.errors import HapteraError
 from haptera.models import MLP, LeNet, Linear, ResNet
@@ -122,7 +121,7 @@ def test_deltas_are_those_of_the_fields_that_were_used(nets):
     assert used == pytest.approx(fields.centres.square().sum(1).mean().sqrt().item())
     assert used < 0.85 * again.deformations["delta"].item() == 0.85 * 3
     assert ("deformation", f"δ {used:.3g} (asked for δ 3), c 3, bilinear") in [
-        (word, text.partition(":")[0]) for word, text in sentences(again)
+        (finding.word, finding.sentence.partition(":")[0]) for finding in again.findings()
     ]
 
 
@@ -142,7 +141,7 @@ def test_a_network_that_noise_does_not_move_has_no_r_and_the_text_says_so():
 
     found = stability({"deaf": Deaf(), "line": Linear(size=16)}, TEST, samples=30)
     assert np.isnan(found.value("R", model="deaf"))
-    assert dict(sentences(found))["deaf"].startswith("R undefined")
+    assert {finding.word: finding.sentence for finding in found.findings()}["deaf"].startswith("R undefined")
     assert np.isfinite(found.value("R", model="line"))
 
 

@@ -25,8 +25,8 @@ def dependencies(
         onto: derive the logits of this network, on the same samples in the same order, from those of the first.
         alpha: λ/2 of the lasso; 0.25 by default.
         per_class: instead, how many dependencies to keep for each class.
-        fit_on: half: fit on one half of the examples, evaluate on the other; all: both on all, which is also done where
-            a half has fewer examples than there are classes.
+        fit_on: one half of the examples, and the other half says what it costs (half); or both on all (all), which is
+            also done where a half has fewer examples than there are classes.
         seed: of the halves.
     """
     from haptera.analyses.dependencies.analysis import analyse

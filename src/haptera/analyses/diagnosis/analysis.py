@@ -1,11 +1,11 @@
 """Diagnose: has unlabelled data shifted, where in the network, what will it cost, how should adaptation be set?
 
-    found = diagnose(model, new_camera, old_camera)
-    found.test.p_value, found.profile, found.predicted, found.priors
+    diagnosis = haptera.diagnose(model, new_camera, old_camera)
+    diagnosis.test.p_value, diagnosis.profile, diagnosis.predicted, diagnosis.priors
 
 Source: thesis chapter 2 and appendix A. The statistics of activations on the data are compared with those on the
 reference, or, without a reference, with those that BatchNorm layers keep from training. With a labelled reference,
-known corruptions say what a shift costs (`measures.error_prediction`; the source's line per family is kept beside it),
+known corruptions say what a shift costs (`error_prediction`; the source's line per family is kept beside it),
 and which of them it looks like: the one whose change of statistics has the largest cosine with that of the data.
 Cost: passes over `samples` images: one for the data, one for the reference, and, with a reference, one for each known
 corruption at three severities, for hold-out ones at five, on `known_samples` images.
@@ -14,6 +14,7 @@ corruption at three severities, for hold-out ones at five, on `known_samples` im
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,12 +22,18 @@ from torch import nn
 
 from haptera.adapters.prior import Statistics, best_prior, prior_curve
 from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
+from haptera.analyses.diagnosis.findings import DEFINITIONS, findings
 from haptera.analyses.diagnosis.known_shifts import KnownShifts, change_of_statistics, known_shifts
+from haptera.analyses.diagnosis.page import sections
+from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.analyses.diagnosis.shift_size import ShiftTest, shift_profile, shift_size, shift_test
+from haptera.analysis import Analysis
 from haptera.correctness import few_labels
 from haptera.data import Data
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, check_keys
 from haptera.observe import batchnorm_statistics, observe_moments
+from haptera.observe.moments import Observed
+from haptera.report.section import Finding, Section
 from haptera.statistics.moments import Moments, live
 from haptera.streams import Clean, Truncated
 
@@ -36,8 +43,8 @@ BATCH_SIZES = (1, 8, 64, 256)
 
 
 @dataclass(frozen=True)
-class Diagnosis:
-    """What was found.
+class Diagnosis(Analysis):
+    """Whether data has shifted, where in the network, what it will cost, and how adaptation should be set.
 
     Attributes:
         profile: each layer's distances.
@@ -54,8 +61,13 @@ class Diagnosis:
         place: of the data on the map of known corruptions, whose places are `x` and `y` of `known`.
         measured_error: of the model on the data, where it has labels after all.
         regressions: table A.6 of this model, if `adapted` was asked for.
+        data: the name of the data.
+        reference: the name of the reference, if there is one.
+        settings: what was asked.
     """
 
+    kind: ClassVar[str] = "diagnose"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
     profile: pd.DataFrame
     test: ShiftTest
     priors: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -67,6 +79,22 @@ class Diagnosis:
     place: tuple[float, float] = (0.0, 0.0)
     measured_error: float | None = None
     regressions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    data: str = "the data"
+    reference: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Return what is diagnosed."""
+        return f"Diagnosis of {self.data}"
+
+    def findings(self) -> list[Finding]:
+        """Return what is asked, in a word, and the answer."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return every section for which something is known."""
+        return sections(self)
 
     @property
     def nearest(self) -> pd.Series | None:
@@ -80,13 +108,8 @@ def diagnose(
     reference: Data | None = None,
     *,
     layers: Sequence[str] = (),
-    samples: int = 1000,
-    known_samples: int = 256,
-    batch_size: int = 64,
-    covariance: bool = False,
-    adapted: bool = False,
-    seed: int = 0,
     progress: bool | None = None,
+    **settings: Any,
 ) -> Diagnosis:
     """Compare data with a reference through the eyes of a model.
 
@@ -95,63 +118,63 @@ def diagnose(
         data: unlabelled; labels, if it has any, serve for `measured_error` alone.
         reference: what the model was made for; labelled, if an error is to be predicted.
         layers: names or patterns of modules to compare at; BatchNorm layers if left out.
-        samples: how many images of each, at most.
-        known_samples: how many images of the reference each known corruption is tried on, at most; 0 leaves them out.
-        batch_size: images per forward pass.
-        covariance: distances with whole covariance matrices as well.
-        adapted: also find what BatchNorm adaptation leaves of the errors of known corruptions, and what it costs on
-            clean images (table A.6); takes three times as long.
-        seed: of the choice of images and of the corruptions.
         progress: show a bar; by default on a terminal.
+        settings: `samples`, `known_samples`, `batch_size`, `covariance`, `adapted`, `seed`, as `DiagnosisSettings`.
     """
     if reference is None and layers:
         raise HapteraError("layers without BatchNorm statistics need a reference to compare with")
+    check_keys("setting of diagnose", settings, DiagnosisSettings.__match_args__)
+    asked = DiagnosisSettings(**settings)
 
-    def first(source: Data, most: int) -> Truncated:
-        return Truncated(Clean(source, batch_size=batch_size, seed=seed), first=most)
+    def seen(source: Data) -> Observed:
+        stream = Truncated(Clean(source, batch_size=asked.batch_size, seed=asked.seed), first=asked.samples)
+        return observe_moments(model, stream, layers, covariance=asked.covariance)
 
-    seen_here = observe_moments(model, first(data, samples), layers, covariance=covariance)
-    here = seen_here.moments
-    reference_error = None
-    if reference is None:
-        there = batchnorm_statistics(model)
-    else:
-        seen = observe_moments(model, first(reference, samples), layers, covariance=covariance)
-        there, reference_error = seen.moments, seen.error
-    for source in (data, reference):
-        if source is not None and source.targets is not None:
-            remark = few_labels(source.targets, seen_here.outputs.shape[1], source.classes, source.names)
-            if remark:
-                log.warning("%s: %s", source.name, remark)
+    observed = seen(data)
+    known_side = None if reference is None else seen(reference)
+    here, there = observed.moments, batchnorm_statistics(model) if known_side is None else known_side.moments
+    _remark_on_labels([data, reference], observed.outputs.shape[1])
     known, place = KnownShifts(), (0.0, 0.0)
-    if reference is not None and known_samples:
+    if reference is not None and asked.known_samples:
         known = known_shifts(
             model,
             reference,
             there,
             layers,
-            samples=known_samples,
-            batch_size=batch_size,
-            adapted=adapted,
-            seed=seed,
+            samples=asked.known_samples,
+            batch_size=asked.batch_size,
+            adapted=asked.adapted,
+            seed=asked.seed,
             progress=progress,
         )
         known, place = _placed(known, change_of_statistics(there, here))
-    pairs = {} if layers else _pairs(there, here)
+    pairs, size = {} if layers else _pairs(there, here), shift_size(there, here)
     curves = pd.concat([_curve(pairs, n) for n in BATCH_SIZES], ignore_index=True) if pairs else pd.DataFrame()
     return Diagnosis(
         shift_profile(there, here),
-        shift_test(there, here, seed=seed),
+        shift_test(there, here, seed=asked.seed),
         _priors(pairs, curves),
         known.frame,
-        _by_family(known, shift_size(there, here)),
-        known.predict(shift_size(there, here), seen_here.outputs),
-        reference_error,
+        _by_family(known, size),
+        known.predict(size, observed.outputs),
+        None if known_side is None else known_side.error,
         curves,
         place,
-        seen_here.error,
-        known.regressions() if adapted else pd.DataFrame(),
+        observed.error,
+        known.regressions() if asked.adapted else pd.DataFrame(),
+        data.name,
+        None if reference is None else reference.name,
+        {"data": data.name, "reference": reference.name if reference else "BatchNorm statistics of the model"}
+        | {"layers": list(layers) or "BatchNorm", **vars(asked)},
     )
+
+
+def _remark_on_labels(sources: Sequence[Data | None], outputs: int) -> None:
+    for source in sources:
+        if source is None or source.targets is None:
+            continue
+        if remark := few_labels(source.targets, outputs, source.classes, source.names):
+            log.warning("%s: %s", source.name, remark)
 
 
 def _placed(known: KnownShifts, own: np.ndarray) -> tuple[KnownShifts, tuple[float, float]]:

@@ -1,7 +1,7 @@
 """Stability: how networks take smooth deformations, relative to noise of the same norm, and whether errors follow.
 
-    found = stability(net, data)
-    found.value("R"), found.indices
+    measured = haptera.stability(net, data)
+    measured.value("R"), measured.indices
 
 Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", sections 3 to 5. R far below 1
 is what good networks have after training; before it, R is about 1. Any number of networks, deformations and layers in
@@ -9,35 +9,41 @@ one frame; with labels the error of each network, and with three networks the po
 Cost: for each deformation of the images, three forward passes of each network.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
+from haptera.analyses.stability.findings import DEFINITIONS, findings
+from haptera.analyses.stability.page import sections
+from haptera.analyses.stability.phase_diagram import SMALLEST, PhaseDiagram, phase_diagram
+from haptera.analyses.stability.settings import SETTING, StabilitySettings
+from haptera.analysis import Analysis
 from haptera.correctness import check_classes, correct
 from haptera.data import Data
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, check_keys
 from haptera.observe import Probe, respond
 from haptera.observe.stability import OUTPUT, Response
 from haptera.progress import Progress
+from haptera.report.section import Finding, Section
 from haptera.shifts import Diffeo
 from haptera.statistics.intervals import wilson
 from haptera.statistics.power_law import INDICES, PowerLaw, power_laws
-from haptera.statistics.stability import DRAWS, stability_indices
+from haptera.statistics.stability import stability_indices
 
-SETTING = ["delta", "cutoff", "interpolation"]
 Model = nn.Module | Callable[[], nn.Module]
 
 
-@dataclass(frozen=True)
-class Stability:
-    """What was found.
+@dataclass(frozen=True, eq=False)
+class Stability(Analysis):
+    """How networks respond to deformations, relative to noise of the same norm.
 
     Attributes:
         indices: one row for each network, setting, layer, index (`R`, `D`, `G`) and aggregate (`mean`, `median`):
@@ -51,8 +57,13 @@ class Stability:
         images: how many were used.
         initial: networks before training, which laws of the error leave out.
         notes: which networks have no error though there are labels, and why.
+        data: the name of the data.
+        image: the first of the data, `(channels, height, width)`, for the phase diagram.
+        asked: the settings.
     """
 
+    kind: ClassVar[str] = "stability"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
     indices: pd.DataFrame
     deformations: pd.DataFrame
     errors: pd.DataFrame
@@ -60,6 +71,27 @@ class Stability:
     images: int
     initial: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    data: str = "the data"
+    image: torch.Tensor | None = None
+    asked: StabilitySettings = field(default_factory=StabilitySettings)
+
+    @property
+    def title(self) -> str:
+        """Return what it was measured on."""
+        return f"Stability on {Path(self.data).name}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what was asked."""
+        return {"data": self.data, "images": self.images, "models": self.models, **vars(self.asked)}
+
+    def findings(self) -> list[Finding]:
+        """Return a line for each network, then the deformations and the law of the error."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return every section for which something is known."""
+        return sections(self)
 
     @property
     def models(self) -> list[str]:
@@ -86,6 +118,18 @@ class Stability:
             )
         return float(rows["value"].iloc[0])
 
+    def error(self, model: str) -> float | None:
+        """Return the error of a network; None without labels."""
+        rows = self.errors[self.errors["model"] == model] if len(self.errors) else self.errors
+        return float(rows["error"].iloc[0]) if len(rows) else None
+
+    @cached_property
+    def phases(self) -> PhaseDiagram | None:
+        """Which deformations of the first image are diffeomorphisms; None for an image that is too small."""
+        if self.image is None or min(self.image.shape[-2:]) < SMALLEST:
+            return None
+        return phase_diagram(self.image, rule=self.asked.rule, seed=self.asked.seed)
+
     @cached_property
     def against_error(self) -> pd.DataFrame:
         """`model`, `error` and the indices of its output, medians at the first setting; empty without labels."""
@@ -105,18 +149,9 @@ def stability(
     data: Data,
     *,
     initial: Mapping[str, Model] | None = None,
-    delta: float | Sequence[float] = 1.0,
-    cutoff: float | Sequence[float] = 3.0,
-    interpolation: str | Sequence[str] = "bilinear",
-    rule: str = "printed",
-    resample: bool = False,
     layers: bool | Sequence[str] = (),
-    samples: int = 500,
-    batch_size: int = 32,
-    sphere: str = "median",
-    draws: int = DRAWS,
-    seed: int = 0,
     progress: bool | None = None,
+    **settings: Any,
 ) -> Stability:
     """Measure R, D and G.
 
@@ -124,46 +159,39 @@ def stability(
         models: a network, or name -> network, or a function that builds it.
         data: images of the kind that the networks were made for; labels are read only for errors.
         initial: name -> network before training, measured for comparison.
-        delta: displacements of the centre in pixels; several give a curve.
-        cutoff: of the modes; several give a curve each.
-        interpolation: `bilinear`, `gaussian`, or both.
-        rule: of the cutoff, `printed` or `reference`.
-        resample: draw fields that fold again.
         layers: also of these layers: True for all innermost modules, or names and patterns of names.
-        samples: how many images, at most; drawn by the seed.
-        batch_size: images per forward pass, of which a third are as they are.
-        sphere: which aggregate's norm the noise has; what the other sees is scaled, see `haptera.statistics.stability`.
-        draws: of images, for the intervals.
-        seed: of the choice of images, the deformations, the noise and the draws.
         progress: show a bar; by default on a terminal.
+        settings: `delta`, `cutoff`, `interpolation`, `rule`, `resample`, `samples`, `batch_size`, `sphere`, `draws` and
+            `seed`, as `StabilitySettings`; one value will do where several are possible.
     """
+    check_keys("setting of stability", settings, StabilitySettings.__match_args__)
+    asked = StabilitySettings(**settings | {key: _several(settings[key]) for key in SETTING if key in settings})
     named = dict(models) if isinstance(models, Mapping) else {_name(models): models}
     if not named:
         raise HapteraError("stability needs at least one model, found none")
     before = dict(initial or {})
-    images, ids, targets = _chosen(data, samples, seed)
-    settings = list(product(_several(delta), _several(cutoff), _several(interpolation)))
+    images, ids, targets = _chosen(data, asked.samples, asked.seed)
+    kinds = list(product(asked.delta, asked.cutoff, asked.interpolation))
     indices, deformations = [], []
     errors: dict[str, dict[str, Any]] = {}
     notes: dict[str, str] = {}
-    with Progress("stability", len(settings) * len(named | before), progress, unit="measurements") as bar:
-        for values in settings:
-            shift = Diffeo(values[0], values[1], rule=rule, interpolation=values[2], resample=resample)
-            probe = Probe(images, shift, ids, seed, sphere, batch_size)
-            setting = dict(zip(SETTING, values, strict=True))
+    with Progress("stability", len(kinds) * len(named | before), progress, unit="measurements") as bar:
+        for values in kinds:
+            shift = Diffeo(values[0], values[1], rule=asked.rule, interpolation=values[2], resample=asked.resample)
+            probe = Probe(images, shift, ids, asked.seed, asked.sphere, asked.batch_size)
+            setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
             deformations.append(setting | _described(probe))
             for name, model in (named | before).items():
-                found = _responded(name, model, probe, layers)
-                for depth, (layer, distances) in enumerate(found.distances.items()):
-                    frame = stability_indices(distances, draws=draws, seed=seed)
+                response = _responded(name, model, probe, layers)
+                for depth, (layer, distances) in enumerate(response.distances.items()):
+                    frame = stability_indices(distances, draws=asked.draws, seed=asked.seed)
                     indices.append(frame.assign(model=name, **setting, layer=layer, depth=depth))
                 if targets is not None and name not in errors | notes:
-                    logits = _logits(found.outputs, targets)
+                    logits = _logits(response.outputs, targets)
                     if logits is not None:
                         errors[name] = {"model": name} | _error(logits, targets, data)
                     else:
-                        shape = ", ".join(map(str, ("images", *found.outputs.shape[1:])))
-                        notes[name] = f"{name} has no error: its outputs, ({shape}), are no decisions for these labels"
+                        notes[name] = _without_error(name, response)
                 bar.advance(f"{name}, delta {values[0]:g}, cutoff {values[1]:g}")
     order = ["model", *SETTING, "layer", "depth", "index", "aggregate", "value", "low", "high", "n"]
     return Stability(
@@ -174,7 +202,15 @@ def stability(
         len(images),
         tuple(before),
         tuple(notes.values()),
+        data.name,
+        data.images(np.array([0]))[0],
+        asked,
     )
+
+
+def _without_error(name: str, response: Response) -> str:
+    shape = ", ".join(map(str, ("images", *response.outputs.shape[1:])))
+    return f"{name} has no error: its outputs, ({shape}), are no decisions for these labels"
 
 
 def _responded(name: str, model: Model, probe: Probe, layers: bool | Sequence[str]) -> Response:
@@ -215,11 +251,11 @@ def _error(outputs: np.ndarray, targets: np.ndarray, data: Data) -> dict[str, An
     return {"error": float(wrong.mean()), "low": low, "high": high, "n": len(wrong)}
 
 
-def _several(values: Any) -> Iterator[Any]:
-    found = list(values) if isinstance(values, Sequence) and not isinstance(values, str) else [values]
-    if not found:
+def _several(values: Any) -> tuple[Any, ...]:
+    several = list(values) if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+    if not several:
         raise HapteraError("delta, cutoff and interpolation need at least one value each")
-    return iter(dict.fromkeys(found))
+    return tuple(dict.fromkeys(several))
 
 
 def _name(model: Any) -> str:

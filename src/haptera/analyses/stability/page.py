@@ -1,56 +1,26 @@
 """The page of a measurement of stability: networks, layers, ranges of deformations, errors, and the phase diagram."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from haptera import __version__
+from haptera.analyses.stability.settings import SETTING
 from haptera.report.figure import Figure
-from haptera.report.page import render, write_page
-from haptera.report.section import Finding, Listing, Picture, Section
+from haptera.report.section import Listing, Picture, Section
 from haptera.report.study.stability import against_error
 
 if TYPE_CHECKING:
     from haptera.analyses.stability.analysis import Stability
-    from haptera.analyses.stability.phase_diagram import PhaseDiagram
 
-DEFINITIONS = {
-    "R": "how far the output moves when images are deformed, over how far it moves when they get noise of the same "
-    "norm; squared distances, median over median (or mean over mean)",
-    "D": "the same for deformations, over how far apart the outputs of two images are",
-    "G": "the same for noise; R = D / G",
-    "δ": "the root mean square displacement of the centre of an image, in pixels",
-    "c": "the cutoff: waves of the deformation with i² + j² ≤ c² are kept",
-    "folded": "fields that are no bijection: somewhere the determinant of their derivative is not positive",
-    "intervals": "95 %, over images (bootstrap)",
-}
 LABELS = {"log value": "log₁₀ of the index", "n": "images", "delta": "δ, pixels", "cutoff": "c"}
 LOGARITHMS = ("log value", "log low", "log high")
-SETTING = ["delta", "cutoff", "interpolation"]
 
 
-def write_stability(
-    found: "Stability",
-    path: Path,
-    data: str,
-    phases: "PhaseDiagram | None" = None,
-    settings: Mapping[str, object] | None = None,
-) -> None:
-    """Write the page, whole."""
-    sections = [networks_section(found), layers_section(found), range_section(found), error_section(found)]
-    sections.append(None if phases is None else phase_section(phases))
-    page = render(
-        [section for section in sections if section is not None],
-        [Finding("", question, f"{text}.") for question, text in _answers(found)],
-        title=f"Stability on {Path(data).name}",
-        settings={"haptera": __version__, "data": data, "images": found.images} | dict(settings or {}),
-        definitions=DEFINITIONS,
-        notes=found.notes,
-    )
-    write_page(page, path)
+def sections(found: "Stability") -> list[Section]:
+    """Return every section for which something is known."""
+    makers = (networks_section, layers_section, range_section, error_section, phase_section)
+    return [section for make in makers if (section := make(found)) is not None]
 
 
 def networks_section(found: "Stability") -> Section:
@@ -149,8 +119,10 @@ def error_section(found: "Stability") -> Section | None:
     return against_error(found.against_error, found.laws)
 
 
-def phase_section(phases: "PhaseDiagram") -> Section:
-    """Samples, the share of bijections, and the boundaries."""
+def phase_section(found: "Stability") -> Section | None:
+    """Samples, the share of bijections, and the boundaries; None for images that are too small."""
+    if (phases := found.phases) is None:
+        return None
     cells = phases.cells.assign(temperature=phases.cells["temperature"].map("{:.1e}".format), good=phases.cells["good"])
     cells = cells.iloc[::-1].assign(
         cutoff=cells["cutoff"].map("{:g}".format), good=np.where(cells["good"], "yes", "no")[::-1]
@@ -188,55 +160,9 @@ def phase_section(phases: "PhaseDiagram") -> Section:
     )
 
 
-def sentences(found: "Stability") -> list[tuple[str, str]]:
-    """Name and sentence of each finding, about medians at the first setting."""
-    lines = []
-    for model in [*found.models, *found.initial]:
-        rows = found.rows(model)
-        medians = rows[rows["aggregate"] == "median"].to_dict("records")
-        parts = [_index(row) for row in medians]
-        error = found.errors[found.errors["model"] == model] if len(found.errors) else found.errors
-        parts += [f"error {error['error'].iloc[0]:.1%}"] if len(error) else []
-        lines.append((model, "   ".join(parts)))
-    for row in found.deformations.to_dict("records"):
-        used = "" if np.isclose(row["delta_used"], row["delta"]) else f" (asked for δ {row['delta']:g})"
-        where = f"δ {row['delta_used']:.3g}{used}, c {row['cutoff']:g}, {row['interpolation']}"
-        lines.append(("deformation", f"{where}: T {row['temperature']:.3g}, {row['folded']:.1%} of the fields fold"))
-    for index, law in found.laws.items():
-        sure = "" if np.isnan(law.correlation_low) else f" ({law.correlation_low:.2f} to {law.correlation_high:.2f})"
-        text = (
-            f"error ≈ {law.prefactor:.2g} {index}^{law.exponent:.2f}; correlation of logs {law.correlation:.2f}{sure}"
-        )
-        lines.append(("law", f"{text}, {law.n} networks"))
-    lines.append(("images", f"{found.images:,} of {found.size[0]} x {found.size[1]} pixels; medians, 95 % over images"))
-    return lines + [("note", note) for note in found.notes]
-
-
-def _index(row: Mapping[Any, Any]) -> str:
-    """A value with its interval; undefined where noise, or another image, changes nothing."""
-    if np.isnan(row["value"]):
-        return f"{row['index']} undefined"
-    return f"{row['index']} {row['value']:.3g}{_ends(row['low'], row['high'])}"
-
-
-def _answers(found: "Stability") -> list[tuple[str, str]]:
-    said = sentences(found)
-    stable = min(found.models, key=lambda name: np.nan_to_num(found.value("R", model=name), nan=np.inf))
-    first = f"{stable} is the most stable of {len(found.models)} networks: " if len(found.models) > 1 else ""
-    answers = [("How stable is it?", first + dict(said)[stable])]
-    answers.append(("Against what?", "Deformations of " + dict(said[::-1])["deformation"]))
-    if found.laws:
-        answers.append(("Does it go with the error?", "The " + next(text for word, text in said if word == "law")))
-    return answers
-
-
 def _logarithmic(rows: pd.DataFrame) -> pd.DataFrame:
     """With the setting in words, and logarithms to base 10."""
     words = [f"δ = {delta:g}, c = {cutoff:g}, {how}" for delta, cutoff, how in rows[SETTING].to_numpy()]
     with np.errstate(divide="ignore"):
         logs = {f"log {name}": np.log10(rows[name]).replace(-np.inf, np.nan) for name in ("value", "low", "high")}
     return rows.assign(setting=words, **logs)
-
-
-def _ends(low: float, high: float) -> str:
-    return "" if np.isnan(low) else f" ({low:.3g} to {high:.3g})"

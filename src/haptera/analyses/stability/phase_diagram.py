@@ -22,6 +22,8 @@ from haptera.shifts import Diffeo
 from haptera.shifts.sine_modes import displacement, gradient_norm, temperature
 
 CUTOFFS = (2, 3, 5, 10, 15, 30)
+SMALLEST = CUTOFFS[0] + 2
+"""Pixels on a side."""
 ROWS = 6
 DRAWS = 200
 VISIBLE = 0.5

@@ -1,0 +1,99 @@
+"""What a diagnosis found, in sentences with their numbers."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from haptera.report.section import Finding, answer
+
+if TYPE_CHECKING:
+    from haptera.analyses.diagnosis.analysis import Diagnosis
+    from haptera.analyses.diagnosis.shift_size import ShiftTest
+
+DEFINITIONS = {
+    "size of a shift": "the mean over layers of the root of the mean over channels of the squared Wasserstein distance "
+    "between statistics on the data and on the reference, in units of the reference's variance; dead channels, whose "
+    "variance is nearly zero on both sides, are left out",
+    "p": "the share of random divisions of the same images into two parts that are as far apart",
+    "predicted accuracy": "a plane from the size of the shift and from doubt, the share of answers that are less "
+    "confident than as many on the reference as are wrong there, to the error; fitted on all known corruptions of the "
+    "reference. The interval is as wide as it must be to hold 90 % of them, each predicted from the others, and to "
+    "allow for the number of images: it holds for a new shift as far as that is one of their kind",
+    "alike": "the cosine between two changes of statistics, all layers with the same weight",
+    "N": "the number of images that training statistics count for in BatchNorm layers",
+}
+
+
+def findings(diagnosis: "Diagnosis") -> list[Finding]:
+    """Return what is asked, in a word, and the answer."""
+    test, profile, data = diagnosis.test, diagnosis.profile, diagnosis.data
+    halves = f"two parts of {diagnosis.reference} and {data}" if diagnosis.reference else f"two halves of {data}"
+    numbers: dict[str, Any] = {"size": test.size, "chance": test.chance, "p_value": test.p_value, "ratio": test.ratio}
+    told = answer("shift", "Has it shifted?", _verdict(test, halves), **numbers)
+    nearest, likeness = None, ""
+    if (known := diagnosis.nearest) is not None:
+        explained = max(float(known["cosine"]), 0.0) ** 2
+        likeness = f"; {explained:.0%} of it is like {known['shift']} {known['severity']:g}"
+        nearest = {key: known[key] for key in ("shift", "severity", "cosine")} | {"explained": explained}
+    strongest = profile.dropna(subset="normalised").sort_values("normalised", ascending=False)["layer"].head(3)
+    numbers = {"layers": profile.to_dict("records"), "nearest": nearest}
+    told += answer("where", "Where?", f"strongest in {', '.join(strongest)}{likeness}", **numbers)
+    cost = _cost(diagnosis)
+    if text := _accuracy(diagnosis):
+        told += answer("accuracy", "What does it cost?", text, **cost)
+    priors = {"priors": diagnosis.priors.to_dict("records")}
+    if not diagnosis.priors.empty:
+        each = ", ".join(f"{row['prior']:.0f} for batches of {row['n']:.0f}" for row in priors["priors"])
+        small = "with batches of fewer than 16 leave it out, and statistics move along the stream"
+        told += answer("BatchNorm prior", "How should adaptation be set?", f"N = {each}; {small}", **priors)
+    channels, dead = int(profile["channels"].sum()), int(profile["dead"].sum())
+    compared = f"{len(profile)} layers, {channels:,} channels"
+    if dead:
+        where = int((profile["dead"] > 0).sum())
+        compared += f"; {dead:,} of them dead (they do not vary), in {where} layers, left out"
+    rest = ({} if text else cost) | (priors if diagnosis.priors.empty else {})
+    count = {"compared": {"layers": len(profile), "channels": channels, "dead": dead}}
+    return told + answer("compared", "What was compared?", compared, **rest, **count)
+
+
+def _cost(diagnosis: "Diagnosis") -> dict[str, Any]:
+    guess, errors = diagnosis.predicted, (diagnosis.reference_error, diagnosis.measured_error)
+    accuracies = [None if error is None else 1 - error for error in (*errors, guess.error if guess else None)]
+    return {
+        "reference_error": errors[0],
+        "measured_error": errors[1],
+        "prediction": None if guess is None else asdict(guess),
+        "accuracies": dict(zip(("reference", "measured", "predicted"), accuracies, strict=True)),
+        "families": diagnosis.families.to_dict("records"),
+        "regressions": diagnosis.regressions.to_dict("records"),
+    }
+
+
+def _accuracy(diagnosis: "Diagnosis") -> str:
+    """Return what is known of accuracies: measured where there are labels, predicted where there are none."""
+    data, parts = diagnosis.data, []
+    if diagnosis.reference_error is not None:
+        parts.append(f"{diagnosis.reference} {1 - diagnosis.reference_error:.1%}")
+    if diagnosis.measured_error is not None:
+        parts.append(f"{data}, measured {1 - diagnosis.measured_error:.1%}")
+    if (guess := diagnosis.predicted) is not None:
+        ends = f"{1 - guess.high:.0%} to {1 - guess.low:.0%}"
+        if guess.means_something:
+            held = f"which holds for {guess.held:.0%} of {guess.corruptions} known corruptions"
+            text = f"{1 - guess.error:.0%} ({ends}, {held}, each predicted from the others)"
+        else:
+            text = f"cannot say: {ends if guess.inside else 'it is larger than every known corruption'}"
+        parts.append(f"{data}, predicted without labels {text}")
+    return "   ".join(parts)
+
+
+def _verdict(test: "ShiftTest", halves: str) -> str:
+    """Say whether there is a shift; never from a number that is not finite."""
+    if not np.isfinite([test.size, test.chance, test.p_value]).all():
+        return f"cannot say: its size is {test.size:g} and chance gives {test.chance:g}"
+    p = f"p < {1 / test.divisions:g}" if test.p_value <= 1 / test.divisions else f"p = {test.p_value:.3f}"
+    verdict = "clear" if test.p_value < 0.01 else "likely" if test.p_value < 0.05 else "none to be seen"
+    if not test.chance:
+        return f"{verdict}: its size is {test.size:.3g}, where {halves} do not differ at all ({p})"
+    return f"{verdict}: {test.ratio:.1f} x the distance of {halves} ({p})"
