@@ -21,6 +21,10 @@ class Unfinished(HapteraError):
     exit_code = 1
 
 
+class Busy(HapteraError):
+    """Another run is writing into the folder."""
+
+
 class NotApplicable(HapteraError):
     """A combination that makes no sense (BatchNorm statistics of a model without BatchNorm), left out of a study."""
 

@@ -16,6 +16,8 @@ COLUMNS = [
 TEXT = ["model", "stream", "adapter", "shift", "measure"]
 ORDER = ["model", "stream", "adapter", "seed", "shift", "severity", "measure", "step"]
 
+DIGEST = "haptera.digest"
+
 Rows = list[dict[str, Any]]
 Measure = Callable[..., Rows]
 """From the outputs of a cell, or from the table; `haptera.measures.measure` declares which."""
@@ -54,10 +56,31 @@ def measured(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
     return [names | row for measure in measures for row in measure(outputs)]
 
 
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as Parquet, whole."""
+def write(table: pd.DataFrame, path: Path, digest: str = "") -> None:
+    """Write a table as Parquet, whole.
+
+    Args:
+        table: the rows.
+        path: of the file.
+        digest: fingerprint of what the table was made from, which `digest` returns.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.Table.from_pandas(table, preserve_index=False)
+    content = content.replace_schema_metadata({**(content.schema.metadata or {}), DIGEST: digest})
     with whole(path) as file:
-        table.to_parquet(file, index=False)
+        pq.write_table(content, file, write_page_checksum=True)
+
+
+def digest(path: Path) -> str:
+    """Return the fingerprint of what a table was made from; nothing where the file does not say."""
+    import pyarrow.parquet as pq
+
+    try:
+        return (pq.read_schema(path).metadata or {}).get(DIGEST.encode(), b"").decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        raise HapteraError(f"cannot read the table {path}: {error}") from error
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -65,7 +88,7 @@ def read(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise HapteraError(f"there is no table at {path}")
     try:
-        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path, page_checksum_verification=True)
         missing = [column for column in ("model", "measure", "value") if column not in frame]
         if not missing:
             return tidy(frame)

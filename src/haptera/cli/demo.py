@@ -20,7 +20,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
-    from haptera.cli.study import how_far, said
+    from haptera.run.ledger import how_far
 
     jobs = jobs or os.cpu_count() or 1
     with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
@@ -33,7 +33,7 @@ def demo(
     if as_json:
         say_json({"report": str(path), "summary": summary, **asdict(study.last)})
     else:
-        say(said(study.last))
+        say(str(study.last))
         say(summary)
         say(str(path))
     if study.last.failed:

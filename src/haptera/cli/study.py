@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -58,8 +58,8 @@ def run(
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
     from haptera.run.build import make_study
-    from haptera.run.cells import Manifest
     from haptera.run.flags import data_from_flags, from_flags
+    from haptera.run.ledger import how_far
     from haptera.run.settings import read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
@@ -74,29 +74,15 @@ def run(
     with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
         study = make_study(content | flags, out, folder, allow_pickle, str(file or ""))
         table = study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
-    ran = study.last
+    summary = study.last
     if as_json:
-        counts = {"cells": ran.ran + ran.kept + ran.failed, **asdict(ran)}
-        say_json({"out": str(out), **counts, "rows": len(table), "notes": Manifest.read(out).notes()})
+        counts = {"cells": summary.ran + summary.kept + summary.failed, **asdict(summary)}
+        say_json({"out": str(out), **counts, "rows": len(table), "notes": study.notes})
     else:
         say(overview(table))
-        say(f"{said(ran)}; see them with: haptera report {out}")
-    if ran.failed:
+        say(f"{summary}; see them with: haptera report {out}")
+    if summary.failed:
         raise typer.Exit(1)
-
-
-def said(ran: Any) -> str:
-    """What a run did."""
-    return f"{count(ran.ran, 'cell')} run, {ran.kept} found finished, {ran.failed} failed"
-
-
-def how_far(out: Path) -> str:
-    """How many cells of a study are finished."""
-    from haptera.run.cells import Manifest
-
-    manifest = Manifest.read_or_new(out)
-    done = sum(manifest.finished(cell) for cell in manifest.cells)
-    return f" after {done} of {count(len(manifest.cells), 'cell')}" if manifest.cells else ""
 
 
 def import_(
@@ -114,13 +100,14 @@ def import_(
     from haptera.run.importing import import_predictions
     from haptera.run.results import measure as measure_folder
 
-    listed = import_predictions(
-        file, out, model=model, stream=stream, adapter=adapter, shift=shift, severity=severity, seed=seed
-    )
-    table = measure_folder(out)
+    with logging_to_stderr(quiet=False):
+        cell = import_predictions(
+            file, out, model=model, stream=stream, adapter=adapter, shift=shift, severity=severity, seed=seed
+        )
+        table = measure_folder(out)
     own = table[(table["model"] == model) & (table["stream"] == stream) & (table["adapter"] == adapter)]
     if as_json:
-        say_json({"out": str(out), "key": listed.key, "rows": len(own)})
+        say_json({"out": str(out), "key": cell.key, "rows": len(own)})
     else:
         say(overview(own))
 
@@ -133,11 +120,16 @@ def measure(
     as_json: Json = False,
 ) -> None:
     """Measure the finished cells of a study again and write table.parquet, or print one measure."""
+    from haptera.run.cells import open_study
     from haptera.run.parts import make_measure
-    from haptera.run.results import measure as measure_folder
+    from haptera.run.results import measure_cells, update_results
 
     with logging_to_stderr(quiet=False):
-        table = measure_folder(folder, [make_measure(text) for text in name] if name else None)
+        if name:
+            results = measure_cells(open_study(folder), [make_measure(text) for text in name])
+        else:
+            results = update_results(folder)
+    table = results.table
     if as_json:
         rows = table.astype(object).where(table.notna(), None).to_dict("records")
         say_json({"table": str(folder / "table.parquet"), "rows": rows})
@@ -147,25 +139,20 @@ def measure(
         for each in table["measure"].unique() if name else ["accuracy"]:
             say(overview(table, each))
         say(count(len(table), "row") + ("" if name else f" in {folder / 'table.parquet'}"))
-    _end(folder)
-
-
-def _end(folder: Path) -> None:
-    """End with 1 where a finished cell could not be used."""
-    from haptera.run.cells import Manifest
-
-    if Manifest.read(folder).damaged:
+    if results.damage:
         raise typer.Exit(1)
 
 
 def report(folder: Folder, as_json: Json = False) -> None:
     """Write report.html from the table of a study."""
-    from haptera.run.results import report as report_folder
+    from haptera.run.results import results_of
 
     with logging_to_stderr(quiet=False):
-        path, summary = report_folder(folder)
+        results = results_of(folder)
+        path, summary = results.write_report()
     if as_json:
         say_json({"report": str(path), "summary": summary})
     else:
         say(f"{path}   ({summary})")
-    _end(folder)
+    if results.damage:
+        raise typer.Exit(1)

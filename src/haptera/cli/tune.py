@@ -25,7 +25,6 @@ from haptera.cli.options import (
     Weights,
 )
 from haptera.cli.say import logging_to_stderr, resumable, say, say_json
-from haptera.cli.study import how_far, said
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
@@ -79,6 +78,7 @@ def tune(
     """Choose settings of an adapter by the mean error on hold-out corruptions; runs what is missing in the folder."""
     from haptera.run.build import make_study
     from haptera.run.flags import data_from_flags, from_flags
+    from haptera.run.ledger import how_far
 
     def described(base: Path) -> dict[str, Any]:
         """What the flags say, as a study file would, with paths relative to `base`."""
@@ -119,9 +119,9 @@ def tune(
         say_json(_content(tuned))
     else:
         say(tuned.summary(control=recipe == "leave-one-out"))
-        say(f"{said(tuned.ran)}; see them with: haptera report {out}")
+        say(f"{tuned.cells}; see them with: haptera report {out}")
         say(f"test it with: haptera run {tuned.study_file} --out DIR")
-    if tuned.ran.failed:
+    if tuned.cells.failed:
         raise typer.Exit(1)
 
 
@@ -151,7 +151,7 @@ def _content(tuned: "Tuned") -> dict[str, Any]:
         "remarks": tuned.remarks,
         "tried": _rows(tuned.table),
         "leave_one_out": _rows(tuned.control),
-        **asdict(tuned.ran),
+        **asdict(tuned.cells),
     }
 
 

@@ -4,21 +4,26 @@ Each way takes the same `work(index)` and yields `(index, failure)` in the order
 means the file of the cell is there. `work` is sent once to each worker, not once for each cell.
 """
 
+import functools
 import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from contextlib import suppress
 from typing import Any
 
 import cloudpickle
 
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, Unfinished, WriteError, first_line
 from haptera.run.stopping import unheard
 
 log = logging.getLogger("haptera")
+
+PATIENCE, WORKERS = 10.0, 30.0
+"""Seconds in which a Dask scheduler must answer, and in which it must have a worker."""
 
 Work = Callable[[int], str]
 Ended = Iterator[tuple[int, str]]
@@ -77,22 +82,47 @@ def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: l
 
 
 def on_cluster(work: Work, cells: Sequence[int], address: str) -> Ended:
-    """On the workers of a Dask cluster, which see the same folders; Dask moves a dead worker's cells to another."""
+    """Run cells on a Dask cluster, whose workers see the same folders; Dask moves a dead worker's cells to another."""
     try:
         from distributed import Client, as_completed
+        from distributed.utils import silence_logging_cmgr
     except ImportError as error:
         raise HapteraError("--cluster needs Dask: pip install 'haptera[cluster]'") from error
+    payload = _pickled(work)
+    gone = f"the Dask scheduler at {address} is gone; what is finished is kept, and the same command goes on"
+    with silence_logging_cmgr(logging.CRITICAL):  # it logs tracebacks of what is said below in a sentence
+        client = _connect(Client, address)
+        try:
+            client.wait_for_workers(1, timeout=WORKERS)
+            sent = client.scatter(payload, broadcast=True, hash=False)
+            futures = {client.submit(_work_on_cluster, sent, index, pure=False): index for index in cells}
+            for future, result in as_completed(futures, loop=client.loop, with_results=True, raise_errors=False):
+                failed = future.status == "error"
+                if failed and isinstance(result[1], WriteError):
+                    raise result[1]
+                if not failed and future.status != "finished":
+                    raise Unfinished(gone)
+                yield futures[future], f"its worker failed: {result[1]}" if failed else result
+                future.release()
+        except TimeoutError as error:
+            raise HapteraError(f"the Dask scheduler at {address} has no workers") from error
+        except (OSError, CancelledError) as error:
+            raise Unfinished(gone) from error
+        finally:
+            with suppress(OSError, TimeoutError):
+                client.close(timeout=1)
+
+
+def _connect(client_class: Any, address: str) -> Any:
+    """Return a client of a Dask scheduler."""
+    # Made in two steps: a client that cannot start is then told so, or it would wait for itself when it is collected.
+    client = client_class.__new__(client_class)
     try:
-        client = Client(address, timeout=10, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise HapteraError(f"cannot reach a Dask scheduler at {address}: {error}") from error
-    with client:
-        payload = client.scatter(_pickled(work), broadcast=True, hash=False)
-        futures = {client.submit(_work_on_cluster, payload, index, pure=False): index for index in cells}
-        for future, result in as_completed(futures, loop=client.loop, with_results=True, raise_errors=False):
-            failed = future.status == "error"
-            yield futures[future], f"its worker failed: {result[1]}" if failed else result
-            future.release()
+        client.__init__(address, timeout=PATIENCE, set_as_default=False)
+    except Exception as error:  # of the network, of the protocol, of the address itself
+        client.status = "closed"
+        raise HapteraError(f"cannot reach a Dask scheduler at {address}: {first_line(error)}") from error
+    return client
 
 
 def _pickled(work: Work) -> bytes:
@@ -102,7 +132,8 @@ def _pickled(work: Work) -> bytes:
         raise HapteraError(f"the study cannot be sent to other processes: {error}; use jobs=1") from error
 
 
-_current: tuple[bytes, Work] | None = None
+_work_of_this_process: Work | None = None
+"""What a worker process, which does nothing else, was started for."""
 _one_at_a_time = threading.Lock()
 
 
@@ -110,9 +141,9 @@ def _start(payload: bytes, threads: int, parent: int) -> None:
     """Unpack the work once, take a share of the cores, and end when the parent does."""
     import torch
 
-    global _current
+    global _work_of_this_process
     torch.set_num_threads(threads)
-    _current = payload, cloudpickle.loads(payload)
+    _work_of_this_process = cloudpickle.loads(payload)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -123,14 +154,17 @@ def _end_with(parent: int) -> None:
 
 
 def _work(index: int) -> str:
-    assert _current is not None
-    return _current[1](index)
+    assert _work_of_this_process is not None
+    return _work_of_this_process(index)
+
+
+@functools.lru_cache(maxsize=1)
+def _unpack(payload: bytes) -> Work:
+    """Unpack the work of a study when a worker of a cluster first sees it."""
+    work: Work = cloudpickle.loads(payload)
+    return work
 
 
 def _work_on_cluster(payload: bytes, index: int) -> str:
-    """As `_work`; unpacks when this worker sees the study for the first time, and runs one cell at a time."""
-    global _current
     with _one_at_a_time:  # cells use all cores, and torch has one random generator per process
-        if _current is None or _current[0] != payload:
-            _current = payload, cloudpickle.loads(payload)
-        return _current[1](index)
+        return _unpack(payload)(index)

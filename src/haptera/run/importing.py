@@ -7,12 +7,11 @@ import numpy as np
 
 from haptera import __version__
 from haptera.errors import HapteraError, check_keys
-from haptera.files.atomic import writable_folder
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
 from haptera.outputs_schema import CLASSES
-from haptera.run.cells import Listed, Manifest, locked
+from haptera.run.cells import CellEntry, list_cells, study_ledger
 
 KEYS = ("logits", "labels", "predictions", "ids", "targets", "classes")
 
@@ -27,8 +26,8 @@ def import_predictions(
     shift: str = "clean",
     severity: float = 0.0,
     seed: int = 0,
-) -> Listed:
-    """Add a file of predictions to the folder of a study.
+) -> CellEntry:
+    """Add a file of predictions to the folder of a study; waits while another run is writing into it.
 
     Args:
         path: an `.npz` with `logits` (samples, classes) or `labels` (samples,), and, if known, `targets`, `ids` and
@@ -42,17 +41,14 @@ def import_predictions(
     outputs.context = {"shift": np.full(len(outputs), shift), "severity": np.full(len(outputs), float(severity))}
     names = (model, stream, stream if shift == "clean" else f"{shift} {severity:g}", adapter, seed)
     key = fingerprint(SCHEMA, names, outputs.arrays, outputs.ids, outputs.targets)
-    listed = Listed(key, *names)
-    outputs.provenance = {"versions": {"haptera": __version__}, "imported": path.name, "schema": SCHEMA} | asdict(
-        listed
-    )
-    with locked(writable_folder(out)):
-        manifest = Manifest.read_or_new(out)
-        outputs.save(manifest.path(listed))
-        manifest.name = manifest.name or out.resolve().name
-        manifest.merge([listed])
-        manifest.write()
-    return listed
+    cell = CellEntry(key, *names)
+    versions = {"versions": {"haptera": __version__}, "imported": path.name, "schema": SCHEMA}
+    outputs.provenance = versions | asdict(cell)
+    with study_ledger(out, wait=None) as ledger:
+        outputs.save(ledger.path(cell.piece))
+        ledger.done(cell.piece)
+        list_cells(ledger, [cell])  # last: the plan lists what is there, or the import has not happened
+    return cell
 
 
 def read_predictions(path: Path) -> Outputs:

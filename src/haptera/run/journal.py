@@ -5,6 +5,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
+from haptera.errors import HapteraError
 from haptera.files.fingerprint import of_file, of_folder
 from haptera.files.json import parse_json
 from haptera.files.schema import TEXT, Kind, check, whole_number
@@ -25,18 +26,25 @@ class Line:
     failure: str = ""
 
 
-def read_journal(path: Path) -> dict[str, Line]:
-    """Return the last line about each piece; a last line that was cut short is as if it had not been written."""
+def read_journal(path: Path) -> tuple[dict[str, Line], list[str]]:
+    """Return the last line about each piece, and what is wrong with lines that cannot be read.
+
+    A line that cannot be read is as if it had not been written: its piece is made again. A last line that was cut short
+    is what a killed run leaves, and nothing is wrong with that.
+    """
     if not path.is_file():
-        return {}
-    found: dict[str, Line] = {}
-    lines = path.read_bytes().split(b"\n")
-    for number, text in enumerate(lines[:-1], 1):
-        own = parse_json(text, f"{path}: line {number}")
-        kinds = {"key": KEY, "size": whole_number(), "checksum": TEXT, "failure": TEXT}
-        own = check(own, kinds, f"{path}: line {number}")
-        found[own["key"]] = Line(own["size"], own["checksum"], own["failure"])
-    return found
+        return {}, []
+    entries: dict[str, Line] = {}
+    problems: list[str] = []
+    kinds = {"key": KEY, "size": whole_number(), "checksum": TEXT, "failure": TEXT}
+    for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        try:
+            own = check(parse_json(text, f"{path}: line {number}"), kinds, f"{path}: line {number}")
+        except HapteraError as error:
+            problems.append(str(error))
+            continue
+        entries[own["key"]] = Line(own["size"], own["checksum"], own["failure"])
+    return entries, problems
 
 
 def line_of(key: str, line: Line) -> str:

@@ -79,6 +79,7 @@ class Ledger:
         self.about: dict[str, Any] = {}
         self.pieces: dict[str, Piece] = {}
         self.journal: dict[str, Line] = {}
+        self.unreadable: list[str] = []
         self._lock: BaseFileLock | None = None
         self.read()
 
@@ -119,7 +120,7 @@ class Ledger:
         for place, each in enumerate(content["pieces"]):
             own = check(each, PIECE, f"{path}: piece {place}")
             self.pieces[own["key"]] = Piece(**{name: own[name] for name in PIECE})
-        self.journal = read_journal(self.folder / JOURNAL)
+        self.journal, self.unreadable = read_journal(self.folder / JOURNAL)
 
     def path(self, piece: Piece) -> Path:
         """Return where a piece is, or will be."""
@@ -139,9 +140,11 @@ class Ledger:
             return f"{path} is missing"
         if size_of(path) != line.size:
             return f"{path} has {size_of(path):,} bytes, and had {line.size:,} when it was finished"
-        if checksum_of(path) != line.checksum:
-            return f"{path} is not what it was when it was finished"
-        return ""
+        try:
+            same = checksum_of(path) == line.checksum
+        except OSError as error:
+            return f"cannot read {path}: {error.strerror or error}"
+        return "" if same else f"{path} is not what it was when it was finished"
 
     def whole(self, piece: Piece) -> bool:
         """Whether a piece is finished and unchanged since."""
@@ -164,6 +167,10 @@ class Ledger:
             if wrong or not self.there(piece):
                 todo.append(piece)
         return todo
+
+    def damaged(self) -> dict[str, str]:
+        """Return what is wrong with each finished piece that is not what it was, by key."""
+        return {piece.key: wrong for piece in self.pieces.values() if (wrong := self.damage(piece))}
 
     @property
     def finished(self) -> list[Piece]:
@@ -189,9 +196,9 @@ class Ledger:
 
     def problems(self) -> list[str]:
         """Return everything that is wrong with the folder, one sentence each."""
-        found = [wrong for piece in self.pieces.values() if (wrong := self.damage(piece))]
-        found += [f"{self.pieces[key].title or key} failed: {why}" for key, why in self.failures.items()]
-        return found + [f"{path} was left by a run that was stopped" for path in self._leftovers()]
+        failed = [f"{self.pieces[key].title or key} failed: {why}" for key, why in self.failures.items()]
+        leftovers = [f"{path} was left by a run that was stopped" for path in self._leftovers()]
+        return [*self.damaged().values(), *failed, *self.unreadable, *leftovers]
 
     # Writing
 
@@ -234,7 +241,9 @@ class Ledger:
         self.about = dict(about)
         self.journal = {key: line for key, line in self.journal.items() if key in self.pieces}
         content = {"schema": SCHEMA, "kind": self.kind, "noun": self.noun, "about": self.about}
-        text = json.dumps(plain(content | {"pieces": [asdict(piece) for piece in self.pieces.values()]}), indent=1)
+        text = json.dumps(
+            plain(content | {"pieces": [asdict(piece) for piece in self.pieces.values()]}), indent=1, default=str
+        )
         write_text(self.folder / PLAN, text)
         lines = "".join(line_of(key, line) for key, line in self.journal.items())
         write_text(self.folder / JOURNAL, lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
-from haptera.errors import HapteraError, WriteError
+from haptera.errors import Busy, WriteError
 
 log = logging.getLogger("haptera")
 
@@ -15,7 +15,7 @@ PATIENCE = 2.0
 
 
 def take_lock(folder: Path, wait: float | None) -> BaseFileLock:
-    """Take the lock of a folder; locks of network drives that know no other kind are files that are there or not."""
+    """Take the lock of a folder; on network drives that have no other kind, a lock is a file that is there or not."""
     path, first = folder / LOCK, PATIENCE if wait is None else wait
     for make in (FileLock, SoftFileLock):
         lock = make(path, is_singleton=True)
@@ -29,9 +29,9 @@ def take_lock(folder: Path, wait: float | None) -> BaseFileLock:
                 lock.acquire()
             return lock
         except Timeout as error:
-            raise HapteraError(f"another run is writing into {folder}; wait for it, or use another --out") from error
+            raise Busy(f"another run is writing into {folder}; wait for it, or use another --out") from error
         except NotImplementedError:
             continue
         except OSError as error:
             raise WriteError(f"cannot lock {path}: {error.strerror or error}") from error
-    raise WriteError(f"cannot lock {path}: the drive knows no locks")
+    raise WriteError(f"cannot lock {path}: the drive has no locks")

@@ -12,6 +12,7 @@ from haptera.report.section import Finding, Section
 from haptera.report.study.complete import complete
 from haptera.report.study.page import sections
 from haptera.report.study.summary import DEFINITIONS, summarise
+from haptera.run.ledger import PLAN
 from haptera.table import COLUMNS, tidy
 
 
@@ -60,8 +61,8 @@ class StudyReport(Analysis):
         return sections(self._table)
 
     def write_table(self, path: Path) -> None:
-        """Write the table where there is none: a study keeps its own."""
-        if not path.exists():
+        """Write the table where there is none, and not into the folder of a study, which keeps its own."""
+        if not path.exists() and not (path.parent / PLAN).is_file():
             super().write_table(path)
 
     def sentences(self) -> str:

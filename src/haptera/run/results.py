@@ -1,79 +1,177 @@
-"""From a folder of finished cells to the table and the report, without a model and without torch."""
+"""Results: from a folder of finished cells to the table and the report, without a model and without torch.
+
+`table.parquet` carries the digest of what it was made from: the cells, the measures, the version. It is stale when that
+differs from what is there, whatever the clocks say. It is written while the lock of the folder is held, so it never
+lacks a cell that the plan had by then. While another run holds the lock, results are measured and nothing is written.
+"""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
-from haptera import catalog
+from haptera import __version__, catalog
 from haptera import table as tables
-from haptera.errors import HapteraError
+from haptera.errors import Busy, HapteraError
+from haptera.files.fingerprint import fingerprint
 from haptera.measures.facts import fact, required
 from haptera.outputs import Outputs
-from haptera.run.cells import Listed, Manifest, locked
+from haptera.run.cells import about_of, notes, open_study, study_ledger
+from haptera.run.ledger import Ledger
 from haptera.table import Measure
 
 log = logging.getLogger("haptera")
+
+TABLE = "table.parquet"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the finished cells of a study say.
+
+    Attributes:
+        ledger: of the study.
+        table: every value that was asked for.
+        damage: what is wrong with each finished cell that was left out, by key.
+    """
+
+    ledger: Ledger
+    table: pd.DataFrame
+    damage: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know about what is not in the table."""
+        return notes(self.ledger, self.damage)
+
+    def write_report(self) -> tuple[Path, str]:
+        """Write `report.html` and `result.json`; return the path of the page and its first sentences."""
+        from haptera.run.report import StudyReport
+
+        folder, about = self.ledger.folder, about_of(self.ledger)
+        if self.table.empty and not self.ledger.pieces:
+            raise HapteraError(f"{folder} has no cells yet; run a study or import predictions first")
+        made = StudyReport(self.table, about["name"] or folder.name, about["settings"], self.notes)
+        return made.save(folder)["report"], made.sentences()
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:
     """Measure every finished cell of a study, then compare the cells.
 
-    A cell whose file is damaged is left out; `study.json` then says so, and so does the report.
+    A cell whose file is damaged is left out, and the report says so.
 
     Args:
         folder: of a study.
         measures: names, or functions and partials of them; by default all of the catalog that need no settings, and
             `table.parquet` is written.
     """
-    manifest = Manifest.read(folder)
-    every: list[Measure] = [catalog.find("measures", name) for name in catalog.entries("measures")]
-    every = [function for function in every if not required(function)]
+    return (update_results(folder) if measures is None else measure_cells(open_study(folder), measures)).table
+
+
+def table_of(folder: Path) -> pd.DataFrame:
+    """Return the table of a study, measured again where it is not that of the cells."""
+    return results_of(folder).table
+
+
+def report(folder: Path) -> tuple[Path, str]:
+    """Write `report.html` and `result.json` from the table of a study; return the page's path and first sentences."""
+    return results_of(folder).write_report()
+
+
+def results_of(folder: Path) -> Results:
+    """Return the results of a study, measured again where the table is not that of the cells."""
+    ledger, path = open_study(folder), folder / TABLE
+    damage = ledger.damaged()
+    if path.is_file():
+        try:
+            if tables.digest(path) == _digest(ledger, damage):
+                table = tables.read(path)
+                _complain(ledger, damage)
+                return Results(ledger, table, damage)
+        except HapteraError as error:
+            log.warning("%s; it is made again", error)
+    return update_results(folder)
+
+
+def update_results(folder: Path) -> Results:
+    """Measure the finished cells of a study and write its table, unless another run is about to."""
+    ledger = open_study(folder)
+    try:
+        with study_ledger(folder, wait=0) as ledger:
+            return write_table(ledger)
+    except Busy:
+        log.info(
+            "another run is writing into %s; what is finished is measured, and the table is left to that run", folder
+        )
+        return measure_cells(ledger)
+
+
+def write_table(ledger: Ledger) -> Results:
+    """Measure the finished cells of a study and write its table; for those who hold the lock."""
+    results = measure_cells(ledger)
+    tables.write(results.table, ledger.folder / TABLE, _digest(ledger, results.damage))
+    return results
+
+
+def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = None) -> Results:
+    """Measure finished cells, as `measure` does, and write nothing."""
+    every = _measures()
     chosen = every if measures is None else [_function(each) for each in measures]
     own = [function for function in chosen if _reads(function, "outputs")]
     comparing = [function for function in chosen if function not in own]
     # What compares cells may need the rows of any measure of outputs, whether or not these were asked for.
     others = [each for each in every if each not in own and _reads(each, "outputs")] if comparing else []
-    rows, beside, damaged = [], [], {}
-    finished = [cell for cell in manifest.cells if manifest.finished(cell)]
-    for cell in finished:
-        try:
-            outputs = Outputs.load(manifest.path(cell))
-            found = tables.measured(outputs, own), tables.measured(outputs, others)
-        except HapteraError as error:
-            if measures is not None and str(manifest.path(cell)) not in str(error):
-                raise  # about the settings of a measure, not about the cell
-            damaged[cell.key] = f"{error}; remove the file and run the study again"
-            log.error("%s is left out: %s", cell.title, error)
+    rows, beside, damage = [], [], {}
+    for piece in ledger.pieces.values():
+        path = ledger.path(piece)
+        if wrong := ledger.damage(piece):
+            damage[piece.key] = wrong
             continue
-        rows += found[0]
-        beside += found[1]
-    _note(manifest, finished, damaged)
+        if not ledger.there(piece):
+            continue
+        try:
+            outputs = Outputs.load(path)
+            own_rows, other_rows = tables.measured(outputs, own), tables.measured(outputs, others)
+        except HapteraError as error:
+            if measures is not None and str(path) not in str(error):
+                raise  # about the settings of a measure, not about the cell
+            damage[piece.key] = str(error)
+            continue
+        rows += own_rows
+        beside += other_rows
+    _complain(ledger, damage)
     table = tables.tidy(rows)
     if comparing:
         everything = tables.tidy(rows + beside) if beside else table
-        more = _compared(everything, [each for each in comparing if _reads(each, "table")])
+        more = _compare(everything, [each for each in comparing if _reads(each, "table")])
         if summing := [each for each in comparing if _reads(each, "rows")]:
             # What sums up seeds may need the rows of any comparison, too.
-            asked = more if measures is None else _compared(everything, [e for e in every if _reads(e, "table")])
-            more += _compared(tables.joined(everything, asked), summing)
+            asked = more if measures is None else _compare(everything, [e for e in every if _reads(e, "table")])
+            more += _compare(tables.joined(everything, asked), summing)
         table = tables.joined(table, more)
-    if measures is None:
-        tables.write(table, folder / "table.parquet")
-    return table
+    return Results(ledger, table, damage)
 
 
-def _note(manifest: Manifest, finished: Sequence[Listed], damaged: Mapping[str, str]) -> None:
-    """Write down which finished cells cannot be used, and forget it of those that can again."""
-    if {cell.key: cell.failure for cell in manifest.damaged} != damaged:
-        with locked(manifest.folder):
-            now = Manifest.read(manifest.folder)
-            now.note_failures(finished, damaged)
-            now.write()
+def _measures() -> list[Measure]:
+    """Return every measure of the catalog that needs no settings."""
+    every: list[Measure] = [catalog.find("measures", name) for name in catalog.entries("measures")]
+    return [function for function in every if not required(function)]
 
 
-def _compared(table: pd.DataFrame, functions: Sequence[Measure]) -> tables.Rows:
+def _digest(ledger: Ledger, damage: dict[str, str]) -> str:
+    """Return the fingerprint of all that decides the table: version, measures, and the cells that can be used."""
+    cells = {piece.key: ledger.journal[piece.key].checksum for piece in ledger.finished if piece.key not in damage}
+    return fingerprint(__version__, sorted(catalog.entries("measures")), cells)
+
+
+def _complain(ledger: Ledger, damage: dict[str, str]) -> None:
+    for key, why in damage.items():
+        log.error("%s is left out: %s", ledger.pieces[key].title or key, why)
+
+
+def _compare(table: pd.DataFrame, functions: Sequence[Measure]) -> tables.Rows:
     return [row for function in functions for row in function(table)]
 
 
@@ -83,29 +181,3 @@ def _reads(function: Measure, what: str) -> bool:
 
 def _function(measure: str | Measure) -> Measure:
     return catalog.find_or_import("measures", measure) if isinstance(measure, str) else measure
-
-
-def table_of(folder: Path) -> pd.DataFrame:
-    """The table of a study; measured anew where a cell or the list of cells is newer."""
-    manifest, path = Manifest.read(folder), folder / "table.parquet"
-    sources = [folder / "study.json", *filter(Path.is_file, map(manifest.path, manifest.cells))]
-    if path.is_file() and path.stat().st_mtime_ns >= max(source.stat().st_mtime_ns for source in sources):
-        try:
-            table = tables.read(path)
-            there = set(table["measure"])
-            if "accuracy" not in there or there & {"clean_accuracy", "mean_accuracy"}:
-                return table  # one of an earlier version has neither of the two
-        except HapteraError as error:
-            log.warning("%s; it is made anew", error)
-    return measure(folder)
-
-
-def report(folder: Path) -> tuple[Path, str]:
-    """Write `report.html` and `result.json` from the table of a study; its path and its first sentences."""
-    from haptera.run.report import StudyReport
-
-    table, manifest = table_of(folder), Manifest.read(folder)
-    if table.empty and not manifest.cells:
-        raise HapteraError(f"{folder} has no cells yet; run a study or import predictions first")
-    made = StudyReport(table, manifest.name or folder.name, manifest.settings, manifest.notes())
-    return made.save(folder)["report"], made.sentences()

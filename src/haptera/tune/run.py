@@ -12,7 +12,8 @@ from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError, NotApplicable, Unfinished, first_line
 from haptera.files.atomic import write_text
 from haptera.files.toml import toml, write_toml
-from haptera.run.study import Model, Ran, Study
+from haptera.run.study import RunSummary, Study
+from haptera.run.work import Model
 from haptera.shifts import Shift
 from haptera.tune import recipes, scores
 from haptera.tune.plan import Plan, planned
@@ -100,13 +101,13 @@ def tune(
         )
     for one in studies:
         table = one.run(jobs=jobs, cluster=cluster, progress=progress)
-    ran = Ran(*(sum(getattr(one.last, count) for one in studies) for count in ("ran", "kept", "failed")))
+    cells = RunSummary(*(sum(getattr(one.last, count) for one in studies) for count in ("ran", "kept", "failed")))
     found = _errors(plan, table, models, seeds)
     units = scores.by_corruption(found)
     order = scores.ranked(units)
     if not order:
         raise Unfinished(f"no setting ran on every corruption, so none is chosen; why: haptera report {folder}")
-    return _written(plan, found, units, order, ran, folder, seeds, more, _idle(plan, table, order[0]))
+    return _written(plan, found, units, order, cells, folder, seeds, more, _idle(plan, table, order[0]))
 
 
 def _check_applicable(plan: Plan, models: Mapping[str, Model]) -> None:
@@ -142,7 +143,7 @@ def _written(
     found: pd.DataFrame,
     units: pd.DataFrame,
     order: Sequence[int],
-    ran: Ran,
+    cells: RunSummary,
     folder: Path,
     seeds: Sequence[int],
     more: Mapping[str, Any],
@@ -155,7 +156,7 @@ def _written(
     control = scores.left_out(units.iloc[:0] if plan.recipe == "reset" else units, names)
     margin = scores.margin(units, order[1], order[0]) if len(order) > 1 else None
     remarks = [*_remarks(plan, units, order, names), *idle]
-    remarks += [*_by_batch(plan, found, names), *_about_cells(plan, units, ran)]
+    remarks += [*_by_batch(plan, found, names), *_about_cells(plan, units, cells)]
     write_text(folder / "tried.csv", table.to_csv(index=False))
     write_text(folder / "leave_one_out.csv", control.to_csv(index=False))
     tied = len(scores.tied(units, order))
@@ -164,7 +165,7 @@ def _written(
     if plan.recipe == "lr":
         head.append(f"For batches of n, lr is {best['lr']} n / {recipes.REFERENCE_BATCH}.")
     write_toml(folder / "chosen.toml", plan.study_file(order[0], seeds, more), head)
-    return Tuned(folder, title, dict(best), table, margin, control, folder / "chosen.toml", remarks, ran)
+    return Tuned(folder, title, dict(best), table, margin, control, folder / "chosen.toml", remarks, cells)
 
 
 def _remarks(plan: Plan, units: pd.DataFrame, order: Sequence[int], names: Sequence[str]) -> list[str]:
@@ -203,14 +204,14 @@ def _by_batch(plan: Plan, found: pd.DataFrame, names: Sequence[str]) -> list[str
     return [f"chosen at each batch size alone, for a batch of {recipes.REFERENCE_BATCH}: {chosen}"]
 
 
-def _about_cells(plan: Plan, units: pd.DataFrame, ran: Ran) -> list[str]:
+def _about_cells(plan: Plan, units: pd.DataFrame, cells: RunSummary) -> list[str]:
     """What the cells do not tell."""
     remarks = []
     if len(units) < 2:
         remarks.append("one corruption and one seed: there is no interval")
-    if ran.failed:
-        cells = f"{ran.failed} cell{'s' if ran.failed > 1 else ''}"
-        remarks.append(f"{cells} failed; a setting that did not run everywhere has no rank")
+    if cells.failed:
+        failed = f"{cells.failed} cell{'s' if cells.failed > 1 else ''}"
+        remarks.append(f"{failed} failed; a setting that did not run everywhere has no rank")
     if plan.recipe == "reset":
         longest, steps = recipes.longest_interval(plan.tried), len(plan.streams[plan.batch].parts()[0])
         if steps < 2 * longest:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from haptera.run.study import Ran
+from haptera.run.study import RunSummary
 from haptera.statistics.intervals import UnitMean
 from haptera.tune.scores import SAME
 from haptera.words import interval
@@ -31,7 +31,7 @@ class Tuned:
             `leave_one_out.csv` in the folder.
         study_file: `chosen.toml` in the folder, for `haptera run`.
         remarks: what to know before believing the choice.
-        ran: cells run, found finished, and failed.
+        cells: how many were run, found finished, and failed.
     """
 
     out: Path
@@ -42,7 +42,7 @@ class Tuned:
     control: pd.DataFrame
     study_file: Path
     remarks: list[str]
-    ran: Ran
+    cells: RunSummary
 
     def summary(self, *, control: bool = False) -> str:
         """The search in words and figures.

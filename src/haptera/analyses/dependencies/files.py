@@ -16,7 +16,7 @@ from haptera.analyses.dependencies.second_moment import BLOCK
 from haptera.errors import HapteraError, hint
 from haptera.files.npz import check_header, member, open_npz, read_header
 from haptera.outputs_schema import check_arrays
-from haptera.run.cells import Manifest
+from haptera.run.cells import open_study
 
 
 class LogitsFile:
@@ -92,13 +92,13 @@ class LogitsFile:
 
 
 def _file(path: Path) -> Path:
-    """The file itself, or the one finished cell with logits of a study."""
+    """Return the file itself, or the one finished cell of a study."""
     if path.is_dir():
-        manifest = Manifest.read(path)
-        cells = [cell for cell in manifest.cells if manifest.finished(cell)]
+        ledger = open_study(path)
+        cells = ledger.finished
         if len(cells) == 1:
-            return manifest.path(cells[0])
-        listed = "; ".join(f"{manifest.path(cell)} ({cell.title})" for cell in cells[:5])
+            return ledger.checked(cells[0])
+        listed = "; ".join(f"{ledger.path(cell)} ({cell.title})" for cell in cells[:5])
         more = f" and {len(cells) - 5} more" if len(cells) > 5 else ""
         raise HapteraError(f"{path} has {len(cells)} finished cells; name the file of one: {listed}{more}")
     if not path.is_file():

@@ -25,7 +25,7 @@ from haptera.errors import HapteraError, hint, unknown
 from haptera.files.atomic import check_plain_file
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
-from haptera.run.cells import Listed, Manifest
+from haptera.run.cells import CellEntry, cells_of, open_study
 from haptera.words import shorten
 
 
@@ -150,8 +150,9 @@ def read_stream(source: str, folder: Path, names: Sequence[str]) -> Side:
         folder: of a study.
         names: the stream, and perhaps one of its shifts, and a severity.
     """
-    manifest = Manifest.read(folder)
-    streams = sorted({cell.stream for cell in manifest.cells})
+    ledger = open_study(folder)
+    cells = cells_of(ledger)
+    streams = sorted({cell.stream for cell in cells})
     if not names:
         raise HapteraError(f"{source} is a study; name one of its streams, as in {folder}:{(streams or ['STREAM'])[0]}")
     if len(names) > 3:
@@ -160,9 +161,9 @@ def read_stream(source: str, folder: Path, names: Sequence[str]) -> Side:
         raise unknown(f"stream in {folder}", names[0], streams)
     found: dict[str, dict[Key, Part]] = {}
     shifts: set[str] = set()
-    for cell in manifest.cells:
-        if cell.stream == names[0] and manifest.finished(cell):
-            outputs = Outputs.load(manifest.path(cell))
+    for cell in cells:
+        if cell.stream == names[0] and ledger.there(cell.piece):
+            outputs = Outputs.load(ledger.checked(cell.piece))
             shifts |= set(_shown(outputs, "shift")[0])
             if outputs.targets is not None and (part := _part(outputs, names[1:])) is not None:
                 found.setdefault(_name(cell), {})[cell.part, cell.seed] = part
@@ -173,7 +174,7 @@ def read_stream(source: str, folder: Path, names: Sequence[str]) -> Side:
     return _side(source, found)
 
 
-def _name(cell: Listed) -> str:
+def _name(cell: CellEntry) -> str:
     return cell.model if cell.adapter == "none" else f"{cell.model} · {cell.adapter}"
 
 
