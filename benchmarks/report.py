@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from haptera import table as tables
-from haptera.run.cells import Manifest
+from haptera.run.cells import list_cells, study_ledger
+from haptera.run.results import TABLE, digest_of
 
 MODELS, STREAMS, WINDOWS = 100, 100, 100
 
@@ -49,9 +50,10 @@ def rows() -> pd.DataFrame:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        Manifest(folder, "a million rows").write()
         table = tables.tidy(rows())
-        tables.write(table, folder / "table.parquet")
+        with study_ledger(folder) as ledger:
+            list_cells(ledger, [], name="a million rows")
+            tables.write(table, folder / TABLE, digest_of(ledger))
         start = time.perf_counter()
         process = subprocess.Popen([sys.executable, "-m", "haptera", "report", str(folder)], stdout=subprocess.PIPE)
         assert process.stdout is not None

@@ -23,6 +23,7 @@ from haptera.models import ModelSource
 from haptera.pose import PoseModel
 from haptera.recordings.reading import read_recording
 from haptera.run.calibrate import load_calibration
+from haptera.run.cells import study_ledger
 from haptera.run.ledger import Ledger, Piece
 from haptera.streams import CCC
 
@@ -118,10 +119,12 @@ def test_a_study_manifest_and_the_provenance_of_outputs_are_words_only(evil):
     logits = np.eye(3)[[0, 1, 2]]
     Outputs({"logits": logits}, np.arange(3), np.arange(3), provenance=provenance).save(evil / "study/cells/k.npz")
     names = {key: provenance[key] for key in ("model", "stream", "adapter", "seed")}
-    cell = {"key": "k", "part": "evil.py:S", **names}
+    prints = {"model_print": "evil.py:S", "stream_print": "evil.py:S"}
+    piece = Piece("k", "cells/k.npz", "evil.py:S", names | prints | {"part": "evil.py:S"})
     study = {"models": [{"build": "evil.py:S"}], "adapters": [{"use": "evil.py:S"}], "streams": [{"use": "evil:S"}]}
-    manifest = {"schema": haptera.files.fingerprint.SCHEMA, "name": "evil.py:S", "settings": {"study": study}}
-    (evil / "study" / "study.json").write_text(json.dumps(manifest | {"left_out": [], "cells": [cell]}))
+    with study_ledger(evil / "study") as ledger:
+        ledger.plan([piece], {"name": "evil.py:S", "settings": {"study": study}, "left_out": ["evil.py:S"]})
+        ledger.done(piece)
     assert call("measure", "study") == 0
     assert call("report", "study") == 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from haptera import demo as module
 from haptera.demo import YARDSTICK
-from haptera.run.cells import Manifest
+from haptera.run.cells import open_study
 
 whole = pytest.mark.slow  # a dozen networks; CI runs these, too
 
@@ -111,4 +111,4 @@ def test_a_lost_network_is_trained_again_to_the_same_weights(demo):
     again = json.loads(run("demo", "--json", "--jobs", 1).stdout)
     assert again["ran"] == 0
     assert lost.read_bytes() == (run.folder / "kept.safetensors").read_bytes()
-    assert len(Manifest.read(run.folder / "haptera-demo").cells) == again["kept"]
+    assert len(open_study(run.folder / "haptera-demo").pieces) == again["kept"]

@@ -13,7 +13,7 @@ from haptera.files.deeplabcut import KeypointTable
 from haptera.files.fingerprint import fingerprint
 from haptera.recordings.reading import read_recording
 from haptera.run.calibrate import load_calibration
-from haptera.run.cells import Manifest, locked
+from haptera.run.cells import cells_of, notes, open_study, study_ledger
 from haptera.run.importing import import_predictions
 from haptera.run.ledger import Ledger, Piece
 from haptera.run.results import measure, report
@@ -96,26 +96,29 @@ def test_labels_that_no_class_has_are_refused_and_nothing_is_listed(tmp_path):
             arrays = {"labels": np.zeros(1, int), "targets": np.zeros(1, int)} | {name: wrong}
             with pytest.raises(HapteraError, match=rf"theirs\.npz: {name} hold {wrong[0]}; 0 to"):
                 bring(tmp_path, "bad", **arrays)
-    assert [cell.model for cell in Manifest.read(tmp_path / "study").cells] == ["good"]
+    assert [cell.model for cell in cells_of(open_study(tmp_path / "study"))] == ["good"]
     assert accuracies(tmp_path / "study") == {"good": 1.0}
 
 
 def test_one_damaged_cell_is_left_out_with_a_note_and_the_others_are_measured(tmp_path, capsys):
     cells = [bring(tmp_path, name, labels=np.arange(10), targets=np.arange(10)) for name in ("good", "bad")]
     folder = tmp_path / "study"
-    path = Manifest(folder).path(cells[1])
+    path = open_study(folder).path(cells[1].piece)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     assert accuracies(folder) == {"good": 1.0}
     report(folder)
-    assert f"{path.name} is not an .npz file" in (folder / "report.html").read_text()
+    assert (
+        f"{path.name} has {len(whole) // 2:,} bytes, and had {len(whole):,} when it was finished"
+        in (folder / "report.html").read_text()
+    )
     assert call("measure", folder) == 1
     assert call("report", folder) == 1
     assert "bad · v2 · none is left out" in capsys.readouterr().err
     path.write_bytes(whole)
     assert accuracies(folder) == {"good": 1.0, "bad": 1.0}
     assert call("report", folder) == 0
-    assert Manifest.read(folder).notes() == []
+    assert notes(open_study(folder), open_study(folder).damaged()) == []
 
 
 def write_calibration(folder, counts, **settings):
@@ -157,7 +160,7 @@ def test_a_link_where_a_temporary_file_was_expected_is_not_followed(tmp_path):
     (tmp_path / "locked" / ".lock").symlink_to(victim)
     KeypointTable(np.zeros((2, 1, 2)), ("nose",), np.array(["1.png", "2.png"])).write(tmp_path / "a.h5")
     write_text(tmp_path / "a.txt", "text")
-    with pytest.raises(HapteraError, match=r"cannot lock .*\.lock"), locked(tmp_path / "locked"):
+    with pytest.raises(HapteraError, match=r"cannot lock .*\.lock"), study_ledger(tmp_path / "locked"):
         pass
     assert victim.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file() and not path.is_symlink()) == [

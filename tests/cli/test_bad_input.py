@@ -214,11 +214,11 @@ def test_a_disk_that_is_full_in_the_middle(folder, haptera):
 
 
 def test_two_runs_in_one_folder(folder, haptera):
-    from haptera.run.cells import locked
+    from haptera.run.cells import study_ledger
 
     (folder / "out").mkdir()
-    with locked(folder / "out"):
-        done = haptera(*RUN, *DATA)
+    with study_ledger(folder / "out"):
+        done = haptera.apart(*RUN, *DATA)
     assert done.returncode == 2
     assert "another run is writing into out" in done.stderr
 

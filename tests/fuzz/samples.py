@@ -32,7 +32,7 @@ from haptera.pose.opening import open_pose
 from haptera.recordings.reading import read_recording
 from haptera.run.build import make_study
 from haptera.run.calibrate import calibrate, load_calibration
-from haptera.run.cells import Manifest
+from haptera.run.cells import cells_of, open_study
 from haptera.run.importing import import_predictions
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
@@ -94,7 +94,7 @@ def _import(folder: Path) -> int | None:
         out = folder / "out"
         code = call("import", folder / f"{name}.npz", "--model", name, "--stream", "s", "--out", out)
         if code:
-            assert not out.exists() or name not in {cell.model for cell in Manifest.read(out).cells}
+            assert not out.exists() or name not in {cell.model for cell in cells_of(open_study(out))}
             return code
     return 0
 

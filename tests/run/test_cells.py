@@ -1,4 +1,4 @@
-"""The folder of a study: which cells are current, and what is said about the others."""
+"""The cells of a study: which are current, which are missing, and what is said about the others."""
 
 from dataclasses import replace
 
@@ -7,104 +7,117 @@ import pytest
 
 from haptera.errors import HapteraError
 from haptera.outputs import Outputs
-from haptera.run.cells import Listed, Manifest, locked
+from haptera.run.cells import (
+    CellEntry,
+    about_of,
+    cells_of,
+    list_cells,
+    merge,
+    missing_cells,
+    notes,
+    open_study,
+    study_ledger,
+)
 
-CELL = Listed("k1", "net", "corruptions", "fog 1", "none", 0, model_print="m1", stream_print="s1")
+CELL = CellEntry("k1", "net", "corruptions", "fog 1", "none", 0, model_print="m1", stream_print="s1")
 
 
-def keys(manifest):
-    return [cell.key for cell in manifest.cells]
+def keys(cells):
+    return [cell.key for cell in cells]
 
 
-def test_a_manifest_survives_its_file(tmp_path):
-    manifest = Manifest(tmp_path, "study", {"data": "x"}, [CELL], ["a sentence"])
-    manifest.write()
-    assert Manifest.read(tmp_path) == manifest
+def save(ledger, cell, key=None):
+    path = ledger.path(cell.piece)
+    Outputs({"labels": np.arange(2)}, np.arange(2), provenance={"key": key or cell.key}).save(path)
+    return path
 
 
-def test_new_weights_make_every_cell_of_the_model_stale(tmp_path):
+def test_cells_survive_their_file(tmp_path):
+    with study_ledger(tmp_path / "study") as ledger:
+        list_cells(ledger, [CELL], settings={"data": "x"}, left_out=["a sentence"])
+    ledger = open_study(tmp_path / "study")
+    assert cells_of(ledger) == [CELL]
+    assert about_of(ledger) == {"name": "study", "settings": {"data": "x"}, "left_out": ["a sentence"]}
+
+
+def test_new_weights_make_every_cell_of_the_model_stale():
     other = replace(CELL, key="k2", adapter="batchnorm")
-    manifest = Manifest(tmp_path, cells=[CELL, other])
-    manifest.merge([replace(CELL, key="k3", model_print="m2")])
-    assert keys(manifest) == ["k3"]
+    assert keys(merge([CELL, other], [replace(CELL, key="k3", model_print="m2")])) == ["k3"]
 
 
-def test_new_data_makes_every_cell_of_that_part_stale_and_no_other(tmp_path):
+def test_new_data_makes_every_cell_of_that_part_stale_and_no_other():
     other_part = replace(CELL, key="k2", part="fog 2", stream_print="s2")
     other_model = replace(CELL, key="k4", model="net2", model_print="m9")
-    manifest = Manifest(tmp_path, cells=[CELL, other_part, other_model])
-    manifest.merge([replace(CELL, key="k3", stream_print="s9")])
-    assert keys(manifest) == ["k2", "k3"]
+    merged = merge([CELL, other_part, other_model], [replace(CELL, key="k3", stream_print="s9")])
+    assert keys(merged) == ["k2", "k3"]
 
 
-def test_another_adapter_adds_to_what_is_there(tmp_path):
-    manifest = Manifest(tmp_path, cells=[CELL])
-    manifest.merge([replace(CELL, key="k2", adapter="batchnorm")])
-    assert keys(manifest) == ["k1", "k2"]
+def test_another_adapter_adds_to_what_is_there():
+    assert keys(merge([CELL], [replace(CELL, key="k2", adapter="batchnorm")])) == ["k1", "k2"]
 
 
-def test_imported_predictions_stay_beside_a_run(tmp_path):
+def test_imported_predictions_stay_beside_a_run():
     imported = replace(CELL, key="k9", stream="elsewhere", part="elsewhere", model_print="", stream_print="")
-    manifest = Manifest(tmp_path, cells=[imported])
-    manifest.merge([CELL])
-    assert keys(manifest) == ["k9", "k1"]
+    assert keys(merge([imported], [CELL])) == ["k9", "k1"]
 
 
-def test_notes_tell_of_failed_and_missing_cells(tmp_path):
-    cells = [CELL, replace(CELL, key="k2", part="fog 2"), replace(CELL, key="k3", part="fog 3")]
-    manifest = Manifest(tmp_path, cells=cells)
-    manifest.note_failures(cells, {"k2": "no memory"})
-    Outputs({"labels": np.arange(2)}, np.arange(2)).save(manifest.path(cells[2]))
-    assert manifest.notes() == [
-        "1 of 3 cells failed: no memory (net · fog 2 · none)",
-        "1 of 3 cells have not been run yet",
-    ]
-    manifest.note_failures(cells, {})
-    assert not any(cell.failure for cell in manifest.cells)
+def test_notes_tell_of_failed_damaged_and_missing_cells(tmp_path):
+    cells = [CELL, *(replace(CELL, key=f"k{n}", part=f"fog {n}") for n in (2, 3, 4))]
+    with study_ledger(tmp_path) as ledger:
+        list_cells(ledger, cells)
+        ledger.fail(cells[1].piece, "no memory")
+        for cell in cells[2:]:
+            save(ledger, cell)
+            ledger.done(cell.piece)
+    ledger.path(cells[3].piece).write_bytes(b"short")
+    damage = ledger.damaged()
+    failed, damaged, missing = notes(ledger, damage)
+    assert failed == "1 of 4 cells failed: no memory (net · fog 2 · none)"
+    assert damaged.startswith("1 of 4 cells left out because their files are damaged: net · fog 4 · none (")
+    assert "k4.npz has 5 bytes, and had" in damaged
+    assert missing == "1 of 4 cells have not been run yet"
+    with study_ledger(tmp_path) as ledger:
+        for cell in cells:
+            save(ledger, cell)
+            ledger.done(cell.piece)
+    assert notes(ledger, ledger.damaged()) == []
 
 
-def test_half_written_files_of_a_killed_run_are_removed(tmp_path):
-    cells = tmp_path / "cells"
-    cells.mkdir()
-    (cells / ".abc.part").touch()
-    (cells / "k1.npz").touch()
-    Manifest(tmp_path).tidy_up()
-    assert [path.name for path in cells.iterdir()] == ["k1.npz"]
+def test_a_whole_cell_that_a_killed_run_could_not_note_is_finished(tmp_path):
+    other = replace(CELL, key="k2", part="fog 2")
+    with study_ledger(tmp_path) as ledger:
+        list_cells(ledger, [CELL, other])
+        save(ledger, CELL)
+        save(ledger, other, key="k1")  # the file of another cell
+        assert missing_cells(ledger, [CELL, other]) == {"k2"}
+    assert [piece.key for piece in open_study(tmp_path).finished] == ["k1"]
 
 
-def test_cells_of_another_schema_are_not_listed(tmp_path):
-    Manifest(tmp_path, "study", cells=[CELL]).write()
-    file = tmp_path / "study.json"
-    file.write_text(file.read_text().replace('"schema": 1', '"schema": 0'))
-    assert Manifest.read(tmp_path).cells == []
+def test_every_byte_of_a_cell_that_was_not_noted_counts(tmp_path):
+    with study_ledger(tmp_path) as ledger:
+        list_cells(ledger, [CELL])
+        content = save(ledger, CELL).read_bytes()
+        place = content.index(np.arange(2).tobytes())  # the labels themselves
+        ledger.path(CELL.piece).write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        assert missing_cells(ledger, [CELL]) == {"k1"}
 
 
-def test_what_is_no_folder_of_a_study_is_refused(tmp_path):
+def test_what_is_not_the_folder_of_a_study_is_refused(tmp_path):
     with pytest.raises(HapteraError, match="no folder"):
-        Manifest.read(tmp_path / "nowhere")
-    with pytest.raises(HapteraError, match=r"has no study\.json"):
-        Manifest.read(tmp_path)
-    (tmp_path / "study.json").write_text("{")
-    with pytest.raises(HapteraError, match=r"study\.json (is not JSON|has no)"):
-        Manifest.read(tmp_path)
-
-
-def test_a_second_run_is_kept_out(tmp_path):
-    with locked(tmp_path), pytest.raises(HapteraError, match="another run is writing"), locked(tmp_path):
-        pass
-    with locked(tmp_path):
-        pass
-
-
-def test_a_run_that_fails_before_it_writes_leaves_no_folder(tmp_path):
-    (tmp_path / "out").mkdir()
-    with pytest.raises(HapteraError, match="nothing"), locked(tmp_path / "out"):
-        raise HapteraError("nothing came of it")
-    assert not (tmp_path / "out").exists()
+        open_study(tmp_path / "nowhere")
+    with pytest.raises(HapteraError, match=r"has no plan\.json"):
+        open_study(tmp_path)
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(HapteraError, match=r"plan\.json (is not JSON|has no)"):
+        open_study(tmp_path)
 
 
 def test_a_run_that_fails_after_it_wrote_keeps_what_there_is(tmp_path):
-    (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(HapteraError, match="too late"), locked(tmp_path):
-        raise HapteraError("too late")
-    assert (tmp_path / "study.json").exists()
+    def fail():
+        with study_ledger(tmp_path) as ledger:
+            list_cells(ledger, [CELL])
+            raise HapteraError("too late")
+
+    with pytest.raises(HapteraError, match="too late"):
+        fail()
+    assert cells_of(open_study(tmp_path)) == [CELL]

@@ -13,7 +13,7 @@ from tests.conftest import wait_until
 
 from haptera.data import ArrayData
 from haptera.models import LeNet
-from haptera.run.study import Ran, Study
+from haptera.run.study import RunSummary, Study
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import Clean, Corruptions
 
@@ -87,7 +87,7 @@ def test_a_killed_worker_costs_only_the_cell_it_was_running(tmp_path, study):
         victim = int((tmp_path / "log").read_text().split()[-1])
         os.kill(victim, signal.SIGKILL)
         runner.join()
-    assert together.last == Ran(ran=11, kept=0, failed=0)
+    assert together.last == RunSummary(ran=11, kept=0, failed=0)
     pd.testing.assert_frame_equal(values(outcome["table"]), values(alone))
     begun = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     twice = [cell for cell, count in Counter(cell for cell, _ in begun).items() if count > 1]

@@ -5,7 +5,7 @@ import pytest
 
 from haptera.errors import HapteraError
 from haptera.outputs import Outputs
-from haptera.run.cells import Manifest
+from haptera.run.cells import cells_of, open_study
 from haptera.run.importing import import_predictions
 from haptera.run.results import measure
 
@@ -40,8 +40,8 @@ def test_logits_and_labels_give_the_same_accuracy(tmp_path, what):
 
 def test_class_names_are_kept(tmp_path):
     names = [f"kind {k}" for k in range(8)]
-    listed = bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names)
-    assert Outputs.load(Manifest(tmp_path / "study").path(listed)).classes.tolist() == names
+    cell = bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names)
+    assert Outputs.load(open_study(tmp_path / "study").checked(cell.piece)).classes.tolist() == names
     with pytest.raises(HapteraError, match="8 names were expected"):
         bring(tmp_path, logits=LOGITS, targets=TARGETS, classes=names[:3])
 
@@ -50,7 +50,7 @@ def test_a_new_import_under_the_same_names_replaces_the_old(tmp_path):
     bring(tmp_path, labels=TARGETS, targets=TARGETS)
     bring(tmp_path, labels=(TARGETS + 1) % 8, targets=TARGETS)
     assert accuracy(tmp_path)["value"].tolist() == [0.0]
-    assert len(Manifest.read(tmp_path / "study").cells) == 1
+    assert len(cells_of(open_study(tmp_path / "study"))) == 1
 
 
 def test_without_targets_outputs_are_kept_and_no_accuracy_appears(tmp_path):

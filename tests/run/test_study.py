@@ -13,9 +13,9 @@ from haptera.data import ArrayData
 from haptera.errors import HapteraError, Unfinished
 from haptera.models import LeNet, ResNet
 from haptera.outputs import Outputs
-from haptera.run.cells import Manifest
+from haptera.run.cells import about_of, cells_of, open_study
 from haptera.run.loop import evaluate
-from haptera.run.study import Ran, Study
+from haptera.run.study import RunSummary, Study
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import Clean, Continual, Corruptions
 
@@ -60,12 +60,12 @@ def make(data, models, tmp_path):
 def test_a_study_runs_every_combination_that_makes_sense(make):
     study = make()
     table = study.run()
-    assert study.last == Ran(ran=18, kept=0, failed=0)  # 6 parts; resnet with both adapters, lenet with one
+    assert study.last == RunSummary(ran=18, kept=0, failed=0)  # 6 parts; resnet with both adapters, lenet with one
     rows = table[table["measure"] == "accuracy"]
     assert len(rows) == 18
     assert set(rows["adapter"]) == {"none", "batchnorm:prior=4"}
     assert set(rows[rows["model"] == "lenet"]["adapter"]) == {"none"}
-    assert Manifest.read(study.out).left_out == [
+    assert about_of(open_study(study.out))["left_out"] == [
         "batchnorm:prior=4 is left out for lenet: there is no BatchNorm layer with statistics in the model"
     ]
 
@@ -74,7 +74,7 @@ def test_a_second_run_runs_nothing_and_gives_the_same_table(make):
     first = make().run()
     again = make()
     pd.testing.assert_frame_equal(again.run(), first)
-    assert again.last == Ran(ran=0, kept=18, failed=0)
+    assert again.last == RunSummary(ran=0, kept=18, failed=0)
 
 
 def test_values_are_those_of_the_loop_done_by_hand(make, data, models):
@@ -96,7 +96,7 @@ def test_two_processes_give_the_table_of_one(make, tmp_path):
     alone = make().run()
     study = make(out=tmp_path / "other")
     together = study.run(jobs=2)
-    assert study.last == Ran(18, 0, 0)
+    assert study.last == RunSummary(18, 0, 0)
     one, two = values(alone), values(together)
     pd.testing.assert_frame_equal(one, two)
 
@@ -126,15 +126,15 @@ def test_changed_weights_data_or_settings_are_new_cells_and_the_old_ones_are_not
         models["lenet"][1].weight[0, 0, 0, 0] += 1e-4
     study = make()
     study.run()
-    assert study.last == Ran(ran=6, kept=12, failed=0)
-    assert len(Manifest.read(study.out).cells) == 18
+    assert study.last == RunSummary(ran=6, kept=12, failed=0)
+    assert len(cells_of(open_study(study.out))) == 18
     study = make(keep="float16")
     study.run()
-    assert study.last == Ran(ran=18, kept=0, failed=0)
+    assert study.last == RunSummary(ran=18, kept=0, failed=0)
     other = ArrayData(255 - data.images(np.arange(24)).mul(255).byte().numpy(), data.targets)
     study = make(streams=[Clean(other)])
     table = study.run()
-    assert study.last == Ran(ran=3, kept=0, failed=0)
+    assert study.last == RunSummary(ran=3, kept=0, failed=0)
     assert len(table[(table["stream"] == "clean") & (table["measure"] == "accuracy")]) == 3
 
 
@@ -142,7 +142,7 @@ def test_more_adapters_add_to_the_folder(make):
     make(adapters=[NoAdaptation]).run()
     study = make(adapters=[BatchNorm])
     table = study.run()
-    assert study.last == Ran(ran=6, kept=0, failed=0)
+    assert study.last == RunSummary(ran=6, kept=0, failed=0)
     assert set(table["adapter"]) == {"none", "batchnorm"}
 
 
@@ -152,7 +152,7 @@ def test_a_damaged_cell_is_run_again(make):
     cell.write_bytes(cell.read_bytes()[:200])
     study = make()
     pd.testing.assert_frame_equal(values(study.run()), values(first))
-    assert study.last == Ran(ran=1, kept=17, failed=0)
+    assert study.last == RunSummary(ran=1, kept=17, failed=0)
 
 
 class FailsOnContrast(Adapter):
@@ -167,11 +167,10 @@ class FailsOnContrast(Adapter):
 def test_a_failing_cell_does_not_stop_the_others(make, models, caplog):
     study = make(adapters=[FailsOnContrast], models={"lenet": models["lenet"]})
     table = study.run()
-    assert study.last == Ran(ran=4, kept=0, failed=2)
+    assert study.last == RunSummary(ran=4, kept=0, failed=2)
     assert "RuntimeError: numbers too small" in caplog.text
     assert len(table[table["measure"] == "accuracy"]) == 4
-    notes = Manifest.read(study.out).notes()
-    assert notes == [
+    assert study.notes == [
         "2 of 6 cells failed: RuntimeError: numbers too small "
         "(lenet · contrast 5 · FailsOnContrast, lenet · continual · FailsOnContrast)"
     ]
@@ -199,7 +198,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(make, monkeypatch)
     monkeypatch.undo()
     study = make()
     study.run()
-    assert study.last == Ran(ran=15, kept=3, failed=0)
+    assert study.last == RunSummary(ran=15, kept=3, failed=0)
 
 
 def test_what_cannot_work_is_said_before_anything_runs(make, data, tmp_path):
@@ -244,7 +243,7 @@ def test_the_callers_models_are_left_as_they_were(make, models):
 def test_provenance_says_where_outputs_come_from(make):
     study = make(adapters={"plain": NoAdaptation}, seeds=[7])
     study.run()
-    cell = Manifest.read(study.out).cells[0]
+    cell = cells_of(open_study(study.out))[0]
     provenance = Outputs.load(study.out / "cells" / f"{cell.key}.npz").provenance
     assert provenance["model"] == "resnet"
     assert (provenance["adapter"], provenance["seed"], provenance["schema"]) == ("plain", 7, 1)

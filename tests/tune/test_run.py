@@ -16,10 +16,10 @@ from haptera.data.base import CorruptedImages, CorruptedPart
 from haptera.errors import HapteraError
 from haptera.models import LeNet
 from haptera.run.build import make_study
-from haptera.run.cells import Manifest
+from haptera.run.cells import cells_of, open_study
 from haptera.run.loop import evaluate
 from haptera.run.settings import read_study
-from haptera.run.study import Ran
+from haptera.run.study import RunSummary
 from haptera.shifts import Contrast, GaussianBlur, Saturate, Spatter, SpeckleNoise
 from haptera.streams import Continual, Repeated, Shifted
 from haptera.tune import tune
@@ -102,21 +102,21 @@ def test_leaving_out_each_corruption_tells_what_the_choice_on_the_others_costs(s
 def test_the_same_search_runs_no_cell_twice_and_a_larger_one_only_what_is_new(searched, net, data, tmp_path):
     tuned, settings, _ = searched
     settings = settings | {"out": shutil.copytree(tuned.out, tmp_path / "copy")}
-    assert tuned.ran == Ran(ran=4 * 2 * 2 * 4, kept=0, failed=0)
+    assert tuned.cells == RunSummary(ran=4 * 2 * 2 * 4, kept=0, failed=0)
     again = tune({"net": net}, data, Tent, {"lr": RATES}, **settings)
-    assert again.ran == Ran(ran=0, kept=64, failed=0)
+    assert again.cells == RunSummary(ran=0, kept=64, failed=0)
     pd.testing.assert_frame_equal(again.table, tuned.table)
     more = tune({"net": net}, data, Tent, {"lr": [*RATES, 0.1]}, **settings)
-    assert more.ran == Ran(ran=16, kept=64, failed=0)
+    assert more.cells == RunSummary(ran=16, kept=64, failed=0)
     fewer = tune({"net": net}, data, Tent, {"lr": RATES}, **settings | {"severities": (5,), "seeds": (1,)})
-    assert fewer.ran == Ran(ran=0, kept=16, failed=0)  # the folder holds more, and only this is scored
+    assert fewer.cells == RunSummary(ran=0, kept=16, failed=0)  # the folder holds more, and only this is scored
     one = errors(partial(Tent, lr=RATES[0]), net, data, (5,), (1,))
     assert fewer.table.set_index("lr").loc[RATES[0], "error"] == pytest.approx(mean(one.values()))
 
 
 def test_everything_tried_is_a_cell_on_hold_out_corruptions_and_the_files_say_the_same(searched):
     tuned, _, _ = searched
-    cells = Manifest.read(tuned.out).cells
+    cells = cells_of(open_study(tuned.out))
     assert {cell.part.partition(" ")[0] for cell in cells} == {shift.name for shift in HOLDOUT}
     tried = pd.read_csv(tuned.out / "tried.csv")
     assert len(tried) == 4
@@ -190,7 +190,7 @@ def test_the_recipe_reset_goes_through_every_order_repeated(net, data, tmp_path)
         batch_size=8,
         out=tmp_path,
     )
-    assert tuned.ran == Ran(ran=3 * 6, kept=0, failed=0)
+    assert tuned.cells == RunSummary(ran=3 * 6, kept=0, failed=0)
     times = -(-6 * 5 // 6)  # two batches under each of three corruptions, at least six times the longest interval
     for every in (2, 5):
         orders = [Repeated(Continual(small, order, 5.0, batch_size=8), times) for order in permutations(HOLDOUT[:3])]
@@ -216,7 +216,7 @@ def test_the_recipe_lr_scales_the_rate_with_each_batch_size(net, data, tmp_path)
     tuned = tune(
         {"net": net}, data, Tent, {"lr": [0.1, 2.0]}, recipe="lr", batch_size=[16, 32], severities=[5], out=tmp_path
     )
-    ran = {(cell.stream, cell.adapter) for cell in Manifest.read(tmp_path).cells if cell.adapter != "none"}
+    ran = {(cell.stream, cell.adapter) for cell in cells_of(open_study(tmp_path)) if cell.adapter != "none"}
     assert ran == {
         ("holdout, batches of 16", "tent:lr=0.025"),
         ("holdout, batches of 16", "tent:lr=0.5"),
@@ -270,7 +270,7 @@ def test_corrupted_data_on_disk_is_read_for_its_hold_out_parts_only(net, data, t
 
     disk = CorruptedImages("disk", [part(Contrast, 5), part(SpeckleNoise, 5), part(Spatter, 5), part(Spatter, 2)])
     tuned = tune({"net": net}, disk, Tent, {"lr": [0.01, 1.0]}, severities=[5], out=tmp_path / "out")
-    cells = Manifest.read(tmp_path / "out").cells
+    cells = cells_of(open_study(tmp_path / "out"))
     assert {cell.part for cell in cells} == {"speckle_noise 5", "spatter 5"}
     assert "tent on speckle_noise, spatter at severity 5" in tuned.title
     with pytest.raises(HapteraError, match=r"no hold-out data: disk has none of .*; it has contrast 5"):

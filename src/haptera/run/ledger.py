@@ -219,8 +219,8 @@ class Ledger:
         self._unlock()
         if isinstance(error, WriteError):
             n = len(self.finished)
-            done = f"{n} finished {self.noun}{' is' if n == 1 else 's are'} intact" if n else "nothing is lost"
-            raise Unfinished(f"{error}; {done}, the same command goes on") from error
+            intact = f"{n} finished {self.noun}{' is' if n == 1 else 's are'} intact"
+            raise Unfinished(f"{error}; {intact}, the same command goes on") from error
 
     def check_same(self, about: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
         """Refuse to go on in a folder that was begun with other settings or fingerprints than these."""

@@ -6,7 +6,7 @@ lacks a cell that the plan had by then. While another run holds the lock, result
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def results_of(folder: Path) -> Results:
     damage = ledger.damaged()
     if path.is_file():
         try:
-            if tables.digest(path) == _digest(ledger, damage):
+            if tables.digest(path) == digest_of(ledger, damage):
                 table = tables.read(path)
                 _complain(ledger, damage)
                 return Results(ledger, table, damage)
@@ -111,7 +111,7 @@ def update_results(folder: Path) -> Results:
 def write_table(ledger: Ledger) -> Results:
     """Measure the finished cells of a study and write its table; for those who hold the lock."""
     results = measure_cells(ledger)
-    tables.write(results.table, ledger.folder / TABLE, _digest(ledger, results.damage))
+    tables.write(results.table, ledger.folder / TABLE, digest_of(ledger, results.damage))
     return results
 
 
@@ -160,7 +160,7 @@ def _measures() -> list[Measure]:
     return [function for function in every if not required(function)]
 
 
-def _digest(ledger: Ledger, damage: dict[str, str]) -> str:
+def digest_of(ledger: Ledger, damage: Collection[str] = ()) -> str:
     """Return the fingerprint of all that decides the table: version, measures, and the cells that can be used."""
     cells = {piece.key: ledger.journal[piece.key].checksum for piece in ledger.finished if piece.key not in damage}
     return fingerprint(__version__, sorted(catalog.entries("measures")), cells)

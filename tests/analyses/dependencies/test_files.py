@@ -267,7 +267,7 @@ BAD = {
         "targets hold 5; the logits have classes 0 to 4",
     ),
     "logits that end early": (damaged, "damaged"),
-    "folder without a study": (lambda path: path.mkdir(), "no study.json"),
+    "folder without a study": (lambda path: path.mkdir(), "no plan.json"),
 }
 
 

@@ -292,7 +292,7 @@ def test_missing_and_foreign_files(tmp_path, write):
     (tmp_path / "a.csv").write_text("model,accuracy\na,0.5\n")
     with pytest.raises(HapteraError, match=r"unknown column of .*a\.csv 'b'; valid: accuracy"):
         read_side(str(tmp_path / "a.csv:b"))
-    with pytest.raises(HapteraError, match=r"no study\.json"):
+    with pytest.raises(HapteraError, match=r"no plan\.json"):
         read_side(f"{tmp_path}:clean")
 
 
