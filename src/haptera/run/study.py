@@ -31,7 +31,7 @@ from haptera.run.execute import Ended, in_processes, in_this_process, on_cluster
 from haptera.run.ledger import Ledger
 from haptera.run.loop import check_keep, versions
 from haptera.run.work import Cell, CellWork, MakeAdapter, Model, ModelCache, try_out
-from haptera.words import shorten
+from haptera.words import count, shorten
 
 log = logging.getLogger("haptera")
 
@@ -45,7 +45,7 @@ class RunSummary:
     failed: int
 
     def __str__(self) -> str:
-        return f"{self.ran:,} cell{'' if self.ran == 1 else 's'} run, {self.kept} found finished, {self.failed} failed"
+        return f"{count(self.ran, 'cell')} run, {self.kept} found finished, {self.failed} failed"
 
 
 class Study:
