@@ -16,7 +16,7 @@ from haptera.testing.printed_intervals import MAKERS, cases
 
 CASES = cases()
 MANY = 2000
-NO_INTERVALS = ("haptera.testing", "haptera.shifts", "haptera.theory")
+NO_INTERVALS = ("haptera.testing", "haptera.shifts", "haptera.theory", "haptera.adapters.prior")
 INGREDIENTS = re.compile(r"stdtrit|\.ppf\(|\bZ95\b|0\.975|1\.96\b(?! standard errors)|confidence_interval\(")
 
 
