@@ -72,7 +72,7 @@ def test_change_grows_with_severity(shift):
 
 
 def test_docs_name_the_shifts_whose_change_does_not_always_grow():
-    page = (Path(__file__).parents[2] / "docs" / "shifts.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "shifts.md").read_text(encoding="utf-8")
     paragraph = page.split("does not grow at every step")[1].split("##")[0]
     assert all(f"**{name}**" in paragraph for name in NOT_MONOTONE)
 
