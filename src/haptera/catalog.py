@@ -147,6 +147,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "vit": Entry("haptera.models:ViT", "a small vision transformer with LayerNorm"),
     },
     "analyses": {
+        "embed": Entry("haptera.cli.embed:embed", "what a recording encodes, with the controls that a reader asks for"),
         "identify": Entry("haptera.cli.identify:identify", "whether contrastive learning finds latents that are known"),
         "dependencies": Entry("haptera.analyses.dependencies:dependencies", "classes that follow from others"),
         "diagnose": Entry("haptera.cli.diagnose:diagnose", "whether unlabelled data has shifted, where, at what cost"),

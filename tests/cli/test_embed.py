@@ -33,14 +33,14 @@ def test_text_says_what_was_found_and_files_are_written(here, capsys):
     assert [line.split()[0] for line in lines[1:-1] if "better from pca" not in line] == [
         "mode", "fit", "decoding", "topology",
     ]  # fmt: skip
-    assert lines[-1].split() == ["hd/report.html", "hd/embedding.npz", "hd/model.safetensors", "hd/table.csv"]
+    names = ["report.html", "table.parquet", "result.json", "embedding.npz", "model.safetensors"]
+    assert lines[-1].split() == [f"hd/{name}" for name in names]
     with np.load("hd/embedding.npz") as file:
         assert file["embedding"].shape == (1200, 3)
         assert file["label_heading"].shape == file["part"].shape == (1200,)
     assert (here / "hd" / "report.html").stat().st_size > 1_000_000  # plotly is inside
-    assert sorted(path.name for path in (here / "hd").iterdir()) == [
-        "embedding.npz", "model.safetensors", "report.html", "result.json", "table.csv",
-    ]  # fmt: skip
+    kept = ["baselines", "fits", "journal.jsonl", "plan.json"]
+    assert sorted(path.name for path in (here / "hd").iterdir() if path.name != ".lock") == sorted([*names, *kept])
 
 
 def test_awkward_recordings_are_embedded_with_notes_and_folds(here, capsys):

@@ -19,8 +19,6 @@ COMMANDS = {
     "measure": ("study:measure", "Measure the finished cells of a study again and write table.parquet."),
     "report": ("study:report", "Write report.html from the table of a study."),
     "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
-    "embed": ("embed:embed", "Embed a recording, with the controls that a reader will ask for."),
-    "attribute": ("attribute:attribute", "Name the channels that carry a label."),
     "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
     "calibrate": ("calibrate:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
     "materialise": ("materialise:materialise", "Write a corrupted data set to disk."),

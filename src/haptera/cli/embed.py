@@ -5,19 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from haptera.cli.say import logging_to_stderr, say, say_json
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
-    from haptera.analyses.embedding.analysis import Analysis
-    from haptera.analyses.embedding.plan import Plan
-
-WIDTH = 16
+    from haptera.analyses.embedding.analysis import Embedding
 
 
 def embed(
     recording: Annotated[Path, typer.Argument(help="An .nwb, .npz, .npy, .csv, .mat or .h5 file.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder for embedding, model, table and report.")],
     signal: Annotated[
         str | None, typer.Option(help="Its name in the file; spikes for units of NWB; a pattern for columns.")
     ] = None,
@@ -65,106 +60,50 @@ def embed(
     topology: Annotated[bool, typer.Option(help="Count rings and hollows; needs ripser.")] = True,
     controls: Annotated[bool, typer.Option(help="--no-controls: one fit, no shuffles, baselines or topology.")] = True,
     seed: Annotated[int, typer.Option(help="The first one.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No remarks.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
+    out: Path | None = None,
+    progress: bool | None = None,
+) -> "Embedding":
     """Embed a recording, and say what is in the embedding beside what chance, shuffles and others find."""
-    from haptera.files.atomic import writable_folder
-
     width = None if bin is None else _seconds(bin)
-    facts = [_fact(text) for text in units or []]
-    with logging_to_stderr(quiet):
-        from haptera.analyses.embedding.baselines import installed
-        from haptera.analyses.embedding.plan import Plan
-        from haptera.recordings.arrays import split_kind
-        from haptera.recordings.reading import read_recording
+    facts = dict(_fact(text) for text in units or [])
+    from haptera.analyses.embedding import analysis
+    from haptera.analyses.embedding.baselines import installed
+    from haptera.recordings.arrays import split_kind
+    from haptera.recordings.reading import Source
 
-        read = read_recording(recording, signal, label or (), trials=trials, bin=width, epoch=epoch)
-        if facts:
-            read = read.only_channels(next(iter(read.signals)), **dict(facts))
-        settings: dict[str, Any] = {
-            "model_architecture": architecture,
-            "output_dimension": dimensions,
-            "max_iterations": steps,
-            "temperature": temperature,
-            "learning_rate": learning_rate,
-            "batch_size": batch_size,
-        }
-        if time_offset:
-            settings["time_offsets"] = time_offset if len(time_offset) > 1 else time_offset[0]
-        if delta is not None:
-            settings |= {"conditional": "delta", "delta": delta}
-        plan = Plan(
-            labels=tuple(split_kind(name)[0] for name in label or []),
-            mode=mode,
-            held=held,
-            seeds=seeds if controls else 1,
-            shuffles=shuffles if controls else 0,
-            baselines=(tuple(baseline) if baseline else installed()) if controls else (),
-            topology=topology and controls,
-            smoothing=smooth,
-            causal=causal,
-            zscore=zscore,
-            folds=folds,
-            seed=seed,
-            settings=settings,
-        )
-        writable_folder(out)
-        found = _analysed(read, plan, quiet)
-        asked = {"path": str(recording), "signal": signal, "labels": label or [], "trials": trials, "bin": width}
-        prepared = {"smoothing": smooth, "causal": causal, "zscore": zscore, "held": held, "mode": plan.by}
-        files = _write(found, out, {"read": asked | {"epoch": epoch, "units": dict(facts)}, "prepared": prepared})
-    _print(found, files, quiet, as_json)
-
-
-def _analysed(recording: Any, plan: "Plan", quiet: bool) -> "Analysis":
-    from haptera.analyses.embedding.analysis import analyse
-
-    return analyse(recording, plan, progress=False if quiet else None)
-
-
-def _write(found: "Analysis", out: Path, asked: dict[str, Any]) -> dict[str, str]:
-    """Embedding, model, table, results (with how to read the recording again) and report, each whole."""
-    import json
-
-    import numpy as np
-
-    from haptera.analyses.embedding.page import write_embedding
-    from haptera.analyses.embedding.summary import as_json, as_table
-    from haptera.files.atomic import whole, write_text
-
-    recording = found.parts.whole
-    arrays = {"embedding": found.embedding, "part": found.parts.names}
-    arrays |= {f"label_{name}": recording.label(name).values for name in found.plan.labels}
-    arrays |= {} if recording.times is None else {"times": recording.times}
-    arrays |= {} if recording.trials is None else {"trials": recording.trials}
-    with whole(out / "embedding.npz") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-    found.model.save(out / "model.safetensors")
-    write_text(out / "table.csv", as_table(found).to_csv(index=False))
-    write_text(out / "result.json", json.dumps(asked | as_json(found), indent=1, default=str) + "\n")
-    write_embedding(found, out / "report.html")
-    names = {"report": "report.html", "embedding": "embedding.npz", "model": "model.safetensors", "table": "table.csv"}
-    return {name: str(out / file) for name, file in names.items()}
-
-
-def _print(found: "Analysis", files: dict[str, str], quiet: bool, as_json: bool) -> None:
-    from haptera.analyses.embedding.summary import as_json as content_of
-    from haptera.analyses.embedding.summary import sentences, size
-
-    if as_json:
-        say_json(content_of(found) | {"files": files})
-        return
-    say(size(found))
-    for note in () if quiet else found.notes:
-        say(f"{'note':<{WIDTH}}{note}")
-    for word, sentence in sentences(found):
-        say(f"{word:<{WIDTH}}{sentence}")
-    say("  ".join(files.values()))
+    settings: dict[str, Any] = {
+        "model_architecture": architecture,
+        "output_dimension": dimensions,
+        "max_iterations": steps,
+        "temperature": temperature,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+    }
+    if time_offset:
+        settings["time_offsets"] = time_offset if len(time_offset) > 1 else time_offset[0]
+    if delta is not None:
+        settings |= {"conditional": "delta", "delta": delta}
+    plan = analysis.Plan(
+        labels=tuple(split_kind(name)[0] for name in label or []),
+        mode=mode,
+        held=held,
+        seeds=seeds if controls else 1,
+        shuffles=shuffles if controls else 0,
+        baselines=(tuple(baseline) if baseline else installed()) if controls else (),
+        topology=topology and controls,
+        smoothing=smooth,
+        causal=causal,
+        zscore=zscore,
+        folds=folds,
+        seed=seed,
+        settings=settings,
+    )
+    source = Source(recording, signal, label or [], trials=trials, bin=width, epoch=epoch, units=facts)
+    return analysis.embed(source, plan, out=out, progress=progress)
 
 
 def _seconds(text: str) -> float:
-    """A time with its unit, in seconds.
+    """Return a time with its unit in seconds.
 
     >>> _seconds("100ms"), _seconds("0.1s"), _seconds("0.1")
     (0.1, 0.1, 0.1)

@@ -33,7 +33,7 @@ from haptera.files.schema import (
 
 _KEY = "haptera.embedding"
 _ANCHORS = "anchors."
-_OWN = ("model_architecture", "distance")
+OWN = ("model_architecture", "distance")
 _PERIOD = either(optional(number()), list_of(optional(number())))
 _OFFSETS = either(whole_number(1), list_of(whole_number(1)))
 _SETTINGS = {
@@ -129,7 +129,7 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
         raise HapteraError(f"{path} is a safetensors file, and not one that ContrastiveEmbedding.save wrote")
     facts = _facts(header, tensors, path)
     check_keys("setting", settings, facts["settings"])
-    for name in _OWN:
+    for name in OWN:
         if facts["settings"][name] is None and name not in settings:
             raise HapteraError(f"{path} was made with a {name} of your own; give it again, load(path, {name}=...)")
     try:
@@ -184,7 +184,7 @@ def _anchors(tensors: dict[str, torch.Tensor], session: str, classes: list[Any] 
 
 def _plain(name: str, value: Any) -> Any:
     """A setting as JSON has it; None for an encoder, distance or generator of the user's own."""
-    if name in (*_OWN, "random_state") and not isinstance(value, str | int | np.integer):
+    if name in (*OWN, "random_state") and not isinstance(value, str | int | np.integer):
         return None
     return value
 

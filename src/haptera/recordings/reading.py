@@ -13,7 +13,8 @@ No pickle that could run code is loaded; those in a DeepLabCut `.h5` hold names 
 needs few, and pynwb brings ten packages and a schema for every version of the format.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from haptera.errors import HapteraError, hint, unknown
@@ -60,4 +61,31 @@ def read_recording(
         return recording_of(arrays, signal, labels, trials, source=str(path))
 
 
-__all__ = ["ENDINGS", "read_recording"]
+@dataclass(frozen=True)
+class Source:
+    """Where a recording is and how to read it, so that it can be read again.
+
+    Attributes:
+        path: of the file.
+        signal: as in `read_recording`.
+        labels: as in `read_recording`.
+        trials: as in `read_recording`.
+        bin: as in `read_recording`.
+        epoch: as in `read_recording`.
+        units: column -> value: only the channels of which that is known, such as `{"location": "adn"}`.
+    """
+
+    path: Path | str
+    signal: str | None = None
+    labels: Sequence[str] = ()
+    trials: str | None = None
+    bin: float | None = None
+    epoch: str | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self) -> Recording:
+        """Return the recording."""
+        recording = read_recording(
+            self.path, self.signal, self.labels, trials=self.trials, bin=self.bin, epoch=self.epoch
+        )
+        return recording.only_channels(next(iter(recording.signals)), **self.units) if self.units else recording

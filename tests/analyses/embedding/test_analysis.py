@@ -8,13 +8,12 @@ import pandas as pd
 import pytest
 import torch
 
-from haptera.analyses.embedding.analysis import analyse
+from haptera.analyses.embedding.analysis import embed
 from haptera.analyses.embedding.baselines import baseline, installed
 from haptera.analyses.embedding.comparison import block_windows, summarised, value_of
 from haptera.analyses.embedding.hypotheses import combined, compare_hypotheses
-from haptera.analyses.embedding.page import methods, write_embedding
+from haptera.analyses.embedding.page import methods
 from haptera.analyses.embedding.plan import Parts, Plan
-from haptera.analyses.embedding.summary import as_json, as_table, sentences, size
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
@@ -41,10 +40,14 @@ def compass(samples=1600, units=12, seed=0):
     return Recording({"spikes": counts.astype(np.float32)}, labels, None, times, source="mouse.npz")
 
 
+def words(embedding):
+    return [(finding.word, finding.sentence) for finding in embedding.findings()]
+
+
 @pytest.fixture(scope="module")
 def found():
     plan = Plan(labels=("heading",), seeds=2, shuffles=1, baselines=("pca",), settings=QUICK)
-    return analyse(compass(), plan, progress=False)
+    return embed(compass(), plan, progress=False)
 
 
 def test_true_labels_fit_held_out_samples_and_shuffled_ones_do_not(found):
@@ -86,7 +89,7 @@ def test_encoders_learn_from_the_first_part_and_nothing_else(found):
     labels = dict(changed.labels) | {
         "heading": Label(np.concatenate([changed.label("heading").values[:896], np.arange(704) % 6.0]), "angle")
     }
-    other = analyse(
+    other = embed(
         Recording({"spikes": signal}, labels, None, changed.times),
         Plan(labels=("heading",), seeds=1, shuffles=0, baselines=(), topology=False, settings=QUICK),
         progress=False,
@@ -96,13 +99,13 @@ def test_encoders_learn_from_the_first_part_and_nothing_else(found):
 
 def test_history_and_tables_hold_every_fit(found):
     assert found.history.groupby(["shuffled", "seed"]).size().tolist() == [6, 6, 6]
-    table = as_table(found)
+    table = found.table()
     assert set(table["measure"]) >= {"median_error", "consistency", "goodness_of_fit_bits, held out"}
     assert table["value"].notna().all()
 
 
 def test_json_has_the_errors_in_degrees_and_is_plain(found):
-    content = as_json(found)
+    content = found.json()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content["decoding"]["median_error"] < 15
     assert content["shuffled"]["median_error"] > 60
@@ -116,8 +119,8 @@ def test_json_has_the_errors_in_degrees_and_is_plain(found):
 
 
 def test_sentences_say_it_in_words(found):
-    assert size(found).startswith("12 channels, 1,600 samples of 100 ms; heading is an angle")
-    lines = dict(sentences(found))
+    assert found.headline().startswith("12 channels, 1,600 samples of 100 ms; heading is an angle")
+    lines = dict(words(found))
     assert list(lines) == ["mode", "fit", "decoding", "baselines", "topology"]
     assert "2 seeds, consistency" in lines["fit"]
     assert "shuffled in training" in lines["decoding"]
@@ -131,8 +134,8 @@ def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
         table = found.decoding.copy()
         table.loc[table["what"] == "pca", "value"] *= change
         told = replace(found, decoding=table)
-        assert as_json(told)["beaten_by"] == ["pca"] * better
-        said = dict(sentences(told)).get("baselines", "")
+        assert told.json()["beaten_by"] == ["pca"] * better
+        said = dict(words(told)).get("baselines", "")
         assert said == (f"heading is read better from pca {0.5 * own:.1f} than from the embedding, {own:.1f} deg median"
                         if better else "")  # fmt: skip
 
@@ -163,13 +166,13 @@ def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_s
     made = replace(recording, labels={"block": block}, trials=trials)
     few = {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
     plan = Plan(labels=("block",), folds=3, **few, settings=QUICK | {"max_iterations": 5})
-    told = analyse(made, plan, progress=False)
+    told = embed(made, plan, progress=False)
     assert told.notes == (
         "training never saw 1 of the held-out classes of block (c), which are 180 of 180 held-out samples and cannot "
         "be read; folds hold out whole trials instead",
     )
-    assert dict(sentences(told))["fit"].startswith("not known on held-out samples")
-    assert as_json(told)["fit"]["held_out"]["bits"] is None
+    assert dict(words(told))["fit"].startswith("not known on held-out samples")
+    assert told.json()["fit"]["held_out"]["bits"] is None
     with pytest.raises(HapteraError, match="label 'block' is the same in every sample of the training part"):
         Parts.of(made, replace(plan, held=0.6))
     own = told.folds.query("what == 'embedding' and decoder == 'knn' and measure == 'accuracy'")
@@ -177,12 +180,12 @@ def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_s
     assert own["n"].tolist() == [204, 204, 192]
     chance = told.folds.query("what == 'constant' and measure == 'accuracy'")["value"]
     assert chance.between(0.1, 0.6).all()  # each class is on both sides
-    said = dict(sentences(told))["folds"]
+    said = dict(words(told))["folds"]
     assert f"{own['value'].mean():.1%} right over 3 folds of whole trials" in said
-    assert as_json(told)["folds"]["values"] == own["value"].tolist()
-    assert as_table(told)["fold"].nunique() == 3
+    assert told.json()["folds"]["values"] == own["value"].tolist()
+    assert told.table()["fold"].nunique() == 3
     with pytest.raises(HapteraError, match=r"folds hold out whole trials, and mouse\.npz has none"):
-        analyse(recording, Plan(labels=("heading",), folds=3, **few), progress=False)
+        embed(recording, Plan(labels=("heading",), folds=3, **few), progress=False)
     with pytest.raises(HapteraError, match="folds is 2; at least 3, or 0"):
         Plan(folds=2)
 
@@ -214,8 +217,8 @@ def test_an_architecture_without_unit_length_learns_euclidean_distances():
 
 
 def test_the_page_has_every_section_and_the_methods(found, tmp_path):
-    write_embedding(found, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
+    found.save(tmp_path)
+    page = (tmp_path / "report.html").read_text()
     for heading in ("Embedding", "Fit", "Decoding", "Consistency", "Topology", "Methods"):
         assert f"<h2>{heading}</h2>" in page or f">{heading}</h2>" in page
     said = methods(found)
@@ -226,29 +229,29 @@ def test_the_page_has_every_section_and_the_methods(found, tmp_path):
 @pytest.mark.slow
 def test_time_alone_and_hybrid_and_several_labels():
     few = {"seeds": 1, "shuffles": 1, "baselines": (), "topology": False, "settings": QUICK}
-    by_time = analyse(compass(), Plan(labels=("heading",), mode="time", **few), progress=False)
+    by_time = embed(compass(), Plan(labels=("heading",), mode="time", **few), progress=False)
     assert by_time.mode.startswith("time")
     assert value_of(by_time.decoding, what="embedding", decoder="knn", measure="median_error") < 40
     held = by_time.goodness_of_fit.query("part == 'held out'").set_index("shuffled")["bits"]
     assert held[False] > held[True] + 0.3  # not 0: windows 3 samples apart overlap, whatever is in them
-    assert "whose windows overlap" in dict(sentences(by_time))["fit"]
+    assert "whose windows overlap" in dict(words(by_time))["fit"]
     few |= {"shuffles": 0}
-    both = analyse(compass(), Plan(labels=("heading", "side"), mode="hybrid", **few), progress=False)
+    both = embed(compass(), Plan(labels=("heading", "side"), mode="hybrid", **few), progress=False)
     assert both.mode.startswith("hybrid")
     assert set(both.decoding["label"]) == {"heading", "side"}
     assert value_of(both.decoding, what="embedding", label="side", decoder="knn", measure="accuracy") > 0.8
-    assert as_json(both)["labels"]["side"]["decoding"]["accuracy"] > 0.8
-    classes = analyse(compass(), Plan(labels=("side",), **few), progress=False)
+    assert both.json()["labels"]["side"]["decoding"]["accuracy"] > 0.8
+    classes = embed(compass(), Plan(labels=("side",), **few), progress=False)
     assert classes.mode.startswith("discrete")
-    assert as_json(classes)["decoding"]["accuracy"] > 0.8
-    assert as_json(classes)["shuffled"]["accuracy"] < 0.7
+    assert classes.json()["decoding"]["accuracy"] > 0.8
+    assert classes.json()["shuffled"]["accuracy"] < 0.7
     short = QUICK | {"max_iterations": 2}
     around = few | {"settings": short | {"conditional": "delta", "delta": 0.2}}
-    assert "Gaussian" in analyse(compass(300), Plan(labels=("heading",), **around), progress=False).mode
-    alone = analyse(compass(300), Plan(**few | {"settings": short}), progress=False)
+    assert "Gaussian" in embed(compass(300), Plan(labels=("heading",), **around), progress=False).mode
+    alone = embed(compass(300), Plan(**few | {"settings": short}), progress=False)
     assert alone.decoding.empty
-    assert as_json(alone)["decoding"] is None
-    assert [word for word, _ in sentences(alone)] == ["mode", "fit"]
+    assert alone.json()["decoding"] is None
+    assert [word for word, _ in words(alone)] == ["mode", "fit"]
 
 
 def test_parts_are_smoothed_by_themselves_and_scaled_by_the_first():

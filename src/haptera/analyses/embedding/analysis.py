@@ -1,75 +1,65 @@
-"""Analysis: an embedding of a recording with the controls that a reader will ask for, in one call.
+"""Embedding: what a recording encodes, with the controls that a reader will ask for, in one call.
 
-    recording = read_recording("mouse.nwb", "spikes", ["head_direction"], bin=0.1)
-    found = analyse(recording, Plan(labels=("head_direction",)))
-    found.decoding, found.fits, found.consistency, found.betti
+    source = Source("mouse.nwb", "spikes", ["head_direction"], bin=0.1)
+    embedding = haptera.embed(source, Plan(labels=("head_direction",)), out="hd")
+    embedding.decoding, embedding.fits, embedding.consistency, embedding.betti
 
 Encoders learn from the first part of a recording. Settings of decoders are chosen on a block that no encoder saw, and
 everything is scored on the last part. Several seeds give the spread and the consistency of runs; fits of shuffled
 labels give the zero of the goodness of fit and the null of the topology (the source has 500 of them, here they are few
 and counted). By time alone there is no label to shuffle; there the samples themselves are.
 With `folds`, labels are decoded a second time with whole trials held out, each once, as in the source.
+With a folder, fits and baselines are kept there as they end, and a call that was stopped goes on.
 Cost: `seeds + shuffles + folds` fits, then decoders, baselines and topology.
 """
 
-import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.embedding.baselines import baseline
 from haptera.analyses.embedding.comparison import (
     COLUMNS,
     EMBEDDING,
     SHUFFLED_TRAINING,
-    block_windows,
     decoded,
     decoded_from_windows,
     shuffled_decoding,
 )
 from haptera.analyses.embedding.consistency import consistency
 from haptera.analyses.embedding.decoding import Distance
+from haptera.analyses.embedding.findings import DEFINITIONS, findings, headline
+from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, inputs_of
+from haptera.analyses.embedding.page import sections
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
+from haptera.analysis import Analysis
 from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
+from haptera.files.atomic import whole
 from haptera.progress import Progress
-from haptera.recordings.label import stacked
+from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
+from haptera.report.section import Finding, Section
+from haptera.run.tasks import finish
 
-log = logging.getLogger("haptera")
-
+KIND = "embedding"
 DRAWS = 3
-"""Of points from each shuffled embedding, so that a few fits make a null with a tail."""
+"""Draws of points from each shuffled embedding, so that a few fits make a null with a tail."""
+PREPARED = ("smoothing", "causal", "zscore", "held")
+PLANNED = ("chosen_on", "seeds", "shuffles", "folds", "topology", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """One fitted estimator and its embedding of the whole recording.
-
-    Attributes:
-        seed: of the fit, and of the shuffle if there was one.
-        shuffled: whether it was given labels (or samples) in a random order.
-        model: the estimator.
-        embedding: `(samples, dimensions)`.
-        trained: goodness of fit on the training part, nats.
-        held_out: the same on the held-out part; NaN where a label is the same in all of it.
-    """
-
-    seed: int
-    shuffled: bool
-    model: ContrastiveEmbedding
-    embedding: np.ndarray
-    trained: float
-    held_out: float
-
-
-@dataclass(frozen=True, eq=False)
-class Analysis:
-    """All that was found.
+class Embedding(Analysis):
+    """An embedding of a recording beside what chance, shuffles and others find.
 
     Attributes:
         plan: what was asked for.
@@ -86,8 +76,12 @@ class Analysis:
         folds: like `decoding`, with the number of the `fold`, from 1, each with an encoder of its own; empty without
             folds.
         notes: what was decided and left out, in words.
+        source: how to read the recording again; None where it was given as it is.
+        folder: where fits are kept, if they are.
     """
 
+    kind: ClassVar[str] = "embed"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
     plan: Plan
     parts: Parts
     fits: tuple[Fit, ...]
@@ -101,20 +95,90 @@ class Analysis:
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
     folds: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["fold", *COLUMNS]))
     notes: tuple[str, ...] = ()
+    source: Source | None = None
+    folder: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the name of the file."""
+        return f"Embedding of {Path(self.parts.whole.source).name}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what was asked, and the settings of the estimator."""
+        names = (*PREPARED, *PLANNED)
+        plan = {"mode": self.plan.by} | {name: getattr(self.plan, name) for name in names}
+        return plan | self.plan.estimator_settings(self.parts.whole, self.plan.seed)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Return how the recording was read and prepared, so that it can be read again; empty where it was given."""
+        if self.source is None:
+            return {}
+        read = asdict(self.source) | {"path": str(self.source.path), "labels": list(self.source.labels)}
+        return {"read": read, "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)}}
+
+    def headline(self) -> str:
+        """Return how large the recording is, and what its labels are."""
+        return headline(self)
+
+    def findings(self) -> list[Finding]:
+        """Return whether there is structure, what can be read from it, and what shape it has."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return every section for which something is known."""
+        return sections(self)
+
+    def files(self) -> dict[str, Callable[[Path], None]]:
+        """Return what writes the embedding with its labels, and the model of the first seed."""
+        return {"embedding.npz": self._write_arrays, "model.safetensors": self.model.save}
+
+    def _write_arrays(self, path: Path) -> None:
+        recording = self.parts.whole
+        arrays = {"embedding": self.embedding, "part": self.parts.names}
+        arrays |= {f"label_{name}": recording.label(name).values for name in self.plan.labels}
+        arrays |= {} if recording.times is None else {"times": recording.times}
+        arrays |= {} if recording.trials is None else {"trials": recording.trials}
+        with whole(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
     @property
     def model(self) -> ContrastiveEmbedding:
-        """Of the first seed."""
+        """Return the estimator of the first seed."""
         return self.fits[0].model
 
     @property
     def embedding(self) -> np.ndarray:
-        """Of the first seed, of all samples."""
+        """Return the embedding of the first seed, of all samples."""
         return self.fits[0].embedding
+
+    def table(self) -> pd.DataFrame:
+        """Return every number in one tidy frame with the columns of `decoding`, and that of folds."""
+        fits, pairs = self.goodness_of_fit, self.consistency
+        rows = pd.DataFrame(
+            {
+                "what": np.where(fits["shuffled"], SHUFFLED_TRAINING, EMBEDDING),
+                "seed": fits["seed"],
+                "measure": "goodness_of_fit_bits, " + fits["part"],
+                "value": fits["bits"],
+                "n": np.where(fits["part"] == "train", len(self.parts.train), len(self.parts.test)),
+            }
+        )
+        runs = pairs.assign(
+            what=EMBEDDING,
+            decoder=pairs["source"] + " to " + pairs["target"],
+            seed=self.plan.seed,
+            measure="consistency",
+        )
+        frames = [frame for frame in (self.decoding, rows, runs[[*runs.columns[2:]]], self.folds) if len(frame)]
+        table = pd.concat(frames, ignore_index=True)
+        texts = [name for name in ("label", "decoder") if name in table]
+        return table.fillna(dict.fromkeys(texts, ""))
 
     @property
     def goodness_of_fit(self) -> pd.DataFrame:
-        """`seed`, `shuffled`, `part`, `nats`, `bits`."""
+        """Return `seed`, `shuffled`, `part`, `nats`, `bits`."""
         rows = [
             {"seed": fit.seed, "shuffled": fit.shuffled, "part": part, "nats": nats, "bits": -nats / np.log(2)}
             for fit in (*self.fits, *self.shuffled)
@@ -124,7 +188,7 @@ class Analysis:
 
     @property
     def history(self) -> pd.DataFrame:
-        """Goodness of fit over training: `step`, `seed`, `shuffled`, `nats`, each the mean of ten steps."""
+        """Return the goodness of fit over training: `step`, `seed`, `shuffled`, `nats`, each the mean of ten steps."""
         frames = []
         for fit in (*self.fits, *self.shuffled):
             nats = np.asarray(fit.model.goodness_of_fit_history_)
@@ -136,151 +200,107 @@ class Analysis:
 
     @property
     def ring_ratio(self) -> float | None:
-        """The longest ring over the longest one of any shuffled fit."""
+        """Return the longest ring over the longest one of any shuffled fit."""
         longest = max((each.longest(1) for each in self.null), default=0.0)
         return self.persistence.longest(1) / longest if self.persistence is not None and longest else None
 
 
-def analyse(recording: Recording, plan: Plan, *, progress: bool | None = None) -> Analysis:
-    """Fit, control, decode and compare.
+def embed(
+    recording: Recording | Source,
+    plan: Plan | None = None,
+    *,
+    out: Path | str | None = None,
+    progress: bool | None = None,
+) -> Embedding:
+    """Embed a recording, and say what is in the embedding beside what chance, shuffles and others find.
 
     Args:
-        recording: with the signal and the labels of the plan.
-        plan: what to do.
-        progress: show a bar; by default on a terminal.
+        recording: with the signal and the labels of the plan; or where it is, so that `attribute` can read it again.
+        plan: what to do; by default, to embed by time.
+        out: a folder for fits and baselines, which are not made again.
+        progress: show a bar; None does on a terminal.
     """
-    parts = Parts.of(recording, plan)
-    if plan.topology:
-        _check_ripser()
-    cuts = list(Parts.folds(recording, plan)) if plan.folds and plan.labels else []
-    total = plan.seeds + plan.shuffles + len(plan.baselines) + len(plan.labels) + plan.topology + len(cuts)
-    with Progress("embed", total, progress, unit="steps") as bar:
-        fits = []
-        for place in range(plan.seeds):
-            fits.append(_fit(parts, plan, plan.seed + place, shuffled=False))
-            bar.advance(f"fit {place}")
-        null = []
-        for place in range(plan.shuffles):
-            null.append(_fit(parts, plan, plan.seed + place, shuffled=True))
-            bar.advance(f"shuffled fit {place}")
-        model = fits[0].model
-        signals = block_windows(parts.whole, model.offset_)
-        others = {}
-        for name in plan.baselines:
-            dimensions = int(model.output_dimension)
-            others[name] = baseline(name, signals[: len(parts.train)], signals, dimensions, plan.seed)
-            bar.advance(name)
-        tables = []
-        for label in plan.labels:
-            tables.append(_decoding(parts, label, fits, null, others))
-            bar.advance(f"decoding {label}")
-        folds = []
-        for place, cut in enumerate(cuts, start=1):
-            fit = [_fit(cut, plan, plan.seed, shuffled=False, quiet=True)]
-            folds += [_decoding(cut, label, fit, (), {}).assign(fold=place) for label in plan.labels]
-            bar.advance(f"fold {place}")
-        shape, nulls, betti = None, [], None
-        if plan.topology:
-            shape = persistence(fits[0].embedding, seed=plan.seed)
-            nulls = [persistence(fit.embedding, seed=plan.seed + draw) for fit in null for draw in range(DRAWS)]
-            betti = betti_numbers(shape, nulls) if nulls else None
-            bar.advance("topology")
+    plan = plan or Plan()
+    source, read = (recording, recording.read()) if isinstance(recording, Source) else (None, recording)
+    parts = Parts.of(read, plan)
+    if plan.topology and find_spec("ripser") is None:
+        raise HapteraError(
+            "topology needs ripser: pip install 'haptera[topology]'; or leave it out (--no-topology, topology=False)"
+        )
+    cuts = list(Parts.folds(read, plan)) if plan.folds and plan.labels else []
+    seeds, shuffles = (range(plan.seed, plan.seed + count) for count in (plan.seeds, plan.shuffles))
+    tasks = [FitTask(parts, plan, seed) for seed in seeds]
+    tasks += [FitTask(parts, plan, seed, shuffled=True) for seed in shuffles]
+    tasks += [FitTask(cut, plan, plan.seed, fold=fold) for fold, cut in enumerate(cuts, start=1)]
+    made = iter(finish(tasks, out, KIND, progress=progress).finished)
+    fits, null = tuple(islice(made, plan.seeds)), tuple(islice(made, plan.shuffles))
+    model = fits[0].model
+    size = int(model.output_dimension)
+    others = [BaselineTask(parts, name, size, model.offset_, plan.seed) for name in plan.baselines]
+    found = finish(others, out, KIND, noun="baseline", progress=progress).finished if others else []
+    baselines = dict(zip(plan.baselines, found, strict=True))
+    nothing = pd.DataFrame(columns=["fold", *COLUMNS])
+    with Progress("decode", len(plan.labels) + len(cuts) + plan.topology, progress, unit="steps") as bar:
+        tables = [_decoding(parts, label, fits, null, baselines, bar) for label in plan.labels]
+        folds = [
+            _decoding(cut, label, [fit], (), {}, bar).assign(fold=fold)
+            for fold, (cut, fit) in enumerate(zip(cuts, made, strict=True), start=1)
+            for label in plan.labels
+        ]
+        shape, nulls = _topology(fits[0], null, plan.seed, bar) if plan.topology else (None, ())
     test = slice(len(parts.whole) - len(parts.test), None)
     runs = {f"seed {fit.seed}": fit.embedding[test] for fit in fits}
-    return Analysis(
+    _, labels, _ = inputs_of(parts.train, plan)
+    return Embedding(
         plan,
         parts,
-        tuple(fits),
-        tuple(null),
-        model.mode_.describe(_context(model, parts, plan)),
-        pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS)),
+        fits,
+        null,
+        model.mode_.describe(Context.of(labels, [len(parts.train)], several=False)),
+        pd.concat(tables, ignore_index=True) if tables else nothing[[*COLUMNS]],
         consistency(runs) if len(runs) > 1 else pd.DataFrame(columns=["source", "target", "value", "n"]),
         shape,
-        tuple(nulls),
-        betti,
-        others,
-        pd.concat(folds, ignore_index=True)[["fold", *COLUMNS]] if folds else pd.DataFrame(columns=["fold", *COLUMNS]),
+        nulls,
+        betti_numbers(shape, nulls) if shape is not None and nulls else None,
+        baselines,
+        pd.concat(folds, ignore_index=True)[["fold", *COLUMNS]] if folds else nothing,
         _notes(parts, cuts),
+        source,
+        None if out is None else Path(out),
     )
 
 
 def _notes(parts: Parts, cuts: Sequence[Parts]) -> tuple[str, ...]:
-    """Those of the recording, then what is true of a fold alone."""
+    """Return the notes of the recording, then what is true of a fold alone."""
     notes = list(parts.whole.notes)
     for place, cut in enumerate(cuts, start=1):
         notes += [f"fold {place}: {note}" for note in cut.whole.notes if note not in parts.whole.notes]
     return tuple(notes)
 
 
-def _fit(parts: Parts, plan: Plan, seed: int, *, shuffled: bool, quiet: bool = False) -> Fit:
-    """One estimator, with true labels or with labels (by time alone, samples) in a random order."""
-    model = ContrastiveEmbedding(**plan.estimator_settings(parts.whole, seed))
-    data = {name: _inputs(part, plan, seed if shuffled else None) for name, part in
-            (("train", parts.train), ("held out", parts.test))}  # fmt: skip
-    level = log.level
-    if seed != plan.seed or shuffled or quiet:
-        log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
-    try:
-        signal, labels, blocks = data["train"]
-        model.fit(signal, *labels, trials=blocks)
-    finally:
-        log.setLevel(level)
-    scores = [
-        model.goodness_of_fit(signal, *labels, trials=blocks) if all(map(_changes, labels)) else np.nan
-        for signal, labels, blocks in data.values()
-    ]
-    whole = [
-        model.transform(part.signal(), trials=_blocks(part)) for part in (parts.train, parts.validation, parts.test)
-    ]
-    return Fit(seed, shuffled, model, np.concatenate(whole), *scores)
-
-
-def _inputs(part: Recording, plan: Plan, shuffle: int | None) -> tuple[np.ndarray, list[np.ndarray], np.ndarray | None]:
-    """Signal, labels and blocks for an estimator."""
-    signal = part.signal()
-    if plan.by == "time":
-        if shuffle is not None:
-            signal = signal[np.random.default_rng(shuffle).permutation(len(signal))]
-        return signal, [], _blocks(part)
-    labels = [part.label(name) for name in plan.labels]
-    if shuffle is not None:  # all labels in the same new order: what they have to do with each other stays
-        order = np.random.default_rng(shuffle).permutation(len(part))
-        labels = [label[order] for label in labels]
-    return signal, stacked(labels), _blocks(part)
-
-
-def _changes(label: np.ndarray) -> bool:
-    return bool((label != label[:1]).any())
-
-
-def _blocks(part: Recording) -> np.ndarray | None:
-    blocks = part.blocks
-    return blocks if blocks.max() else None
+def _topology(fit: Fit, null: Sequence[Fit], seed: int, bar: Progress) -> tuple[Persistence, tuple[Persistence, ...]]:
+    """Return the classes of an embedding, and those of shuffled fits."""
+    shape = persistence(fit.embedding, seed=seed)
+    nulls = tuple(persistence(one.embedding, seed=seed + draw) for one in null for draw in range(DRAWS))
+    bar.advance("topology")
+    return shape, nulls
 
 
 def _decoding(
-    parts: Parts, label: str, fits: Sequence[Fit], null: Sequence[Fit], baselines: dict[str, np.ndarray]
+    parts: Parts,
+    label: str,
+    fits: Sequence[Fit],
+    null: Sequence[Fit],
+    baselines: Mapping[str, np.ndarray],
+    bar: Progress,
 ) -> pd.DataFrame:
+    """Return everything that a label is read from, with its scores."""
+    read = partial(decoded, parts=parts, label=label)
     distance: Distance = "cosine" if fits[0].model.distance == "cosine" else "euclidean"
-    tables = [decoded(f.embedding, parts, label, what=EMBEDDING, seed=f.seed, distance=distance) for f in fits]
-    tables += [shuffled_decoding(f.embedding, parts, label, seed=f.seed, distance=distance) for f in fits]
-    tables += [decoded(f.embedding, parts, label, what=SHUFFLED_TRAINING, seed=f.seed, distance=distance) for f in null]
+    tables = [read(fit.embedding, what=EMBEDDING, seed=fit.seed, distance=distance) for fit in fits]
+    tables += [shuffled_decoding(fit.embedding, parts, label, seed=fit.seed, distance=distance) for fit in fits]
+    tables += [read(fit.embedding, what=SHUFFLED_TRAINING, seed=fit.seed, distance=distance) for fit in null]
     tables.append(decoded_from_windows(parts, label, fits[0].model.offset_))
-    tables += [decoded(e, parts, label, what=name, seed=0, distance="euclidean") for name, e in baselines.items()]
+    tables += [read(one, what=name, seed=0, distance="euclidean") for name, one in baselines.items()]
+    bar.advance(f"decoding {label}")
     return pd.concat(tables, ignore_index=True)
-
-
-def _context(model: ContrastiveEmbedding, parts: Parts, plan: Plan) -> Any:
-    from haptera.contrastive.modes import Context
-
-    _, labels, _ = _inputs(parts.train, plan, None)
-    return Context.of(labels, [len(parts.train)], several=False)
-
-
-def _check_ripser() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("ripser") is None:
-        raise HapteraError(
-            "topology needs ripser: pip install 'haptera[topology]'; or leave it out (--no-topology, topology=False)"
-        )

@@ -8,95 +8,47 @@ import pandas as pd
 
 from haptera import __version__
 from haptera.analyses.embedding.comparison import summarised
-from haptera.analyses.embedding.summary import MAIN, as_table, sentences, size
+from haptera.analyses.embedding.findings import MAIN
 from haptera.report.figure import Figure
-from haptera.report.page import render, write_page
-from haptera.report.section import Finding, Listing, Section
+from haptera.report.section import Listing, Section
 
 if TYPE_CHECKING:
-    from haptera.analyses.embedding.analysis import Analysis
+    from haptera.analyses.embedding.analysis import Embedding
 
 POINTS = 3000
-DEFINITIONS = {
-    "goodness of fit": "the loss minus that of a constant embedding, nats; in bits with the sign turned. 0 is chance, "
-    "and it cannot be below minus the divergence between pairs and independent samples",
-    "held out": "the last part of the recording; no encoder and no decoder has seen it",
-    "consistency": "R² of the best affine map from the embedding of one seed to that of another, on held-out samples",
-    "shuffled decoder": "the embedding of true labels, read by a decoder whose labels are in a random order: chance",
-    "shuffled training": "an encoder that learnt labels in a random order, read by a decoder with true ones",
-    "constant": "the best that can be said without looking at the signal",
-    "rings and hollows": "classes of persistent cohomology that live longer than any of shuffled fits",
-}
-QUESTIONS = {
-    "mode": "How were pairs drawn?",
-    "fit": "Is there structure?",
-    "decoding": "What can be read?",
-    "folds": "And of whole trials that were held out?",
-    "baselines": "Is something simpler better?",
-    "topology": "What shape is it?",
-}
 
 
-def write_embedding(found: "Analysis", path: Path) -> None:
-    """Write the page, whole."""
+def sections(embedding: "Embedding") -> list[Section]:
+    """Return every section for which something is known."""
     makers = (cloud_section, fit_section, decoding_section, consistency_section, topology_section, methods_section)
-    page = render(
-        [section for make in makers if (section := make(found)) is not None],
-        _answers(found),
-        title=f"Embedding of {Path(found.parts.whole.source).name}",
-        settings=_settings(found),
-        notes=found.notes,
-        definitions=DEFINITIONS,
-    )
-    write_page(page, path)
+    return [section for make in makers if (section := make(embedding)) is not None]
 
 
-def _answers(found: "Analysis") -> list[Finding]:
-    answers: dict[str, list[str]] = {"mode": [size(found)]}
-    last = "mode"
-    for word, sentence in sentences(found):
-        last = word or last
-        answers.setdefault(last, []).append(sentence.replace("   ", ", "))
-    return [Finding("", QUESTIONS[word], "; ".join(parts) + ".") for word, parts in answers.items()]
-
-
-def _settings(found: "Analysis") -> dict[str, object]:
-    plan = found.plan
-    own = {
-        name: getattr(plan, name) for name in ("by", "held", "chosen_on", "seeds", "shuffles", "smoothing", "zscore")
-    }
-    return (
-        {"haptera": __version__, "recording": found.parts.whole.source}
-        | own
-        | plan.estimator_settings(found.parts.whole, plan.seed)
-    )
-
-
-def cloud_section(found: "Analysis") -> Section:
-    """The embedding, and the baselines, coloured by each label."""
-    embeddings = {"contrastive": found.embedding} | found.baselines
-    labels = found.plan.labels or ("time",)
-    figures = [_cloud(found, label, embeddings) for label in labels]
+def cloud_section(embedding: "Embedding") -> Section:
+    """Show the embedding, and the baselines, coloured by each label."""
+    embeddings = {"contrastive": embedding.embedding} | embedding.baselines
+    labels = embedding.plan.labels or ("time",)
+    figures = [_cloud(embedding, label, embeddings) for label in labels]
     text = "Drag to turn it, or use the arrow keys; scroll to come nearer. Each point is a sample of the recording."
     return Section("Embedding", text, tuple(figures))
 
 
-def _cloud(found: "Analysis", label: str, embeddings: dict[str, np.ndarray]) -> Figure:
-    recording = found.parts.whole
+def _cloud(embedding: "Embedding", label: str, embeddings: dict[str, np.ndarray]) -> Figure:
+    recording = embedding.parts.whole
     rows = np.unique(np.linspace(0, len(recording) - 1, POINTS).astype(int))
-    kind, values = _colours(found, label)
+    kind, values = _colours(embedding, label)
     frames = []
-    for name, embedding in embeddings.items():
-        places = embedding[rows, :3] if name == "contrastive" else _unit(embedding[rows, :3])
+    for name, points in embeddings.items():
+        places = points[rows, :3] if name == "contrastive" else _unit(points[rows, :3])
         columns = {f"dimension {place + 1}": places[:, place] for place in range(places.shape[1])}
         columns |= {f"dimension {place + 1}": np.zeros(len(rows)) for place in range(places.shape[1], 3)}
         frames.append(
-            pd.DataFrame({"embedding": name} | columns | {label: values[rows], "part": found.parts.names[rows]})
+            pd.DataFrame({"embedding": name} | columns | {label: values[rows], "part": embedding.parts.names[rows]})
         )
     frame = pd.concat(frames, ignore_index=True)
     unit = {"angle": " (degrees)"}.get(kind, " (s)" if label == "time" and recording.times is not None else "")
     kept = f" {len(rows):,} of {len(recording):,} samples are drawn." if len(rows) < len(recording) else ""
-    more = f" The first three of {found.embedding.shape[1]} dimensions." if found.embedding.shape[1] > 3 else ""
+    more = f" The first three of {embedding.embedding.shape[1]} dimensions." if embedding.embedding.shape[1] > 3 else ""
     flat = (
         f" Of {label}, the first column."
         if label in recording.labels and recording.label(label).values.ndim > 1
@@ -104,7 +56,7 @@ def _cloud(found: "Analysis", label: str, embeddings: dict[str, np.ndarray]) -> 
     )
     return Figure(
         f"Embedding by {label}",
-        "Seed " + f"{found.fits[0].seed}; the other methods are scaled to the same size.{kept}{more}{flat}",
+        "Seed " + f"{embedding.fits[0].seed}; the other methods are scaled to the same size.{kept}{more}{flat}",
         frame,
         kind="cloud",
         x="dimension 1",
@@ -119,17 +71,17 @@ def _cloud(found: "Analysis", label: str, embeddings: dict[str, np.ndarray]) -> 
     )
 
 
-def _colours(found: "Analysis", label: str) -> tuple[str, np.ndarray]:
-    """The kind of a label, and a number or a name for each sample."""
-    recording = found.parts.whole
+def _colours(embedding: "Embedding", label: str) -> tuple[str, np.ndarray]:
+    """Return the kind of a label, and a number or a name for each sample."""
+    recording = embedding.parts.whole
     if label not in recording.labels:
         return "continuous", np.arange(len(recording)) if recording.times is None else recording.times
-    found_label = recording.label(label)
-    if found_label.kind == "angle":
-        return "angle", np.rad2deg(found_label.values)
-    if found_label.kind == "discrete":
-        return "discrete", np.array(found_label.classes)[found_label.values]
-    return "continuous", found_label.values if found_label.values.ndim == 1 else found_label.values[:, 0]
+    own = recording.label(label)
+    if own.kind == "angle":
+        return "angle", np.rad2deg(own.values)
+    if own.kind == "discrete":
+        return "discrete", np.array(own.classes)[own.values]
+    return "continuous", own.values if own.values.ndim == 1 else own.values[:, 0]
 
 
 def _unit(places: np.ndarray) -> np.ndarray:
@@ -137,16 +89,16 @@ def _unit(places: np.ndarray) -> np.ndarray:
     return centred / max(float(np.sqrt((centred**2).sum(1).mean())), 1e-12)
 
 
-def fit_section(found: "Analysis") -> Section:
-    """Goodness of fit over training, between chance and what the best fit reached."""
-    history = found.history
-    names = np.where(history["shuffled"], "shuffled", "true labels" if found.plan.by != "time" else "true order")
+def fit_section(embedding: "Embedding") -> Section:
+    """Show the goodness of fit over training, between chance and what the best fit reached."""
+    history = embedding.history
+    names = np.where(history["shuffled"], "shuffled", "true labels" if embedding.plan.by != "time" else "true order")
     lines = pd.DataFrame(
         {"step": history["step"], "nats": history["nats"], "fit": names, "seed": [f"seed {s}" for s in history["seed"]]}
     )
     ends = [1, int(history["step"].max())]
     chance = pd.DataFrame({"step": ends, "nats": 0.0, "fit": "a constant embedding", "seed": "bound"})
-    batch = found.model.batch_size or len(found.parts.train)
+    batch = embedding.model.batch_size or len(embedding.parts.train)
     most = pd.DataFrame({"step": ends, "nats": -float(np.log(batch)), "fit": "minus log n", "seed": "bound"})
     figure = Figure(
         "Goodness of fit over training",
@@ -164,29 +116,29 @@ def fit_section(found: "Analysis") -> Section:
         labels={"nats": "goodness of fit (nats, lower is better)"},
     )
     listing = Listing(
-        "Goodness of fit", "With 4,096 negatives, so that parts and fits can be compared.", found.goodness_of_fit
+        "Goodness of fit", "With 4,096 negatives, so that parts and fits can be compared.", embedding.goodness_of_fit
     )
     return Section(
         "Fit", "Whether there is anything to learn, and whether it holds on new samples.", (figure,), (listing,)
     )
 
 
-def decoding_section(found: "Analysis") -> Section | None:
+def decoding_section(embedding: "Embedding") -> Section | None:
     """Every decoder beside every control."""
-    if found.decoding.empty:
+    if embedding.decoding.empty:
         return None
-    table = summarised(found.decoding)
+    table = summarised(embedding.decoding)
     figures = []
-    for label in found.plan.labels:
-        kind = found.parts.whole.label(label).kind
+    for label in embedding.plan.labels:
+        kind = embedding.parts.whole.label(label).kind
         rows = table[(table["label"] == label) & (table["measure"] == MAIN[kind])].copy()
         rows["decoded from"] = rows["what"] + np.where(rows["what"] == rows["decoder"], "", ", " + rows["decoder"])
         unit = {"angle": "median error (degrees, lower is better)", "continuous": "R²", "discrete": "accuracy"}[kind]
         figures.append(
             Figure(
                 f"Decoding of {label}",
-                f"On the last {found.plan.held:.0%} of the recording. Settings of decoders were chosen on a block "
-                f"before it that no encoder saw. Means over {len(found.fits)} seeds; low and high are their range.",
+                f"On the last {embedding.plan.held:.0%} of the recording. Settings of decoders were chosen on a block "
+                f"before it that no encoder saw. Means over {len(embedding.fits)} seeds; low and high are their range.",
                 rows[["decoded from", "value", "low", "high", "seeds"]].assign(score=unit),
                 kind="heatmap",
                 x="score",
@@ -199,23 +151,23 @@ def decoding_section(found: "Analysis") -> Section | None:
             )
         )
     listings = [Listing("All scores", "Low and high are the range over seeds.", table)]
-    if len(found.folds):
+    if len(embedding.folds):
         text = "Each fold holds out whole trials and has an encoder of its own."
-        listings.append(Listing("Folds of whole trials", text, found.folds))
+        listings.append(Listing("Folds of whole trials", text, embedding.folds))
     text = "What can be read from the embedding, from the signal, and by chance."
     return Section("Decoding", text, tuple(figures), tuple(listings))
 
 
-def consistency_section(found: "Analysis") -> Section | None:
-    """The matrix of runs."""
-    if found.consistency.empty:
+def consistency_section(embedding: "Embedding") -> Section | None:
+    """Show how well one run predicts another."""
+    if embedding.consistency.empty:
         return None
-    runs = found.consistency["source"].unique()
-    same = pd.DataFrame({"source": runs, "target": runs, "value": 1.0, "n": len(found.parts.test)})
+    runs = embedding.consistency["source"].unique()
+    same = pd.DataFrame({"source": runs, "target": runs, "value": 1.0, "n": len(embedding.parts.test)})
     figure = Figure(
         "Consistency of runs",
         "R² of the best affine map from one seed (rows) to another (columns), on held-out samples. To itself it is 1.",
-        pd.concat([same, found.consistency], ignore_index=True),
+        pd.concat([same, embedding.consistency], ignore_index=True),
         kind="heatmap",
         x="target",
         y="source",
@@ -226,11 +178,12 @@ def consistency_section(found: "Analysis") -> Section | None:
     return Section("Consistency", "Whether another seed finds the same.", (figure,))
 
 
-def topology_section(found: "Analysis") -> Section | None:
-    """Births and deaths of classes, true and shuffled."""
-    if found.persistence is None:
+def topology_section(embedding: "Embedding") -> Section | None:
+    """Show births and deaths of classes, true and shuffled."""
+    if embedding.persistence is None:
         return None
-    diagrams = [("embedding", found.persistence), *((f"shuffled {k}", each) for k, each in enumerate(found.null))]
+    null = [(f"shuffled {place}", each) for place, each in enumerate(embedding.null)]
+    diagrams = [("embedding", embedding.persistence), *null]
     frames = [
         each.bars[np.isfinite(each.bars["death"])].assign(embedding=name, shuffled="shuffled" if place else "true")
         for place, (name, each) in enumerate(diagrams)
@@ -251,14 +204,14 @@ def topology_section(found: "Analysis") -> Section | None:
     return Section("Topology", "What shape the embedding has.", (figure,))
 
 
-def methods_section(found: "Analysis") -> Section:
-    """A paragraph for a methods section, with every setting."""
-    return Section("Methods", methods(found), (), (Listing("All numbers", "One row each.", as_table(found)),))
+def methods_section(embedding: "Embedding") -> Section:
+    """Write a paragraph for a methods section, with every setting."""
+    return Section("Methods", methods(embedding), (), (Listing("All numbers", "One row each.", embedding.table()),))
 
 
-def methods(found: "Analysis") -> str:
-    """What was done, in words that can stand in a paper."""
-    plan, parts, model = found.plan, found.parts, found.model
+def methods(embedding: "Embedding") -> str:
+    """Return what was done, in words that can stand in a paper."""
+    plan, parts, model = embedding.plan, embedding.parts, embedding.model
     whole_part = parts.whole
     step = f" in bins of {1000 * whole_part.step:g} ms" if whole_part.step else ""
     prepared = f", smoothed by a Gaussian of {plan.smoothing:g} samples{' that looks back only' * plan.causal}" * bool(
@@ -270,20 +223,20 @@ def methods(found: "Analysis") -> str:
     )
     folds = (
         f"Labels were decoded again in {plan.folds} folds of whole trials, each with an encoder of its own. "
-    ) * bool(len(found.folds))
-    others = f"Baselines were {', '.join(found.baselines)} of the same windows. " * bool(found.baselines)
+    ) * bool(len(embedding.folds))
+    others = f"Baselines were {', '.join(embedding.baselines)} of the same windows. " * bool(embedding.baselines)
     shape = (
         f"Persistent cohomology up to dimension 2 was computed with ripser on 150 points of the embedding; classes "
-        f"count if they live longer than any of {len(found.shuffled)} shuffled fits. "
-    ) * (found.betti is not None)
+        f"count if they live longer than any of {len(embedding.shuffled)} shuffled fits. "
+    ) * (embedding.betti is not None)
     return (
         f"{whole_part.signal().shape[1]} channels of {Path(whole_part.source).name} ({len(whole_part):,} samples{step}"
         f"{prepared}) were embedded with haptera {__version__} (ContrastiveEmbedding, {model.model_architecture}, "
         f"{model.output_dimension} dimensions, {model.num_hidden_units} hidden units, {model.distance} similarity, "
         f"temperature {model.temperature:g}, Adam with a learning rate of {model.learning_rate:g}, "
-        f"{model.n_iter_:,} steps of {model.batch_size} pairs; {found.mode}). Encoders learnt from the first "
+        f"{model.n_iter_:,} steps of {model.batch_size} pairs; {embedding.mode}). Encoders learnt from the first "
         f"{len(parts.train):,} samples. Decoders (k nearest neighbours, k from 1, 4, 9, 16, 25, and ridge regression) "
         f"were chosen on the next {len(parts.validation):,}, fitted on both, scored on the last {len(parts.test):,}. "
-        f"There were {len(found.fits)} seeds{' and ' + controls if controls else ''}. {folds}{others}{shape}"
+        f"There were {len(embedding.fits)} seeds{' and ' + controls if controls else ''}. {folds}{others}{shape}"
         "The method is that of Schneider, Lee and Mathis (2023), which is patented (US 12,499,131 B2)."
     )

@@ -9,6 +9,7 @@ import numpy as np
 from haptera.analyses.embedding.baselines import BASELINES, installed
 from haptera.analyses.embedding.decoding import nested_folds
 from haptera.errors import HapteraError, unknown
+from haptera.files.fingerprint import fingerprint
 from haptera.recordings.label import Label
 from haptera.recordings.preparation import Scaling, smooth, varies
 from haptera.recordings.recording import Recording
@@ -20,8 +21,8 @@ DEFAULTS: Mapping[str, Any] = {
     "max_iterations": 300,
     "learning_rate": 1e-3,
 }
-"""Of the estimator, where nobody says anything: three dimensions to look at, and so few steps that shuffled labels are
-not learnt by heart."""
+"""Settings of the estimator where nobody gives others: three dimensions to look at, and so few steps that shuffled
+labels are not learnt by heart."""
 OFFSETS = {"label": 10, "hybrid": 10, "time": 3}
 """Samples between the two of a pair. Labels are compared after 10, as in the source. By time alone fewer are better to
 decode from; but then windows overlap, which is enough to tell a pair, and shuffled samples fit better than chance."""
@@ -86,11 +87,11 @@ class Plan:
 
     @property
     def by(self) -> str:
-        """The mode, chosen if nobody did."""
+        """Return the mode, chosen if nobody did."""
         return self.mode or ("label" if self.labels else "time")
 
     def estimator_settings(self, recording: Recording, seed: int) -> dict[str, Any]:
-        """All settings of the estimator for this recording."""
+        """Return all settings of the estimator for this recording."""
         settings = dict(DEFAULTS) | dict(self.settings) | {"random_state": seed}
         if str(settings["model_architecture"]).endswith("-mse"):
             # Such an embedding has no length to compare angles by, and would grow without end by the other loss.
@@ -122,7 +123,7 @@ class Parts:
 
     @classmethod
     def of(cls, recording: Recording, plan: Plan) -> "Parts":
-        """The last part held out."""
+        """Hold out the last part."""
         name = _checked(recording, plan)
         rest, test = recording.split(plan.held)
         train, validation = rest.split(plan.chosen_on)
@@ -131,7 +132,7 @@ class Parts:
 
     @classmethod
     def folds(cls, recording: Recording, plan: Plan) -> "Iterator[Parts]":
-        """Whole trials held out, each in one fold; the whole is in the order of the parts, without times."""
+        """Hold out whole trials, each in one fold; the whole is in the order of the parts, without times."""
         name = _checked(recording, plan)
         if recording.trials is None:
             raise HapteraError(f"folds hold out whole trials, and {recording.source} has none; name the trials")
@@ -164,15 +165,20 @@ class Parts:
         )
         return cls(train, validation, test, every)
 
+    def fingerprint(self) -> str:
+        """Return a fingerprint of everything that encoders and decoders see."""
+        parts = (self.train, self.validation, self.test)
+        return fingerprint([(part.signal(), dict(part.labels), part.blocks) for part in parts])
+
     @property
     def names(self) -> np.ndarray:
-        """Of every sample of the whole, the part that it is in."""
+        """Return the part of every sample of the whole."""
         sizes = {"train": len(self.train), "validation": len(self.validation), "held out": len(self.test)}
         return np.repeat(list(sizes), list(sizes.values()))
 
 
 def _checked(recording: Recording, plan: Plan) -> str:
-    """The name of the signal, once everything that the plan names is there and changes."""
+    """Return the name of the signal, after checking that everything that the plan names is there and changes."""
     recording.signal(plan.signal)  # says so if there is none, or more than one
     for label in plan.labels:
         _check_varies(recording.label(label), label)
@@ -180,7 +186,7 @@ def _checked(recording: Recording, plan: Plan) -> str:
 
 
 def _moving(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
-    """The channels that change in the training part, and what is to be said of the others."""
+    """Return which channels change in the training part, and what is to be said about the others."""
     kept = varies(train.signal(name))
     if kept.all():
         return kept, []
@@ -193,7 +199,7 @@ def _moving(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
 
 
 def _unseen(train: Recording, test: Recording, name: str) -> str:
-    """What is to be said of held-out classes that no encoder and no decoder learns."""
+    """Return what is to be said about held-out classes that no encoder and no decoder learns."""
     label, known = test.label(name), train.label(name).values
     if label.kind != "discrete" or not len(strange := np.setdiff1d(label.values, known)):
         return ""
