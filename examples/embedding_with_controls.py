@@ -10,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from haptera.analyses.embedding.analysis import analyse
+import haptera
 from haptera.analyses.embedding.decoding import Part, decode_knn
-from haptera.analyses.embedding.page import write_embedding
 from haptera.analyses.embedding.plan import Plan
-from haptera.analyses.embedding.summary import sentences, size
 from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.recordings.reading import read_recording
+from haptera.recordings.reading import Source
 
 SETTINGS = {"model_architecture": "offset10-model", "output_dimension": 3, "time_offsets": 10, "max_iterations": 100,
             "learning_rate": 1e-3, "batch_size": 256}  # fmt: skip
@@ -34,14 +32,13 @@ def simulate(path: Path) -> None:
 def main(folder: Path) -> None:
     """All controls in one call; then a fit and a decoder by hand."""
     simulate(folder / "cells.npz")
-    recording = read_recording(folder / "cells.npz", "spikes", ["heading"])
-    found = analyse(recording, Plan(labels=("heading",), shuffles=1, baselines=("pca",), settings=SETTINGS))
-    print(size(found))
-    for word, sentence in sentences(found):
-        print(f"{word:<12}{sentence}")
-    write_embedding(found, folder / "cells.html")
-    print(f"page: {folder / 'cells.html'}")
+    source = Source(folder / "cells.npz", "spikes", ["heading"])
+    plan = Plan(labels=("heading",), shuffles=1, baselines=("pca",), settings=SETTINGS)
+    embedding = haptera.embed(source, plan, out=folder / "cells")
+    print(embedding.summary())
+    print(f"page: {embedding.save(folder / 'cells')['report']}")
 
+    recording = source.read()
     rest, test = recording.split(0.3)
     train, validation = rest.split(0.2)
     model = ContrastiveEmbedding(**SETTINGS, random_state=0).fit(train.signal(), *train.targets("heading"))

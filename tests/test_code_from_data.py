@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 import haptera
 from commands import call
 from haptera import Outputs
-from haptera.analyses.attribution.analysis import attribute_recording
+from haptera.analyses.attribution.analysis import attribute
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.data import open_data
 from haptera.errors import HapteraError
@@ -111,7 +111,7 @@ def test_what_attribute_reads(key, value, embedded):
     facts = json.loads((embedded / "result.json").read_text())
     (embedded / "result.json").write_text(json.dumps(facts | {"read": facts["read"] | {key: value}}))
     with pytest.raises(HapteraError, match=r"evil\.py|nothing is known about the channels"):
-        attribute_recording(embedded, fits=1)
+        attribute(embedded)
 
 
 def test_a_study_manifest_and_the_provenance_of_outputs_are_words_only(evil):

@@ -19,6 +19,7 @@ _HOME = {
     "evaluate": "run.loop",
     "open_data": "data",
     "Analysis": "analysis",
+    "attribute": "analyses.attribution.analysis",
     "embed": "analyses.embedding.analysis",
     "identify": "analyses.identify.analysis",
     "dependencies": "analyses.dependencies",
@@ -31,6 +32,7 @@ __all__ = [*_HOME, "__version__"]
 if TYPE_CHECKING:
     from haptera.analyses.dependencies import dependencies as dependencies
     from haptera.analyses.diagnosis.analysis import diagnose as diagnose
+    from haptera.analyses.attribution.analysis import attribute as attribute
     from haptera.analyses.embedding.analysis import embed as embed
     from haptera.analyses.identify.analysis import identify as identify
     from haptera.analyses.stability.analysis import stability as stability

@@ -147,6 +147,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "vit": Entry("haptera.models:ViT", "a small vision transformer with LayerNorm"),
     },
     "analyses": {
+        "attribute": Entry("haptera.cli.attribute:attribute", "which channels of a recording carry a label"),
         "embed": Entry("haptera.cli.embed:embed", "what a recording encodes, with the controls that a reader asks for"),
         "identify": Entry("haptera.cli.identify:identify", "whether contrastive learning finds latents that are known"),
         "dependencies": Entry("haptera.analyses.dependencies:dependencies", "classes that follow from others"),

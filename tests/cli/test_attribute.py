@@ -29,12 +29,12 @@ def embedded(tmp_path_factory):
 def test_it_names_the_channels_that_carry_the_label(embedded, capsys):
     assert call("attribute", embedded / "hd", *QUICK) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].endswith("carry heading (shuffle test, FDR 5 %): 0 1 2 3 4 5 6 7")
-    assert lines[0].startswith("8 of 12 channels")
-    table = pd.read_csv(embedded / "hd" / "attribution.csv")
+    assert lines[1].endswith("carry heading (shuffle test, FDR 5 %): 0 1 2 3 4 5 6 7")
+    assert lines[1].startswith("carriers    8 of 12 channels")
+    table = pd.read_parquet(embedded / "hd" / "attribution" / "table.parquet")
     assert table["carries"].tolist() == [True] * 8 + [False] * 4
     assert table[["axis 1", "axis 2"]].max().tolist() == [1, 1]
-    page = (embedded / "hd" / "attribution.html").read_text("utf-8")
+    page = (embedded / "hd" / "attribution" / "report.html").read_text("utf-8")
     assert "8 of 12 channels" in page
     assert "Theorem 2 of chapter 8 covers which entries of the map are zero" in page
     assert "not of the model in the folder" in page
@@ -64,9 +64,10 @@ def test_units_go_by_their_ids_also_if_only_some_were_embedded(tmp_path, capsys)
     assert call("embed", tmp_path / "mouse.nwb", *embed) == 0
     capsys.readouterr()
     assert call("attribute", tmp_path / "hd", "--fits", 2, "--copies", 6, "--quiet") == 0
-    said = capsys.readouterr().out.splitlines()[0]
-    assert said == "4 of 6 units carry heading (shuffle test, FDR 5 %): 41 43 51 53"
-    assert pd.read_csv(tmp_path / "hd" / "attribution.csv")["channel"].tolist() == [41, 43, 51, 53, 8, 10]
+    said = capsys.readouterr().out.splitlines()[1]
+    assert said == "carriers    4 of 6 units carry heading (shuffle test, FDR 5 %): 41 43 51 53"
+    table = pd.read_parquet(tmp_path / "hd" / "attribution" / "table.parquet")
+    assert table["channel"].tolist() == ["41", "43", "51", "53", "8", "10"]
 
 
 def test_json_is_one_object(embedded, capsys):

@@ -1,5 +1,6 @@
 """One small sample for every reader of the package, and the reader itself as a user calls it."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from scipy.io import savemat
 from tests.commands import call
 
 from haptera import table as tables
-from haptera.analyses.attribution.analysis import _recording, read_facts
+from haptera.analyses.attribution.analysis import prepared_recording, read_facts
 from haptera.analyses.dependencies.files import LogitsFile
 from haptera.analyses.trends.reading import read_side
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -297,13 +298,13 @@ def _embedded(folder: Path) -> None:
     assert call("embed", folder / "a.npz", "--out", folder / "out", *options) == 0
     for path in (folder / "out").iterdir():
         if path.name not in ("result.json", "model.safetensors"):
-            path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     text = (folder / "out" / "result.json").read_text()
     (folder / "out" / "result.json").write_text(text.replace(str(folder), "."))
 
 
 def _read_embedded(folder: Path) -> None:
-    _recording(read_facts(folder / "out" / "result.json"), folder / "a.npz")
+    prepared_recording(read_facts(folder / "out" / "result.json"), folder / "a.npz")
     ContrastiveEmbedding.load(folder / "out" / "model.safetensors")
 
 

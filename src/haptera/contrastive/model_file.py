@@ -1,6 +1,7 @@
 """A fitted model as one safetensors file: tensors, and settings as JSON in its header; never a pickle."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from haptera.contrastive.model import Model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError, check_keys
 from haptera.files.atomic import check_plain_file, whole
+from haptera.files.fingerprint import of_model
 from haptera.files.json import parse_json
 from haptera.files.schema import (
     ANYTHING,
@@ -88,6 +90,16 @@ _FACTS = {
     "validation_history": table_of(ANYTHING),
     "anchors": table_of(optional(list_of(ANYTHING))),
 }
+
+
+def known_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that a fingerprint can tell apart, an encoder or distance of the user's own by its weights."""
+    return {name: of_model(value) if hasattr(value, "state_dict") else value for name, value in settings.items()}
+
+
+def own_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a file does not hold: an encoder or distance of the user's own."""
+    return {name: settings[name] for name in OWN if not isinstance(settings.get(name, ""), str)}
 
 
 def write_model(model: Model, mode: Mode, path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from haptera.analyses.attribution import carriers
+from haptera.analyses.attribution import DecoyTest, carriers
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.recordings.reading import read_recording
 
@@ -40,7 +40,7 @@ def test_tuned_cells_rank_above_untuned_ones_and_not_with_a_shuffled_label(shuff
         "offset10-model", output_dimension=3, max_iterations=300, learning_rate=1e-3, temperature=0.5,
         time_offsets=10, jacobian_weight=0.1,
     )  # fmt: skip
-    found = carriers(settings, signal, label, fits=2, copies=4)
+    found = carriers(settings, signal, label, test=DecoyTest(fits=2, copies=4))
     value = found.table["value"].to_numpy()
     p = mannwhitneyu(value[tuned], value[~tuned], alternative="greater").pvalue
     if shuffled:

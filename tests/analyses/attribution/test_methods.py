@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.analyses.attribution import METHODS, attribute, attribution_map
+from haptera.analyses.attribution import METHODS, attribution_map, sample_attributions
 from haptera.analyses.attribution.methods import feature_ablation, gradient, integrated_gradients, shapley_sampling
 from haptera.contrastive.encoder import build_encoder
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -104,7 +104,7 @@ def test_an_order_and_its_reverse_make_interactions_of_two_exact(inputs, baselin
 
 def test_inverted_jacobian_of_a_linear_encoder_is_its_pseudo_inverse(inputs):
     layer = nn.Linear(INPUTS, LATENTS)
-    found = attribute(layer, inputs.numpy()).values
+    found = sample_attributions(layer, inputs.numpy()).values
     expected = torch.linalg.pinv(layer.weight.detach()).T.numpy()
     np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-4, atol=1e-5)
 
@@ -112,11 +112,11 @@ def test_inverted_jacobian_of_a_linear_encoder_is_its_pseudo_inverse(inputs):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_map_is_the_fold_of_the_samples_in_blocks_of_any_size(encoder, inputs, method, monkeypatch):
     data = inputs.numpy()
-    whole = attribute(encoder, data, method, orders=2, steps=5)
+    whole = sample_attributions(encoder, data, method, orders=2, steps=5)
     assert whole.values.shape == (SAMPLES, LATENTS, INPUTS)
     np.testing.assert_allclose(whole.map("max"), np.abs(whole.values).max(0))
     if method != "shapley":  # which draws orders for each block
-        monkeypatch.setattr("haptera.analyses.attribution.attribution.BLOCK", 4)
+        monkeypatch.setattr("haptera.analyses.attribution.maps.BLOCK", 4)
     for by, expected in (("sum", np.abs(whole.values).sum(0)), ("max", np.abs(whole.values).max(0))):
         found = attribution_map(encoder, data, method, by=by, orders=2, steps=5)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
@@ -125,7 +125,7 @@ def test_a_map_is_the_fold_of_the_samples_in_blocks_of_any_size(encoder, inputs,
 def test_thresholding_keeps_what_exceeds_a_share_of_the_largest():
     layer = nn.Linear(2, 1)
     layer.weight.data = torch.tensor([[1.0, 0.3]])
-    found = attribute(layer, np.ones((3, 2)), "gradient")
+    found = sample_attributions(layer, np.ones((3, 2)), "gradient")
     assert found.thresholded(0.2).tolist() == [[True, True]]
     assert found.thresholded(0.5).tolist() == [[True, False]]
 
@@ -137,7 +137,7 @@ def test_a_channel_outside_the_window_of_a_convolution_has_no_attribution():
         encoder.stem.weight[:, 1] = 0  # the encoder does not read channel 1
     data = np.random.default_rng(0).normal(size=(12, 3))
     for method in METHODS:
-        found = attribute(encoder, data, method, orders=2, steps=3)
+        found = sample_attributions(encoder, data, method, orders=2, steps=3)
         by_window = method in ("inverted_jacobian", "gradient", "integrated_gradients")
         assert found.values.shape == ((12, 2, 3, 5) if by_window else (12, 2, 3))
         mapped = found.map()
@@ -151,14 +151,14 @@ def test_windows_are_those_of_transform():
     moved = data.copy()
     moved[7, 1] += 1e-2
     change = (model.transform(moved) - model.transform(data)) / 1e-2
-    found = attribute(model, data, "gradient").values
+    found = sample_attributions(model, data, "gradient").values
     for place in range(5):  # sample 7 is at `place` of the window of sample 7 + 2 − place
         np.testing.assert_allclose(found[9 - place, :, 1, place], change[9 - place], rtol=0.05, atol=2e-3)
 
 
 def test_attribution_leaves_the_mode_of_the_encoder_alone(encoder, inputs):
     encoder.train()
-    attribute(encoder, inputs.numpy())
+    sample_attributions(encoder, inputs.numpy())
     assert encoder.training
 
 
@@ -173,14 +173,14 @@ def test_attribution_leaves_the_mode_of_the_encoder_alone(encoder, inputs):
 )
 def test_a_wrong_setting_is_named(encoder, inputs, options, message):
     with pytest.raises(HapteraError, match=message):
-        attribute(encoder, inputs.numpy(), **options)
+        sample_attributions(encoder, inputs.numpy(), **options)
 
 
 def test_data_that_is_no_table_of_numbers_is_named(encoder):
     with pytest.raises(HapteraError, match=r"\(4,\); \(samples, inputs\)"):
-        attribute(encoder, np.zeros(4))
+        sample_attributions(encoder, np.zeros(4))
     with pytest.raises(HapteraError, match="NaN"):
-        attribute(encoder, np.full((2, 4), np.nan))
+        sample_attributions(encoder, np.full((2, 4), np.nan))
 
 
 def test_standardised_inputs_are_those_of_an_encoder_of_standardised_data(encoder, inputs):
@@ -192,6 +192,6 @@ def test_standardised_inputs_are_those_of_an_encoder_of_standardised_data(encode
             return encoder(x * spread)
 
     for method in METHODS:
-        found = attribute(encoder, data, method, standardised=True, orders=2, steps=5).values
-        expected = attribute(Scaled(), data / spread.numpy(), method, orders=2, steps=5).values
+        found = sample_attributions(encoder, data, method, standardised=True, orders=2, steps=5).values
+        expected = sample_attributions(Scaled(), data / spread.numpy(), method, orders=2, steps=5).values
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from haptera.analyses.attribution import attribution_map, carriers, map_scores
+from haptera.analyses.attribution import DecoyTest, attribution_map, carriers, map_scores
 from haptera.analyses.attribution.carriers import compare_with_decoys
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.errors import HapteraError
@@ -50,6 +50,9 @@ def tuned_and_silent(samples: int = 1200):
     return generator.poisson(rates).astype(float), angle
 
 
+REGULARISED = {"period": 2 * np.pi, "time_offsets": 5, "jacobian_weight": 0.1}
+
+
 def settings(**others):
     return ContrastiveEmbedding(
         output_dimension=3, max_iterations=120, batch_size=256, learning_rate=3e-3, random_state=0, **others
@@ -58,7 +61,9 @@ def settings(**others):
 
 def test_tuned_cells_carry_the_label_and_others_do_not():
     signal, angle = tuned_and_silent()
-    found = carriers(settings(period=2 * np.pi, time_offsets=5, jacobian_weight=0.1), signal, angle, fits=2, copies=3)
+    found = carriers(
+        settings(period=2 * np.pi, time_offsets=5, jacobian_weight=0.1), signal, angle, test=DecoyTest(fits=2, copies=3)
+    )
     assert set(found.channels) >= set(range(8))
     assert len(set(found.channels) - set(range(8))) <= 1
     assert found.null.mean() == pytest.approx(1, abs=0.2)
@@ -81,7 +86,7 @@ def test_map_and_test_are_of_the_same_fits_and_decoys_are_the_same_in_all_of_the
 
     monkeypatch.setattr(sys.modules[carriers.__module__], "attribution_map", watched)
     model = settings(period=2 * np.pi, jacobian_weight=0.1).set_params(max_iterations=5, batch_size=32)
-    found = carriers(model, signal, angle, fits=3, copies=2)
+    found = carriers(model, signal, angle, test=DecoyTest(fits=3, copies=2))
     assert len(seen) == 3
     assert all(np.array_equal(seen[0], one) for one in seen)
     assert np.array_equal(seen[0][:, :14], signal)
@@ -121,12 +126,12 @@ def test_fits_to_recordings_without_carriers_have_even_p_values_and_known_carrie
         slow = np.exp(0.5 * np.cumsum(generator.normal(0, 0.2, (800, 8)), 0).clip(-2, 2))  # wander, as neurons do
         signal = generator.poisson(slow).astype(float)
         model = settings(**quick).set_params(max_iterations=80, batch_size=128)
-        found = carriers(model, signal, angle, fits=2, copies=10, seed=run)
+        found = carriers(model, signal, angle, test=DecoyTest(fits=2, copies=10, seed=run))
         p += found.table["p"].tolist()
         false.append(bool(found.channels))
         preferred = np.arange(4) * np.pi / 2
         signal[:, :4] = generator.poisson(0.2 + 3 * np.exp(2 * np.cos(angle[:, None] - preferred) - 2))
-        named = carriers(model, signal, angle, fits=2, copies=10, seed=run).channels
+        named = carriers(model, signal, angle, test=DecoyTest(fits=2, copies=10, seed=run)).channels
         right += [place in named for place in range(4)]
     assert np.mean(np.array(p) <= 0.1) < 0.17
     assert abs(np.mean(np.array(p) <= 0.5) - 0.5) < 0.12
@@ -138,7 +143,10 @@ def test_of_a_shuffled_label_nothing_is_carried():
     signal, angle = tuned_and_silent()
     shuffled = np.random.default_rng(1).permutation(angle)
     found = carriers(
-        settings(period=2 * np.pi, time_offsets=5, jacobian_weight=0.1), signal, shuffled, fits=2, copies=3
+        settings(period=2 * np.pi, time_offsets=5, jacobian_weight=0.1),
+        signal,
+        shuffled,
+        test=DecoyTest(fits=2, copies=3),
     )
     assert len(found.channels) <= 1
 
@@ -151,4 +159,4 @@ def test_a_wrong_number_is_named():
         ({"level": 2.0}, "between 0 and 1"),
     ):
         with pytest.raises(HapteraError, match=message):
-            carriers(settings(), signal, angle, **options)
+            carriers(settings(), signal, angle, test=DecoyTest(**options))

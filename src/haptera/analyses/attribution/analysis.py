@@ -1,28 +1,34 @@
-"""The attribution of a recording that was embedded: its folder read again, fitted anew, a map and a test.
+"""Attribution: which channels of an embedded recording carry what it was embedded by, as a map and with a test.
 
-Map and test come from the same fits: with the settings of the model in the folder, the Jacobian term, which that model
-did not have, and decoys beside the channels.
+    haptera.attribute("hd")              # the folder of an embedding
+
+The recording is read again and fitted anew. Map and test come from the same fits: with the settings of the model in
+the folder, the Jacobian term, which that model did not have, and decoys beside the channels.
+Fits are kept in a folder as they end, and a call that was stopped goes on.
 Cost: `fits` fits as long as that of the embedding, with decoys beside the channels.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.attribution.attribution import METHODS
-from haptera.analyses.attribution.carriers import Carriers, carriers
+from haptera.analyses.attribution.carriers import Carriers, DecoyTest, carriers
+from haptera.analyses.attribution.page import DEFINITIONS, findings, sections
 from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analysis import Analysis
 from haptera.contrastive.building import hybrid_dimensions
 from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.errors import HapteraError, unknown
+from haptera.errors import HapteraError
 from haptera.files.json import read_json
 from haptera.files.schema import FLAG, TABLE, TEXT, check, list_of, number, optional, table_of
 from haptera.recordings.label import stacked
-from haptera.recordings.reading import read_recording
+from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
+from haptera.report.section import Finding, Section
 
 READ = {
     "path": TEXT,
@@ -34,121 +40,120 @@ READ = {
     "units": table_of(TEXT),
 }
 PREPARED = {"mode": TEXT, "held": number(0, 1), "smoothing": number(0), "causal": FLAG, "zscore": FLAG}
-FILES = ("model.safetensors", "result.json")
+MODEL, RESULT, OUT = "model.safetensors", "result.json", "attribution"
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """What was found about an embedded recording.
+class Attribution(Analysis):
+    """Which channels of an embedded recording carry what it was embedded by.
 
     Attributes:
-        folder: of the embedding.
+        embedded: the folder of the embedding.
         what: the labels that it was embedded by, or `structure in time`.
         noun: `units` or `channels`.
         names: of the channels: ids of units where the recording has them, else places from 0.
-        method: of attribution.
+        test: how channels were compared with decoys.
         jacobian_weight: λ of the fits.
         tied: whether labels have dimensions of their own, and so a block of the map.
-        map: `(latents, channels)`, in units of each channel's deviation; the largest of each latent is 1.
-        latents: names of the rows of the map.
-        carriers: the test.
+        carriers: the test's result.
+        folder: where fits are kept.
     """
 
-    folder: Path
+    kind: ClassVar[str] = "attribute"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    embedded: Path
     what: str
     noun: str
     names: list[str]
-    method: str
+    test: DecoyTest
     jacobian_weight: float
     tied: bool
-    map: np.ndarray
-    latents: list[str]
     carriers: Carriers
+    folder: Path
 
     @property
-    def promise(self) -> str:
-        """What theorem 2 of chapter 8 says of the map, and what it does not."""
-        if self.method != "inverted_jacobian":
-            return f"No theorem covers a map by {self.method.replace('_', ' ')}; theorem 2 is about inverted Jacobians."
-        if self.jacobian_weight == 0:
-            return "No theorem covers this map: theorem 2 needs the Jacobian term in training, and its weight is 0."
-        block = f"the dimensions of {self.what}" if self.tied else "all dimensions together"
-        return (
-            "Theorem 2 of chapter 8 covers which entries of the map are zero, block by block; here a block is "
-            f"{block}, so that columns mean something and single rows do not. It holds at the minimum of the "
-            "loss, with endlessly many negatives, for signals that are an invertible function of the latents without "
-            "noise. It does not cover the size of entries, nor the test, which is a permutation test of its own."
-        )
+    def title(self) -> str:
+        """Return the name of the embedding's folder."""
+        return f"Attribution of {self.embedded.resolve().name}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what was asked."""
+        return {"folder": str(self.embedded), "jacobian_weight": self.jacobian_weight} | asdict(self.test)
+
+    def headline(self) -> str:
+        """Return how many channels there are."""
+        return f"{len(self.names)} {self.noun}, embedded by {self.what}"
+
+    def findings(self) -> list[Finding]:
+        """Return which channels carry it, and what theory promises about the map."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return the channels beside their decoys, and the map."""
+        return sections(self)
+
+    @property
+    def map(self) -> np.ndarray:
+        """Return the map `(axes, channels)`, in units of each channel's deviation; the largest of each axis is 1."""
+        return self.carriers.map / np.maximum(self.carriers.map.max(1, keepdims=True), 1e-300)
+
+    @property
+    def axes(self) -> list[str]:
+        """Return the names of the rows of the map."""
+        return [f"axis {place + 1}" for place in range(len(self.carriers.map))]
 
     def table(self) -> pd.DataFrame:
-        """A row for each channel: name, test, and the map."""
-        table = self.carriers.table.copy()
-        table["channel"] = self.names
-        for name, row in zip(self.latents, self.map, strict=True):
-            table[name] = row
-        return table
+        """Return a row for each channel: name, test, and the map."""
+        test = self.carriers.table.assign(channel=self.names)
+        return pd.concat([test, pd.DataFrame(self.map.T, columns=self.axes)], axis=1)
 
 
-def attribute_recording(
-    folder: Path,
-    recording: Path | None = None,
+def attribute(
+    folder: Path | str,
+    recording: Path | str | None = None,
     *,
-    method: str = "inverted_jacobian",
     jacobian_weight: float = 0.1,
-    fits: int = 3,
-    copies: int = 8,
-    level: float = 0.05,
-    seed: int = 0,
+    test: DecoyTest | None = None,
+    out: Path | str | None = None,
     progress: bool | None = False,
-) -> Recorded:
-    """Attribute what `haptera embed` wrote into a folder.
+) -> Attribution:
+    """Name the channels that carry a label, by attribution maps and a test against shuffled copies of the channels.
 
     Args:
-        folder: with the model and `result.json`.
-        recording: the file, if it is no longer where it was.
-        method: of `attribute`.
-        jacobian_weight: λ in the fits.
-        fits: by which map and test are made.
-        copies: decoys of each channel in a fit.
-        level: rate of false discoveries.
-        seed: of decoys and fits.
+        folder: what `embed` wrote.
+        recording: the recording, if it is no longer where it was.
+        jacobian_weight: of the term that keeps Jacobians small, in the fits.
+        test: how many fits and decoys, and by which method.
+        out: a folder for the fits, which are not made again; `attribution` in the folder of the embedding by default.
         progress: show a bar; None does on a terminal.
     """
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    for name in FILES:
+    test, folder = test or DecoyTest(), Path(folder)
+    for name in (MODEL, RESULT):
         if not (folder / name).is_file():
             raise HapteraError(f"there is no {folder / name}; a folder that `haptera embed --out` wrote was expected")
-    facts = read_facts(folder / "result.json")
-    model = ContrastiveEmbedding.load(folder / "model.safetensors")
-    whole, mode = _recording(facts, recording)
-    labels = list(whole.labels)
-    by = labels if mode != "time" else []
-    targets = stacked([whole.label(name) for name in by])
-    blocks = whole.blocks if whole.blocks.max() else None
+    facts = read_facts(folder / RESULT)
+    model = ContrastiveEmbedding.load(folder / MODEL)
+    whole, mode = prepared_recording(facts, None if recording is None else Path(recording))
+    labels = list(whole.labels) if mode != "time" else []
     signal = whole.signal()
     if signal.shape[1] != model.n_features_in_:
         raise HapteraError(f"the recording has {signal.shape[1]} channels; the model knows {model.n_features_in_}")
-    dimensions = None
-    if mode == "hybrid" and model.hybrid is not True:
-        dimensions = hybrid_dimensions(model.hybrid, model.output_dimension)[0]
-    settings = model.set_params(jacobian_weight=jacobian_weight)
+    tied = mode == "hybrid" and model.hybrid is not True
+    where = folder / OUT if out is None else Path(out)
     found = carriers(
-        settings, signal, *targets, trials=blocks, dimensions=dimensions, method=method, fits=fits, copies=copies,
-        level=level, seed=seed, progress=progress,
-    )  # fmt: skip
-    return Recorded(
-        folder,
-        " and ".join(by) or "structure in time",
-        whole.channel_noun(),
-        whole.channel_names(),
-        method,
-        jacobian_weight,
-        dimensions is not None,
-        found.map / np.maximum(found.map.max(1, keepdims=True), 1e-300),
-        [f"axis {place + 1}" for place in range(len(found.map))],
-        found,
+        model.set_params(jacobian_weight=jacobian_weight),
+        signal,
+        *stacked([whole.label(name) for name in labels]),
+        trials=whole.blocks if whole.blocks.max() else None,
+        dimensions=hybrid_dimensions(model.hybrid, model.output_dimension)[0] if tied else None,
+        test=test,
+        out=where,
+        progress=progress,
     )
+    what = " and ".join(labels) or "structure in time"
+    names, noun = whole.channel_names(), whole.channel_noun()
+    return Attribution(folder, what, noun, names, test, jacobian_weight, tied, found, where)
 
 
 def read_facts(path: Path) -> dict[str, Any]:
@@ -162,27 +167,20 @@ def read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
-def _recording(facts: dict[str, Any], path: Path | None) -> tuple[Recording, str]:
-    """The recording as `embed` prepared it, and the mode."""
-    read, prepared = facts["read"], facts["prepared"]
-    where = path or Path(read["path"])
-    if path is None and not where.is_file():
-        raise HapteraError(f"the recording {where} is not there; say where it is by --recording")
-    recording = read_recording(
-        where, read["signal"], read["labels"], trials=read["trials"], bin=read["bin"], epoch=read["epoch"]
-    )
-    if read["units"]:
-        recording = recording.only_channels(next(iter(recording.signals)), **read["units"])
+def prepared_recording(facts: Mapping[str, Any], path: Path | None = None) -> tuple[Recording, str]:
+    """Return the recording as `embed` prepared it, and the mode.
+
+    Args:
+        facts: as `read_facts` returns them.
+        path: the recording, if it is no longer where it was.
+    """
+    source, prepared = Source(**{name: facts["read"][name] for name in READ}), facts["prepared"]
+    if path is None and not Path(source.path).is_file():
+        raise HapteraError(f"the recording {source.path} is not there; say where it is by --recording")
+    source = source if path is None else replace(source, path=path)
+    recording = source.read()
     try:
-        plan = Plan(
-            labels=tuple(recording.labels),
-            mode=prepared["mode"],
-            held=prepared["held"],
-            smoothing=prepared["smoothing"],
-            causal=prepared["causal"],
-            zscore=prepared["zscore"],
-            baselines=(),
-        )
+        plan = Plan(labels=tuple(recording.labels), baselines=(), **{name: prepared[name] for name in PREPARED})
         return Parts.of(recording, plan).whole, prepared["mode"]
     except HapteraError as error:
-        raise HapteraError(f"{where}: {error}") from error
+        raise HapteraError(f"{source.path}: {error}") from error

@@ -21,6 +21,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,11 +31,14 @@ from scipy.stats import false_discovery_control
 from sklearn.base import clone
 from torch import nn
 
-from haptera.analyses.attribution.attribution import attribution_map
+from haptera.analyses.attribution.maps import METHODS, attribution_map
 from haptera.analyses.embedding.alignment import procrustes
 from haptera.contrastive.encoder import encode_windows
-from haptera.errors import HapteraError
-from haptera.progress import Progress
+from haptera.contrastive.model_file import known_settings, own_settings
+from haptera.errors import HapteraError, unknown
+from haptera.files.fingerprint import SCHEMA, fingerprint
+from haptera.run.ledger import Piece
+from haptera.run.tasks import Task, finish
 
 if TYPE_CHECKING:
     from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -67,13 +71,84 @@ class Carriers:
 
     @property
     def channels(self) -> list[int]:
-        """Those that carry something."""
+        """Return those that carry something."""
         return [int(one) for one in self.table.loc[self.table["carries"], "channel"]]
 
     @property
     def least(self) -> int:
-        """How many channels at least must stand out for the test to name them, with so many decoys."""
+        """Return how many channels at least must stand out for the test to name them, with so many decoys."""
         return math.ceil(len(self.table) / (self.level * (1 + len(self.null))) - 1e-9)
+
+
+@dataclass(frozen=True)
+class DecoyTest:
+    """How channels are compared with their decoys.
+
+    Attributes:
+        method: of attribution, one of `METHODS`.
+        fits: how many; their maps are averaged.
+        copies: decoys of each channel.
+        level: the rate of false discoveries among the channels that are named.
+        seed: of the decoys and the fits.
+    """
+
+    method: str = "inverted_jacobian"
+    fits: int = 3
+    copies: int = 8
+    level: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise unknown("method", self.method, METHODS)
+        if self.fits < 1 or self.copies < 2:
+            raise HapteraError(
+                f"fits is {self.fits}, copies {self.copies}; at least 1 fit, and 2 decoys of a channel, expected"
+            )
+        if not 0 < self.level < 1:
+            raise HapteraError(f"level is {self.level}; a rate between 0 and 1 was expected")
+
+
+class DecoyFit(Task["ContrastiveEmbedding"]):
+    """A fit to the channels of a recording and their decoys, to be made.
+
+    Args:
+        model: with all settings of the fit, its seed among them.
+        together: `(samples, channels and decoys)`.
+        labels: as in `fit`.
+        trials: as in `fit`.
+        number: from 1.
+    """
+
+    def __init__(
+        self,
+        model: "ContrastiveEmbedding",
+        together: np.ndarray,
+        labels: Sequence[np.ndarray],
+        trials: np.ndarray | None,
+        number: int,
+    ) -> None:
+        self.model, self.together, self.labels, self.trials = model, together, labels, trials
+        settings = known_settings(model.get_params(deep=False))
+        key = fingerprint(SCHEMA, "fit beside decoys", settings, together, list(labels), trials)
+        self.piece = Piece(key, f"fits/{number}-{key[:8]}.safetensors", f"fit {number}")
+
+    def make(self) -> "ContrastiveEmbedding":
+        """Fit the estimator."""
+        before = log.level
+        try:
+            log.setLevel(max(before, logging.WARNING))
+            return self.model.fit(self.together, *self.labels, trials=self.trials)
+        finally:
+            log.setLevel(before)
+
+    def write(self, result: "ContrastiveEmbedding", path: Path) -> None:
+        """Write the model."""
+        result.save(path)
+
+    def read(self, path: Path) -> "ContrastiveEmbedding":
+        """Read it again; what a user wrote is taken from the settings."""
+        return type(self.model).load(path, **own_settings(self.model.get_params(deep=False)))
 
 
 def carriers(
@@ -82,11 +157,8 @@ def carriers(
     *labels: np.ndarray,
     trials: np.ndarray | None = None,
     dimensions: "list[int] | None" = None,
-    method: str = "inverted_jacobian",
-    fits: int = 3,
-    copies: int = 8,
-    level: float = 0.05,
-    seed: int = 0,
+    test: DecoyTest | None = None,
+    out: Path | str | None = None,
     progress: bool | None = False,
 ) -> Carriers:
     """Test every channel of a recording.
@@ -97,44 +169,33 @@ def carriers(
         *labels: as in `fit`; none is by time.
         trials: as in `fit`.
         dimensions: of the embedding that the attribution is summed over, such as those of the label; all by default.
-        method: of `attribute`.
-        fits: how many; their maps are averaged.
-        copies: decoys of each channel.
-        level: the rate of false discoveries among the channels that are named.
-        seed: of the decoys and the fits.
+        test: how many fits and decoys, and by which method.
+        out: a folder for the fits, which are not made again.
         progress: show a bar; None does on a terminal.
     """
-    if fits < 1 or copies < 2:
-        raise HapteraError(f"fits is {fits}, copies {copies}; at least 1 fit, and 2 decoys of a channel, expected")
-    if not 0 < level < 1:
-        raise HapteraError(f"level is {level}; a rate between 0 and 1 was expected")
+    test = test or DecoyTest()
     signal = np.asarray(signal, np.float32)
-    generator = np.random.default_rng(seed)
-    together = np.hstack([signal, *(_decoys(signal, bool(labels), generator) for _ in range(copies))])
-    fitted = []
-    before = log.level
-    with Progress("attribute", fits, progress, unit="fits") as bar:
-        for fit in range(fits):
-            one = clone(model).set_params(random_state=seed + fit)
-            try:
-                log.setLevel(max(before, logging.WARNING))
-                fitted.append(one.fit(together, *labels, trials=trials))
-            finally:
-                log.setLevel(before)
-            bar.advance(f"fit {fit + 1}")
+    generator = np.random.default_rng(test.seed)
+    together = np.hstack([signal, *(_decoys(signal, bool(labels), generator) for _ in range(test.copies))])
+    tasks = [
+        DecoyFit(clone(model).set_params(random_state=test.seed + fit), together, labels, trials, fit + 1)
+        for fit in range(test.fits)
+    ]
+    fitted = finish(tasks, out, "attribution", progress=progress).finished
+    aligned = _aligned(fitted, together, dimensions, spread=test.method == "inverted_jacobian")
     maps = np.stack(
         [
-            attribution_map(encoder, together, method, standardised=True, seed=seed + fit)
-            for fit, encoder in enumerate(_aligned(fitted, together, dimensions, spread=method == "inverted_jacobian"))
+            attribution_map(encoder, together, test.method, standardised=True, seed=test.seed + fit)
+            for fit, encoder in enumerate(aligned)
         ]
     )
     maps /= maps.mean((1, 2), keepdims=True)  # fits differ in the scale of their embedding
-    table, null = compare_with_decoys(maps.sum(1).reshape(fits, 1 + copies, -1), level)
-    return Carriers(table, maps[..., : signal.shape[1]].mean(0), null, level, fits)
+    table, null = compare_with_decoys(maps.sum(1).reshape(test.fits, 1 + test.copies, -1), test.level)
+    return Carriers(table, maps[..., : signal.shape[1]].mean(0), null, test.level, test.fits)
 
 
 def compare_with_decoys(attributions: np.ndarray, level: float = 0.05) -> tuple[pd.DataFrame, np.ndarray]:
-    """The test by itself: each channel against the decoys of all channels.
+    """Compare each channel with the decoys of all channels.
 
     Args:
         attributions: `(fits, 1 + decoys, channels)`, each channel before its decoys, the same in all fits.
@@ -170,7 +231,7 @@ class _Chosen(nn.Module):
 def _aligned(
     fitted: "Sequence[ContrastiveEmbedding]", signal: np.ndarray, dimensions: "list[int] | None", spread: bool
 ) -> list[_Chosen]:
-    """Encoders of some dimensions, as they are or as principal axes in units of their spread, turned to the first."""
+    """Return encoders of some dimensions, or of principal axes in units of their spread, turned to the first."""
     embeddings = [one.transform(signal) for one in fitted]
     centred = [points - points.mean(0) for points in embeddings]
     chosen = np.eye(embeddings[0].shape[1])[:, slice(None) if dimensions is None else dimensions]
@@ -183,14 +244,14 @@ def _aligned(
 
 
 def _principal(centred: np.ndarray) -> np.ndarray:
-    """Principal axes `(dimensions, axes)` in units of their spread, the widest first; those that idle are left out."""
+    """Return principal axes `(dimensions, axes)` in units of their spread, widest first, without those that idle."""
     values, axes = np.linalg.eigh(centred.T @ centred / len(centred))
     moves = values > IDLE * values[-1]
     return np.asarray((axes[:, moves] / np.sqrt(values[moves]))[:, ::-1])
 
 
 def _decoys(signal: np.ndarray, by_label: bool, generator: np.random.Generator) -> np.ndarray:
-    """Each channel shifted by an amount of its own, at least a tenth of the recording; by time alone, shuffled."""
+    """Shift each channel by an amount of its own, at least a tenth of the recording; by time alone, shuffle it."""
     if not by_label:  # a shifted channel still tells what is close in time
         return np.column_stack([generator.permutation(channel) for channel in signal.T])
     least = max(len(signal) // 10, 1)

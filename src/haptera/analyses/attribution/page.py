@@ -1,18 +1,15 @@
 """The page of an attribution: which channels carry the label, and the map of every axis."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from haptera import __version__
 from haptera.report.figure import Figure
-from haptera.report.page import render, write_page
 from haptera.report.section import Finding, Listing, Section
 
 if TYPE_CHECKING:
-    from haptera.analyses.attribution.analysis import Recorded
+    from haptera.analyses.attribution.analysis import Attribution
 
 DEFINITIONS = {
     "decoy": "a copy of a channel, shifted in time (by time alone, in a random order) and given to the encoder beside "
@@ -27,39 +24,64 @@ DEFINITIONS = {
 }
 
 
-def write_attribution(found: "Recorded", path: Path) -> None:
-    """Write the page, whole."""
-    names = [found.names[place] for place in found.carriers.channels]
-    answer = f"{len(names)} of {len(found.names)} {found.noun}" + (f": {', '.join(names)}." if names else ".")
-    page = render(
-        [carriers_section(found), map_section(found)],
-        [
-            Finding("", f"Which {found.noun} carry {found.what}?", answer),
-            Finding("", "What does theory promise?", found.promise),
-        ],
-        title=f"Attribution of {found.folder.resolve().name}",
-        settings={
-            "haptera": __version__,
-            "method": found.method,
-            "jacobian_weight": found.jacobian_weight,
-            "fits": found.carriers.fits,
-            "decoys": len(found.carriers.null),
-            "level": found.carriers.level,
-        },
-        definitions=DEFINITIONS,
+SHOWN = 60
+"""Channels that are named in the sentence; all of them are in the table."""
+
+
+def findings(attribution: "Attribution") -> list[Finding]:
+    """Return which channels carry it, and what theory promises about the map."""
+    test = attribution.carriers
+    names = [attribution.names[place] for place in test.channels]
+    shown = " ".join(names[:SHOWN]) + (f" ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
+    few = f"; with so few --copies, less than {test.least} cannot be named" * (test.least > 1)
+    what = f"{len(names)} of {len(attribution.names)} {attribution.noun} carry {attribution.what}"
+    sentence = f"{what} (shuffle test, FDR {100 * test.level:g} %){': ' + shown if names else few}"
+    numbers = {
+        "what": attribution.what,
+        "level": test.level,
+        "fits": test.fits,
+        "decoys": len(test.null),
+        "carriers": names,
+        "channels": attribution.table().to_dict("records"),
+    }
+    theory = {"method": attribution.test.method, "jacobian_weight": attribution.jacobian_weight}
+    promise = promised(attribution)
+    return [
+        Finding("carriers", f"Which {attribution.noun} carry {attribution.what}?", sentence, numbers),
+        Finding("theory", "What does theory promise?", promise, theory | {"promise": promise}),
+    ]
+
+
+def promised(attribution: "Attribution") -> str:
+    """Return what theorem 2 of chapter 8 says about the map, and what it does not."""
+    method = attribution.test.method
+    if method != "inverted_jacobian":
+        return f"No theorem covers a map by {method.replace('_', ' ')}; theorem 2 is about inverted Jacobians."
+    if attribution.jacobian_weight == 0:
+        return "No theorem covers this map: theorem 2 needs the Jacobian term in training, and its weight is 0."
+    block = f"the dimensions of {attribution.what}" if attribution.tied else "all dimensions together"
+    return (
+        "Theorem 2 of chapter 8 covers which entries of the map are zero, block by block; here a block is "
+        f"{block}, so that columns mean something and single rows do not. It holds at the minimum of the "
+        "loss, with endlessly many negatives, for signals that are an invertible function of the latents without "
+        "noise. It does not cover the size of entries, nor the test, which is a permutation test of its own."
     )
-    write_page(page, path)
 
 
-def carriers_section(found: "Recorded") -> Section:
-    """Every channel between its fits, and where decoys end."""
-    table = found.table()[["channel", "value", "low", "high", "p", "q", "carries"]]
-    rows = table.assign(kind=np.where(table["carries"], f"carries {found.what}", "not shown to"))
-    edge = float(np.quantile(found.carriers.null, 0.95))
+def sections(attribution: "Attribution") -> list[Section]:
+    """Return the channels beside their decoys, and the map."""
+    return [carriers_section(attribution), map_section(attribution)]
+
+
+def carriers_section(attribution: "Attribution") -> Section:
+    """Show every channel between its fits, and where decoys end."""
+    table = attribution.table()[["channel", "value", "low", "high", "p", "q", "carries"]]
+    rows = table.assign(kind=np.where(table["carries"], f"carries {attribution.what}", "not shown to"))
+    edge = float(np.quantile(attribution.carriers.null, 0.95))
     figure = Figure(
-        f"Attribution of {found.noun}",
-        f"Over the mean of their decoys; least and largest of {found.carriers.fits} fits. 95 % of "
-        f"{len(found.carriers.null):,} decoys are below {edge:.2f}.",
+        f"Attribution of {attribution.noun}",
+        f"Over the mean of their decoys; least and largest of {attribution.carriers.fits} fits. 95 % of "
+        f"{len(attribution.carriers.null):,} decoys are below {edge:.2f}.",
         rows[["channel", "value", "low", "high", "q", "kind"]],
         kind="scatter",
         x="channel",
@@ -69,19 +91,23 @@ def carriers_section(found: "Recorded") -> Section:
         high="high",
         labels={"value": "attribution over that of decoys"},
     )
-    text = f"A channel is named if decoys reach its value so seldom that {100 * found.carriers.level:g} % of the named "
+    text = (
+        f"A channel is named if decoys reach its value so seldom that {100 * attribution.carriers.level:g} % of the "
+        "named are expected to be there by chance."
+    )
     listing = Listing("All channels", "In the order of the recording.", table)
-    return Section("Who carries it", text + "are expected to be there by chance.", (figure,), (listing,))
+    return Section("Who carries it", text, (figure,), (listing,))
 
 
-def map_section(found: "Recorded") -> Section:
-    """Axes by channels."""
-    frame = pd.DataFrame(found.map, index=found.latents, columns=found.names)
+def map_section(attribution: "Attribution") -> Section:
+    """Show what each axis stands for."""
+    frame = pd.DataFrame(attribution.map, index=attribution.axes, columns=attribution.names)
     rows = frame.rename_axis("axis").reset_index().melt("axis", var_name="channel", value_name="attribution")
     figure = Figure(
         "Attribution map",
-        f"Mean of the {found.carriers.fits} fits of the test, by {found.method.replace('_', ' ')}, with a Jacobian "
-        f"term of {found.jacobian_weight:g}; not of the model in the folder, which had none. {found.promise}",
+        f"Mean of the {attribution.carriers.fits} fits of the test, by {attribution.test.method.replace('_', ' ')}, "
+        f"with a Jacobian term of {attribution.jacobian_weight:g}; not of the model in the folder, which had none. "
+        f"{promised(attribution)}",
         rows,
         kind="heatmap",
         x="channel",

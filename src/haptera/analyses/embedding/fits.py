@@ -10,8 +10,8 @@ from haptera.analyses.embedding.baselines import baseline
 from haptera.analyses.embedding.comparison import block_windows
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.contrastive.model_file import OWN
-from haptera.files.fingerprint import SCHEMA, fingerprint, of_model
+from haptera.contrastive.model_file import known_settings, own_settings
+from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.npz import read_npz
 from haptera.recordings.label import stacked
 from haptera.recordings.recording import Recording
@@ -59,8 +59,7 @@ class FitTask(Task[Fit]):
     def __init__(self, parts: Parts, plan: Plan, seed: int, *, shuffled: bool = False, fold: int = 0) -> None:
         self.parts, self.plan, self.seed, self.shuffled, self.fold = parts, plan, seed, shuffled, fold
         self.settings = plan.estimator_settings(parts.whole, seed)
-        known = {name: of_model(one) if hasattr(one, "state_dict") else one for name, one in self.settings.items()}
-        key = fingerprint(SCHEMA, "fit", parts, plan.by, plan.labels, known, shuffled)
+        key = fingerprint(SCHEMA, "fit", parts, plan.by, plan.labels, known_settings(self.settings), shuffled)
         title = f"fold {fold}" if fold else f"{'shuffle' if shuffled else 'seed'} {seed}"
         self.piece = Piece(key, f"fits/{title.replace(' ', '-')}-{key[:8]}", title)
 
@@ -92,9 +91,8 @@ class FitTask(Task[Fit]):
 
     def read(self, path: Path) -> Fit:
         """Read a fit again; what a user wrote is taken from the plan."""
-        own = {name: self.settings[name] for name in OWN if not isinstance(self.settings.get(name, ""), str)}
         arrays = read_npz(path / ARRAYS)
-        model = ContrastiveEmbedding.load(path / MODEL, **own)
+        model = ContrastiveEmbedding.load(path / MODEL, **own_settings(self.settings))
         return Fit(self.seed, self.shuffled, model, arrays["embedding"], *(float(one) for one in arrays["scores"]))
 
 

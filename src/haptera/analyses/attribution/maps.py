@@ -1,8 +1,8 @@
-"""attribute: which inputs carry which latents, per sample and as one map.
+"""Which inputs carry which latents, for each sample and as one map.
 
-    attribution = attribute(model, signal)                  # (samples, latents, channels, window)
-    attribution.map()                                       # (latents, channels): Σ over samples and window of |value|
-    attribution.thresholded(0.1)                            # 1 where the map exceeds a tenth of its largest entry
+    found = sample_attributions(model, signal)              # (samples, latents, channels, window)
+    found.map()                                             # (latents, channels): Σ over samples and window of |value|
+    found.thresholded(0.1)                                  # 1 where the map exceeds a tenth of its largest entry
 
 Source: thesis chapter 8, (8.4), (G.1) and (G.2). The text sums over samples (G.2), or takes the maximum (G.1).
 Of a convolutional encoder every sample is a window of the signal, its ends repeated as `transform` does; the map sums
@@ -33,7 +33,7 @@ BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Attribution:
+class SampleAttributions:
     """What each input has to do with each latent, at each sample.
 
     Attributes:
@@ -45,16 +45,16 @@ class Attribution:
     method: str
 
     def map(self, by: str = "sum") -> np.ndarray:
-        """The map `(latents, inputs)` of absolute values, over samples by `sum` (G.2) or `max` (G.1)."""
+        """Return the map `(latents, inputs)` of absolute values, over samples by `sum` (G.2) or `max` (G.1)."""
         return _folded(self.values, by, None)
 
     def thresholded(self, share: float, by: str = "sum") -> np.ndarray:
-        """Where the map exceeds a share of its largest entry, `(latents, inputs)` of booleans."""
+        """Return where the map exceeds a share of its largest entry, `(latents, inputs)` of booleans."""
         found = self.map(by)
         return np.asarray(found > share * found.max())
 
 
-def attribute(
+def sample_attributions(
     encoder: "nn.Module | ContrastiveEmbedding",
     data: Any,
     method: str = "inverted_jacobian",
@@ -65,7 +65,7 @@ def attribute(
     orders: int = 10,
     session_id: int | None = None,
     seed: int = 0,
-) -> Attribution:
+) -> SampleAttributions:
     """Attribute the outputs of an encoder to its inputs, at every sample.
 
     Args:
@@ -83,7 +83,7 @@ def attribute(
         seed: of shuffled baselines and drawn orders.
     """
     parts = list(_blocks(encoder, data, method, standardised, baseline, steps, orders, session_id, seed))
-    return Attribution(np.concatenate(parts), method)
+    return SampleAttributions(np.concatenate(parts), method)
 
 
 def attribution_map(
@@ -99,7 +99,7 @@ def attribution_map(
     session_id: int | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """`attribute(...).map(by)` without keeping the samples, for data of any length."""
+    """Return `sample_attributions(...).map(by)` without keeping the samples, for data of any length."""
     found: np.ndarray | None = None
     for part in _blocks(encoder, data, method, standardised, baseline, steps, orders, session_id, seed):
         found = _folded(part, by, found)
@@ -215,6 +215,6 @@ def _baseline(signal: np.ndarray, baseline: str | np.ndarray, seed: int) -> np.n
 
 
 def _units(signal: np.ndarray) -> np.ndarray:
-    """Standard deviations; 1 of an input that never changes."""
+    """Return standard deviations; 1 for an input that never changes."""
     spread = signal.std(0, dtype=float)
     return np.where(spread > 0, spread, 1.0).astype(np.float32)
