@@ -216,11 +216,10 @@ def _recording_numbers(embedding: "Embedding") -> dict[str, Any]:
 
 
 def _fit_numbers(fits: pd.DataFrame) -> dict[str, Any]:
-    means = fits.groupby(["part", "shuffled"])[["nats", "bits"]].mean()
     return {
         "fit": {
-            f"{part.replace(' ', '_')}{'_shuffled' * shuffled}": row.to_dict()
-            for (part, shuffled), row in means.iterrows()
+            f"{str(part).replace(' ', '_')}{'_shuffled' if shuffled else ''}": rows[["nats", "bits"]].mean().to_dict()
+            for (part, shuffled), rows in fits.groupby(["part", "shuffled"])
         }
     }
 
