@@ -16,10 +16,9 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from haptera.analyses.embedding.analysis import Analysis, analyse
+from haptera.analyses.embedding.analysis import Embedding, embed
 from haptera.analyses.embedding.comparison import summarised
 from haptera.analyses.embedding.plan import Plan
-from haptera.analyses.embedding.summary import as_table, sentences, size
 from haptera.recordings.reading import read_recording
 
 DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
@@ -27,19 +26,19 @@ FILE, LABEL = "head-direction.nwb", "head_direction"
 TINY = "--tiny" in sys.argv
 
 
-def analyses() -> dict[str, Analysis]:
+def analyses() -> dict[str, Embedding]:
     recording = read_recording(DATA / FILE, "spikes", [LABEL], bin=0.1)
     tiny = {"seeds": 1, "shuffles": 1, "baselines": ("pca",), "settings": {"max_iterations": 60}} if TINY else {}
     by_label = Plan(labels=(LABEL,), **tiny)
     by_time = Plan(labels=(LABEL,), mode="time", **(tiny | {"baselines": (), "topology": False}))
-    return {"label": analyse(recording, by_label), "time": analyse(recording, by_time)}
+    return {"label": embed(recording, by_label), "time": embed(recording, by_time)}
 
 
-def summary(found: dict[str, Analysis]) -> str:
-    lines = [size(found["label"]), ""]
+def summary(found: dict[str, Embedding]) -> str:
+    lines = [found["label"].headline(), ""]
     for mode, analysis in found.items():
         lines.append(f"by {mode}")
-        lines += [f"  {word:<12}{sentence.replace('   ', '; ')}" for word, sentence in sentences(analysis)]
+        lines += [f"  {finding.word:<12}{finding.sentence}" for finding in analysis.findings()]
         lines.append("")
     lines.append("median error in degrees on the last 30 %: mean, least and largest over seeds")
     for mode, analysis in found.items():
@@ -59,7 +58,7 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     found = analyses()
     folder.mkdir(parents=True, exist_ok=True)
-    table = pd.concat([as_table(each).assign(mode=mode) for mode, each in found.items()], ignore_index=True)
+    table = pd.concat([each.table().assign(mode=mode) for mode, each in found.items()], ignore_index=True)
     table.to_csv(folder / "head_direction.csv", index=False, float_format="%.5g")
     text = summary(found)
     (folder / "head_direction.txt").write_text(text, encoding="utf-8")

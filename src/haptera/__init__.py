@@ -30,9 +30,9 @@ _HOME = {
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from haptera.analyses.attribution.analysis import attribute as attribute
     from haptera.analyses.dependencies import dependencies as dependencies
     from haptera.analyses.diagnosis.analysis import diagnose as diagnose
-    from haptera.analyses.attribution.analysis import attribute as attribute
     from haptera.analyses.embedding.analysis import embed as embed
     from haptera.analyses.identify.analysis import identify as identify
     from haptera.analyses.stability.analysis import stability as stability
