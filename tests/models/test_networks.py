@@ -38,5 +38,5 @@ def test_training_learns_and_is_repeatable_without_touching_the_global_generator
 def test_wrong_settings_are_refused():
     with pytest.raises(HapteraError, match="unknown norm 'btch'; did you mean 'batch'"):
         ResNet(norm="btch")
-    with pytest.raises(HapteraError, match="no multiple of patch"):
+    with pytest.raises(HapteraError, match="not a multiple of patch"):
         ViT(size=30)

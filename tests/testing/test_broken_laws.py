@@ -234,7 +234,7 @@ def test_objects_are_told_apart():
     assert check_object(MindsEval)[0] == "adapter"
     assert check_object(Unseeded)[0] == "stream"
     assert check_object(accuracy)[0] == "measure"
-    with pytest.raises(HapteraError, match="there is no law for it"):
+    with pytest.raises(HapteraError, match="no law is about it"):
         check_object(np.ndarray)
     with pytest.raises(HapteraError, match="unknown name 'contrst'; did you mean 'contrast'"):
         check_named("contrst")

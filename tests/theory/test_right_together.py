@@ -66,9 +66,9 @@ def test_a_matrix_has_every_event_as_often_as_it_is_likely(examples):
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        ({"4": 0.1}, "'4' is no event"),
+        ({"4": 0.1}, "'4' is not an event"),
         ({"11": 0.1}, "each once"),
-        ({"": 0.1}, "is no event"),
+        ({"": 0.1}, "is not an event"),
         ({"1": -0.1}, "0 or more"),
     ],
 )

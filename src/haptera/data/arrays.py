@@ -56,11 +56,11 @@ class ArrayData(Data):
         self._fingerprint: str | None = None
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
-        """`(len(positions), channels, height, width)`, float32 in [0, 1]."""
+        """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         return to_images(self._array()[np.asarray(positions, np.int64)], self._layout, self._channels)
 
     def fingerprint(self) -> str:
-        """Of the bytes, taken at the first call."""
+        """Return the fingerprint of the bytes, taken at the first call."""
         if self._fingerprint is None:
             self._fingerprint = fingerprint("array", self._array(), self.targets, self.names, self.rows, self._channels)
         return self._fingerprint
@@ -78,12 +78,12 @@ def _as_array(values: Array) -> np.ndarray:
 
 
 def read_labels(labels: np.ndarray, samples: int, where: str) -> np.ndarray:
-    """`(samples,)` int64, no negatives."""
+    """Return `(samples,)` int64, no negatives."""
     return _whole_numbers("labels", labels, samples, where)
 
 
 def read_ids(ids: np.ndarray, samples: int, where: str) -> np.ndarray:
-    """`(samples,)` int64, no negatives, none twice: the randomness of shifts depends on them."""
+    """Return `(samples,)` int64, no negatives, none twice: the randomness of shifts depends on them."""
     numbers = _whole_numbers("ids", ids, samples, where)
     order = np.argsort(numbers, kind="stable")
     twins = np.flatnonzero(np.diff(numbers[order]) == 0)

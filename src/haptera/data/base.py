@@ -25,13 +25,13 @@ class Classes:
     dropped: int = 0
 
     def columns(self, outputs: int) -> np.ndarray:
-        """`(columns,)`, the model's classes that are kept of its `outputs`."""
+        """Return `(columns,)`, the model's classes that are kept of its `outputs`."""
         if not self.restrict:
             return np.arange(outputs)
         return np.unique(np.concatenate([np.asarray(group, np.int64) for group in self.accepted]))
 
     def matrix(self, outputs: int) -> np.ndarray:
-        """`(classes of the data, columns)`, true where a prediction counts as right."""
+        """Return `(classes of the data, columns)`, true where a prediction counts as right."""
         full = np.zeros((len(self.accepted), outputs), bool)
         for row, group in enumerate(self.accepted):
             full[row, list(group)] = True
@@ -64,7 +64,7 @@ class Data(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Changes when any image, label or setting does."""
+        """Return a text that changes when any image, label or setting does."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def digits(split: str = "test", size: int = 32, *, channels: int | None = None) 
 
 
 def _rows(targets: np.ndarray, split: str) -> np.ndarray:
-    """`(samples,)`: of each class a random half, always the same, in the order of the source."""
+    """Return `(samples,)`: of each class a random half, always the same, in the order of the source."""
     if split == "all":
         return np.arange(len(targets))
     generator = np.random.default_rng(0)

@@ -49,14 +49,14 @@ class NpyData(Data):
         self._fingerprint = fingerprint("npy", file_digest(path), start, targets, self._channels)
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
-        """`(len(positions), channels, height, width)`, float32 in [0, 1]."""
+        """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         if self._pixels is None:
             self._pixels = map_npy(self._path)[self._start : self._start + len(self)]
         rows = np.asarray(self._pixels[np.asarray(positions, np.int64)])
         return to_images(rows, self._layout, self._channels)
 
     def fingerprint(self) -> str:
-        """Of the file's name, size and time of change at opening, of the labels and of the settings."""
+        """Return the fingerprint of the file's name, size and time of change at opening, of labels and settings."""
         return self._fingerprint
 
     def __getstate__(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def open_cifar_c(root: Path, *, size: int | None = None, channels: int | None = 
 
 
 def _read_targets(path: Path) -> np.ndarray:
-    """`(n,)`, the labels of one block, which are those of every block."""
+    """Return `(n,)`, the labels of one block, which are those of every block."""
     labels = map_npy(path)
     targets = read_labels(np.array(labels), len(labels) if labels.ndim else 0, str(path))
     if len(targets) == 0 or len(targets) % BLOCKS:

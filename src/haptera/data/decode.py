@@ -21,13 +21,13 @@ LARGEST = 50_000_000
 
 
 def check_size(size: int | None) -> None:
-    """Refuse a size that is no positive whole number."""
+    """Refuse a size that is not a positive whole number."""
     if size is not None:
         check_whole_number("size", size)
 
 
 def decode(path: Path, channels: int, size: int | None) -> np.ndarray:
-    """`(height, width, channels)`, uint8."""
+    """Return `(height, width, channels)`, uint8."""
     try:
         with _opened(path) as image:
             pixels = np.asarray(_to_size(_to_mode(image, "L" if channels == 1 else "RGB"), size))
@@ -37,7 +37,7 @@ def decode(path: Path, channels: int, size: int | None) -> np.ndarray:
 
 
 def header_size(path: Path) -> tuple[int, int]:
-    """Height and width, without decoding."""
+    """Return height and width, without decoding."""
     try:
         with _opened(path) as image:
             return image.height, image.width

@@ -61,7 +61,7 @@ class FolderData(Data):
         self._fingerprint = fingerprint("folder", listing.digest, self._size, self._channels)
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
-        """`(len(positions), channels, height, width)`, float32 in [0, 1]."""
+        """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         shape = (len(positions), *self._shape, self._channels)
         if prod(shape) > LARGEST_BATCH:
             raise HapteraError(
@@ -76,7 +76,7 @@ class FolderData(Data):
         return to_images(pixels, Layout("NHWC", self._channels, *self._shape), self._channels)
 
     def fingerprint(self) -> str:
-        """Of every file's path, size and time of change, taken at opening, and of the settings."""
+        """Return the fingerprint of every file's path, size and time of change at opening, and of the settings."""
         return self._fingerprint
 
     def _read(self, position: int) -> np.ndarray:

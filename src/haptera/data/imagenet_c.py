@@ -65,6 +65,6 @@ def _check_same(place: Path, found: Listing, first: Path, expected: Listing) -> 
     odd = set(found.files) ^ set(expected.files) or set(found.names or ()) ^ set(expected.names or ())
     raise HapteraError(
         f"{place} holds {len(found.files)} images and {first} holds {len(expected.files)}; every severity of "
-        f"every corruption must hold the same files, but {min(odd)} is in one of them only (if these are no "
-        "corruptions but classes with numbered folders, rename those)"
+        f"every corruption must hold the same files, but {min(odd)} is in one of them only (if these are "
+        "classes with numbered folders and not corruptions, rename the folders)"
     )

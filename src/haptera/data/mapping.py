@@ -24,7 +24,7 @@ HEADER = ["class", "accepted"]
 
 
 class MappedData(Data):
-    """The samples of a data set whose class the model knows, under whatever names.
+    """The samples of a data set whose class the model knows, under any name.
 
     Args:
         source: labelled data.
@@ -61,11 +61,11 @@ class MappedData(Data):
         self._lost = tuple(name for name in numbered.values() if name not in mapping)
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
-        """`(len(positions), channels, height, width)`, float32 in [0, 1]."""
+        """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         return self._source.images(self._keep[np.asarray(positions, np.int64)])
 
     def fingerprint(self) -> str:
-        """Of the source, the classes that are kept, and what they accept."""
+        """Return the fingerprint of the source, the classes that are kept, and what they accept."""
         return fingerprint("mapped", self._source, self.names, self.classes)
 
     @property
@@ -140,7 +140,7 @@ def _read_row(row: list[str], where: str) -> tuple[str, list[int]]:
         raise HapteraError(f"{where}: nothing is accepted for {name!r}; leave the line out to drop the class")
     for text in texts:
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise HapteraError(f"{where}: {text!r} is no index of a class of the model; 0, 1, 2, ... was expected")
+            raise HapteraError(f"{where}: {text!r} is not the index of a class of the model; 0, 1, 2, ... was expected")
     return name, [int(text) for text in texts]
 
 

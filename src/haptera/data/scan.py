@@ -75,12 +75,12 @@ def sub_folders(root: str | Path) -> list[str]:
 
 
 def has_images(root: str | Path) -> bool:
-    """Whether there are images in the folder itself."""
+    """Return whether there are images in the folder itself."""
     return any(_is_image(file) for file in _entries(root)[1])
 
 
 def file_digest(path: Path) -> str:
-    """Changes when a file is written: its name, size and time of change."""
+    """Return a text that changes when a file is written: its name, size and time of change."""
     stat = path.stat()
     return fingerprint(path.name, stat.st_size, stat.st_mtime_ns)
 
@@ -128,7 +128,7 @@ def _digest(entries: list[tuple[str, int, int]], names: list[str]) -> str:
 
 
 def _found(root: Path) -> str:
-    """What there is instead of images."""
+    """Return what there is instead of images."""
     files = [Path(name) for _, _, names in os.walk(root) for name in names if not name.startswith(".")]
     if not files:
         return "it holds no files"

@@ -21,7 +21,7 @@ class DependencyPenalty(nn.Module):
     """Add `penalty(logits)` to the loss of every batch.
 
     Args:
-        pairs: classes (i, j) whose logits shall not vary together; `pairs_worth_cutting` ranks them.
+        pairs: classes (i, j) whose logits should not vary together; `pairs_worth_cutting` ranks them.
         weight: of the term.
         memory: samples after which a sample counts 1/e in the running mean.
 

@@ -63,7 +63,7 @@ def comparable(rows: pd.DataFrame, among: list[str], runs: list[str]) -> pd.Data
 
 
 def met_by_all(rows: pd.DataFrame, among: list[str], runs: list[str]) -> pd.Series:
-    """Whether every run among them has the combination of shift and severity of a row."""
+    """Return whether every run among them has the combination of shift and severity of a row."""
     run = rows.groupby(runs, dropna=False, observed=True).ngroup().rename("run")
     both = rows[[*among, "shift", "severity"]].assign(run=run)
     met = both.groupby([*among, "shift", "severity"], dropna=False, observed=True)["run"].transform("nunique")

@@ -113,7 +113,7 @@ def _applies(outputs: Outputs) -> bool:
 
 
 def _confidence(outputs: Outputs) -> np.ndarray:
-    """`(samples,)`, the largest probability."""
+    """Return `(samples,)`, the largest probability."""
     return np.exp(np.concatenate([logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs)]))
 
 
@@ -154,7 +154,7 @@ AT_ONCE = 2**18
 
 
 def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:
-    """Which rows, and their `(rows, columns)` log-probabilities; NaN where a row has NaN or +∞.
+    """Return which rows, and their `(rows, columns)` log-probabilities; NaN where a row has NaN or +∞.
 
     They are float32, or float64 where the logits are, which may lie outside the range of float32. Where the model's
     classes were restricted, they are conditional on the classes that were kept.

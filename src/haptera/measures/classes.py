@@ -126,7 +126,7 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
 
 
 def _actual(outputs: Outputs) -> np.ndarray:
-    """For each of the model's classes, for how many samples it would be right; with a mapping, several may be."""
+    """Return for how many samples each of the model's classes would be right; with a mapping, several may be."""
     counts = np.bincount(outputs.targets)  # type: ignore[arg-type]
     if outputs.accepted is None:
         return counts

@@ -2,7 +2,7 @@
 
 Sources: (2.1) with the errors of AlexNet in tables A.3 and B.2 (mCE); (B.12) with those of table B.25 (mDE), which
 averages E where the text, and table B.18, average E over AlexNet's.
-AlexNet's errors hold for ImageNet at 224 pixels and are no yardstick for other data, so neither ratio is computed
+AlexNet's errors hold for ImageNet at 224 pixels and are not a yardstick for other data, so neither ratio is computed
 unless somebody names what to divide by: `alexnet`, or a model of the same table, unadapted. Both are ratios, not per
 cent. Intervals of means are means of interval ends, as in the report: they do not shrink with the number of shifts.
 Those of the ratios take the errors one divides by as exact.
@@ -118,7 +118,7 @@ def _tested(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _published(reference: str, rows: pd.DataFrame) -> bool:
-    """Whether AlexNet's published errors are meant; an error for a name that nothing has."""
+    """Return whether AlexNet's published errors are meant; an error for a name that nothing has."""
     models = [str(name) for name in rows["model"].unique()]
     if reference == "alexnet" and reference in models:
         raise HapteraError(
@@ -145,7 +145,7 @@ def _with_reference(rows: pd.DataFrame, reference: str, same: list[str]) -> pd.D
 
 
 def _ratios(name: str, rows: pd.DataFrame) -> Rows:
-    """For each run the mean over shifts of the ratio of sums; shifts on which the reference never errs are left out."""
+    """Return the mean ratio of sums over shifts, for each run, without shifts on which the reference never errs."""
     numbers = ["value", "low", "high", "reference"]
     sums = rows.groupby([*RUN, "shift"], dropna=False)[numbers].sum(min_count=1)
     ratios = sums[["value", "low", "high"]].div(sums["reference"].replace(0.0, np.nan), axis=0)

@@ -35,7 +35,7 @@ def measure(
 
 
 def fact(function: Callable[..., Any], name: str, default: Any = None) -> Any:
-    """What was declared about a measure, or about the one within a partial."""
+    """Return what was declared about a measure, or about the one within a partial."""
     return getattr(getattr(function, "func", function), name, default)
 
 

@@ -34,7 +34,7 @@ PIXEL_THRESHOLD = 5.0
 
 @dataclass(frozen=True)
 class Mean:
-    """Of values that belong to individuals.
+    """The mean of values that belong to individuals.
 
     Attributes:
         value: the mean of the individuals' means; NaN where nothing is labelled.
@@ -52,7 +52,7 @@ class Mean:
 
 
 def keypoint_distances(predicted: np.ndarray, labelled: np.ndarray) -> np.ndarray:
-    """`(frames, parts)`: pixels between two sets of keypoints `(frames, parts, 2)`.
+    """Return `(frames, parts)`: pixels between two sets of keypoints `(frames, parts, 2)`.
 
     NaN where there is no label, infinite where there is a label and no prediction.
     """
@@ -169,7 +169,7 @@ def pck(outputs: Outputs, threshold: float | None = None, normalise: str | None 
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    """Of the frames of one context: errors `(frames, parts)` in units of the animal, and whose they are."""
+    """The frames of one context: errors `(frames, parts)` in units of the animal, and whose they are."""
 
     context: dict[str, Any]
     errors: np.ndarray
@@ -226,7 +226,7 @@ def head_lengths(labelled: np.ndarray, individuals: np.ndarray, ends: tuple[int,
 
 
 def box_sides(labelled: np.ndarray) -> np.ndarray:
-    """`(frames,)`: the root of the area of the box around a frame's labels; NaN where that is empty."""
+    """Return `(frames,)`: the root of the area of the box around a frame's labels; NaN where that is empty."""
     known = np.isfinite(labelled)
     low = np.where(known, labelled, np.inf).min(1)
     high = np.where(known, labelled, -np.inf).max(1)
@@ -254,7 +254,7 @@ def find_normaliser(parts: Sequence[str], normalise: str | None = None) -> str:
 def keypoint_scales(
     labelled: np.ndarray, individuals: np.ndarray, parts: Sequence[str], normalise: str | None = None
 ) -> np.ndarray:
-    """`(frames,)`: the length in which errors are counted.
+    """Return `(frames,)`: the length in which errors are counted.
 
     Args:
         labelled: `(frames, parts, 2)`.

@@ -1,6 +1,6 @@
 """Seeds: the same images with other noise and in another order; they give a mean and a standard deviation.
 
-They are no further images, so `n` stays that of a single seed.
+They add no images, so `n` stays that of a single seed.
 The interval is that of few units (`few_units`). It tells what another seed would give on the same images, and there is
 none where seeds change nothing, so it is never narrower than the mean interval of a single seed, which is about the
 images: it covers at least 95 %, for both questions.
@@ -57,7 +57,7 @@ def mean_over_seeds(table: pd.DataFrame) -> Rows:
 
 
 def _scale(name: str) -> str:
-    """On which scale the mean of a measure has an interval that covers: by its bounds."""
+    """Return the scale on which the mean of a measure has an interval that covers, by its bounds."""
     known = name in catalog.entries("measures")
     bounds = fact(catalog.find("measures", name), "bounds", UNBOUNDED) if known else UNBOUNDED
     return "plain" if bounds[0] < 0 else "share" if bounds[1] == 1 else "log"

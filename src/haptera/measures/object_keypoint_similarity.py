@@ -16,7 +16,7 @@ SIGMA = 0.1
 def object_keypoint_similarity(
     predicted: np.ndarray, labelled: np.ndarray, areas: np.ndarray, sigmas: np.ndarray | float = SIGMA
 ) -> np.ndarray:
-    """`(frames,)`; NaN for a frame without a label. A labelled part without a prediction has a similarity of 0.
+    """Return `(frames,)`; NaN for a frame without a label. A labelled part without a prediction has a similarity of 0.
 
     Args:
         predicted: `(frames, parts, 2)`.

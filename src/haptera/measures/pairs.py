@@ -67,7 +67,7 @@ def records_of(frame: pd.DataFrame) -> Rows:
 
 
 def named_after(keys: Iterable[str], names: Iterable[Any]) -> dict[str, Any]:
-    """What a group of rows is called, without what is missing."""
+    """Return what a group of rows is called, without what is missing."""
     return {key: name for key, name in zip(keys, names, strict=True) if not pd.isna(name) and name != ""}
 
 

@@ -49,7 +49,7 @@ def _rows(outputs: Outputs, index: str, name: str) -> Rows:
 
 
 def _distances(outputs: Outputs) -> Distances | None:
-    """Of the logits of the same samples in the three parts, in the order of the samples."""
+    """Return those of the logits of the same samples in the three parts, in the order of the samples."""
     if "logits" not in outputs.arrays or not {"shift", "severity", "sample"} <= set(outputs.context):
         return None
     parts = []

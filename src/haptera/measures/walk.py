@@ -15,7 +15,7 @@ TOLD = ("shift", *(key for key in ASIDE if key != "sample"))
 
 @measure(bounds=(0, 1))
 def expected_accuracy(outputs: Outputs) -> Rows:
-    """Of the calibrated model, at every step of the walk.
+    """The accuracy of the calibrated model at every step of the walk.
 
     The rows have further columns: `severity_1` and `severity_2` of the shifts that `shift` names, and `difficulty`, the
     accuracy that the walk is meant to keep. `step` is the last batch of a step of the walk, `n` its images.

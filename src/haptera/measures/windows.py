@@ -56,7 +56,7 @@ def windows(outputs: Outputs, by_context: bool = True, samples: int = 1) -> Wind
 
 
 def shared(contexts: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all contexts agree on.
+    """Return what all contexts agree on.
 
     >>> shared([{"shift": "fog", "severity": 3.0}, {"shift": "snow", "severity": 3.0}])
     {'severity': 3.0}

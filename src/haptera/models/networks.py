@@ -47,7 +47,7 @@ class Block(nn.Module):
             self.around = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), norm_layer(kind, outputs))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """`(batch, inputs, height, width)` to `(batch, outputs, height / stride, width / stride)`."""
+        """Map `(batch, inputs, height, width)` to `(batch, outputs, height / stride, width / stride)`."""
         hidden = F.relu(self.norm1(self.conv1(inputs)))
         return F.relu(self.norm2(self.conv2(hidden)) + self.around(inputs))
 
@@ -136,7 +136,7 @@ class ViT(nn.Module):
     ) -> None:
         super().__init__()
         if size % patch:
-            raise HapteraError(f"size {size} is no multiple of patch {patch}")
+            raise HapteraError(f"size {size} is not a multiple of patch {patch}")
         self.normalise = Normalise()
         self.patches = nn.Conv2d(channels, width, patch, patch)
         self.positions = nn.Parameter(torch.randn(1, (size // patch) ** 2, width) * 0.02)
@@ -147,6 +147,6 @@ class ViT(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """`(batch, channels, size, size)` to `(batch, classes)`."""
+        """Map `(batch, channels, size, size)` to `(batch, classes)`."""
         tokens = self.patches(self.normalise(images)).flatten(2).transpose(1, 2)
         return self.head(self.encoder(tokens + self.positions).mean(1))

@@ -54,7 +54,7 @@ class ModelSource:
         return model.eval()
 
     def code(self) -> str:
-        """Of the file in which the building function is written; a change there may change the model."""
+        """Return the fingerprint of the file with the building function; a change there may change the model."""
         if ":" not in self.build:
             return self.build
         place = self.build.rpartition(":")[0]
@@ -128,7 +128,7 @@ def _read_state(path: Path, allow_pickle: bool) -> dict[str, torch.Tensor]:
     if path.suffix != ".safetensors":
         if not allow_pickle:
             raise HapteraError(
-                f"{path} is no .safetensors file; a pickle is only read with --allow-pickle (allow_pickle = true)"
+                f"{path} is not a .safetensors file; a pickle is only read with --allow-pickle (allow_pickle = true)"
             )
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)

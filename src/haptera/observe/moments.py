@@ -119,7 +119,7 @@ def observe_moments(
 
 
 def batchnorm_statistics(model: nn.Module) -> Moments:
-    """What the BatchNorm layers of a model know about their inputs from training."""
+    """Return what the BatchNorm layers of a model know about their inputs from training."""
     found = {
         name: (layer.running_mean.double().cpu().numpy(), layer.running_var.double().cpu().numpy())
         for name, layer in model.named_modules()

@@ -67,7 +67,7 @@ class Probe:
 
     @cached_property
     def radii(self) -> dict[str, float]:
-        """Aggregate -> ⟨‖τx − x‖⟩."""
+        """Return aggregate -> ⟨‖τx − x‖⟩."""
         norms = squared_changes(self.images, self.deformed).sqrt().numpy()
         return {"mean": float(norms.mean()), "median": float(np.median(norms))}
 
@@ -89,7 +89,7 @@ class Probe:
 
     @property
     def noise(self) -> dict[str, float]:
-        """Aggregate -> the square of its norm over that of the noise."""
+        """Return aggregate -> the square of its norm over that of the noise."""
         return {name: (self.radii[name] / self.radii[self.sphere]) ** 2 for name in AGGREGATES}
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:

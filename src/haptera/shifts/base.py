@@ -79,7 +79,7 @@ class Shift(ABC):
         return tuple(one * (1 - share) + two * share for one, two in zip(knots[below], knots[below + 1], strict=True))
 
     def scale(self, images: torch.Tensor) -> float:
-        """Lengths in pixels hold for the side at which a table was published, and scale with the shorter side."""
+        """Return the factor for lengths in pixels, which hold for the side at which a table was published."""
         return min(images.shape[-2:]) / SIDES[self.table]
 
     def random(self, ids: torch.Tensor | Sequence[int], seed: int) -> SampleRandom:
@@ -88,7 +88,7 @@ class Shift(ABC):
 
     @abstractmethod
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
-        """`(batch, channels, height, width)` to the same; the base clamps to [0, 1]."""
+        """Map `(batch, channels, height, width)` to the same; the base clamps to [0, 1]."""
 
     @final
     def __call__(

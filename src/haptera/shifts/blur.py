@@ -89,7 +89,7 @@ class ZoomBlur(Shift):
 
 
 def gaussian_filter(images: torch.Tensor, sigma: float) -> torch.Tensor:
-    """`(batch, channels, height, width)` convolved with a normal kernel of width `sigma` pixels, edges repeated.
+    """Return `(batch, channels, height, width)` convolved with a normal kernel of width `sigma` pixels, edges repeated.
 
     Written as two products with a banded matrix, which on a CPU is several times faster than a convolution.
     """
@@ -98,7 +98,7 @@ def gaussian_filter(images: torch.Tensor, sigma: float) -> torch.Tensor:
 
 
 def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
-    """`(2 reach + 1,)` weights of a normal kernel, sum 1, float64."""
+    """Return `(2 reach + 1,)` weights of a normal kernel, sum 1, float64."""
     offsets = torch.arange(-reach, reach + 1).double()
     kernel = torch.exp(-0.5 * (offsets / max(sigma, 1e-9)) ** 2)
     return kernel / kernel.sum()
@@ -162,13 +162,13 @@ def portions(images: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def mix_rows(band: Band, images: torch.Tensor) -> torch.Tensor:
-    """`(height, seen)` weights times `(..., seen, width)`."""
+    """Return `(height, seen)` weights times `(..., seen, width)`."""
     pieces = [block.to(images) @ images[..., seen, :] for seen, block in band]
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces, -2)
 
 
 def mix_columns(band: Band, images: torch.Tensor) -> torch.Tensor:
-    """`(batch, channels, height, seen)` times `(width, seen)` weights, turned.
+    """Return `(batch, channels, height, seen)` times `(width, seen)` weights, turned.
 
     Every image is a product of its own: in one large product, sums depend on the batch.
     """
@@ -196,7 +196,7 @@ def as_band(matrix: torch.Tensor, first: int = 0, rows: int = _BLOCK) -> Band:
 
 @lru_cache(maxsize=64)
 def _filter_band(side: int, sigma: float) -> Band:
-    """Row i holds the weights with which pixel i sees the others."""
+    """Return a matrix whose row i holds the weights with which pixel i sees the others."""
     radius = int(4 * sigma + 0.5)
     seen = (torch.arange(side)[:, None] + torch.arange(-radius, radius + 1)).clamp(0, side - 1)
     weights = gaussian_kernel(sigma, radius).expand(side, -1)

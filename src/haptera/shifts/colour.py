@@ -67,5 +67,5 @@ class Saturate(Shift):
 
 
 def _largest(images: torch.Tensor) -> torch.Tensor:
-    """`(batch, 1, height, width)`, HSV's value; several times faster than `amax` over three channels."""
+    """Return `(batch, 1, height, width)`, HSV's value; several times faster than `amax` over three channels."""
     return torch.maximum(torch.maximum(images[:, 0:1], images[:, 1:2]), images[:, 2:3])

@@ -57,7 +57,7 @@ class Pixelate(Shift):
     }
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
-        """Means of rows; all that happens to columns; and rows repeated."""
+        """Average the rows, do everything that happens to columns, and repeat the rows."""
         (share,) = self.constants()
         rows, columns = (_there_and_back(side, max(int(side * share), 1)) for side in images.shape[-2:])
         work, shown = at_least_single(images.detach()), rows.shown.to(images.device)
@@ -69,7 +69,7 @@ class Pixelate(Shift):
 
 
 class _ThereAndBack(NamedTuple):
-    """From pixels to blocks and back: `(blocks, side)` weights, `(side, side)` of both ways, `(side,)` block shown."""
+    """Weights to blocks and back: `(blocks, side)` weights, `(side, side)` of both ways, `(side,)` block shown."""
 
     down: Band
     both: Band
@@ -83,7 +83,7 @@ def _there_and_back(side: int, blocks: int) -> _ThereAndBack:
 
 
 def _box_filter(pixels: int, wanted: int) -> torch.Tensor:
-    """`(wanted, pixels)`, the weights of Pillow's box filter, in its own arithmetic: rounding decides ties."""
+    """Return `(wanted, pixels)`, the weights of Pillow's box filter, in its own arithmetic: rounding decides ties."""
     scale = pixels / wanted
     width = max(scale, 1.0)
     centres = (np.arange(wanted)[:, None] + 0.5) * scale
@@ -96,7 +96,7 @@ def _box_filter(pixels: int, wanted: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class JpegCompression(Shift):
-    """Through Pillow's JPEG encoder and back; the constant is the quality, rounded."""
+    """Encodes with Pillow's JPEG encoder and decodes; the constant is the quality, rounded."""
 
     name: ClassVar[str] = "jpeg_compression"
     tables: ClassVar[Mapping[str, Knots]] = {
@@ -152,7 +152,7 @@ def _values(pixels: torch.Tensor, images: torch.Tensor) -> torch.Tensor:
 
 
 def _at_once(images: torch.Tensor) -> int:
-    """How many images stay in the cache, at least one."""
+    """Return how many images stay in the cache, at least one."""
     return max(CACHED // images[0].numel(), 1)
 
 

@@ -62,7 +62,7 @@ class ElasticTransform(Shift):
 
 
 def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tensor:
-    """Where each pixel comes from, if three points move by `moves`, `(batch, 3, 2)` as x and y in pixels.
+    """Return where each pixel comes from, if three points move by `moves`, `(batch, 3, 2)` as x and y in pixels.
 
     Returns:
         `(batch, height, width, 2)`, in −1 (first pixel's centre) to 1 (last one's), float32.
@@ -108,7 +108,7 @@ def smooth(fields: torch.Tensor, sigma: float) -> torch.Tensor:
 
 @lru_cache(maxsize=64)
 def _reflecting_filter(side: int, sigma: float) -> torch.Tensor:
-    """`(side, side)`, row i holds the weights with which pixel i sees the others."""
+    """Return `(side, side)`, row i holds the weights with which pixel i sees the others."""
     radius = int(3 * sigma + 0.5)
     offsets = torch.arange(-radius, radius + 1)
     kernel = torch.exp(-0.5 * (offsets / max(sigma, 1e-9)).double() ** 2)

@@ -69,7 +69,7 @@ def _shuffle(images: torch.Tensor, random: SampleRandom, delta: int, iterations:
 
 
 def pull(partners: np.ndarray, height: int, width: int, delta: int, iterations: int) -> np.ndarray:
-    """Where each pixel comes from after all copies in every image.
+    """Return where each pixel comes from after all copies in every image.
 
     Args:
         partners: `(copies, images)`, the pixel (row · width + column) from which each in the schedule is copied.
@@ -94,7 +94,7 @@ def pull(partners: np.ndarray, height: int, width: int, delta: int, iterations: 
 
 @lru_cache(maxsize=8)
 def _schedule(height: int, width: int, delta: int, iterations: int) -> tuple[np.ndarray, list[int]]:
-    """`(copies,)` the visited pixels in order of time, and where each time starts."""
+    """Return `(copies,)` the visited pixels in order of time, and where each time starts."""
     rows, columns = np.arange(height - delta, delta, -1), np.arange(width - delta, delta, -1)
     times = 2 * delta * np.arange(len(rows))[:, None] + np.arange(len(columns))
     times = (4 * delta**2 * np.arange(iterations)[:, None, None] + times).ravel()

@@ -7,7 +7,7 @@ Cost: a pass over the images and 2 to 3 ns per random value; shot noise as `shif
 
 Noise of one norm: η, uniform on a sphere, the yardstick of relative stability.
 
-Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", equation (4). It is no shift:
+Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", equation (4). It is not a shift:
 images with it are not clipped, for then its norm would depend on the image.
 """
 

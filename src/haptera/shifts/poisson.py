@@ -28,7 +28,7 @@ _PIECE = 1 << 17  # values at a time: intermediate results stay in the cache of 
 
 
 def poisson_counts(images: torch.Tensor, peak: float, random: SampleRandom) -> torch.Tensor:
-    """`(batch, ...)` in [0, 1] to counts of mean `images * peak`, float32 (float64 above `TABLE_LIMIT`).
+    """Map `(batch, ...)` in [0, 1] to counts of mean `images * peak`, float32 (float64 above `TABLE_LIMIT`).
 
     >>> poisson_counts(torch.tensor([[0.0, 1.0]]), peak=2.0, random=SampleRandom([5])).shape
     torch.Size([1, 2])
@@ -125,7 +125,7 @@ def _add_inverted(counts: torch.Tensor, means: torch.Tensor, uniform: torch.Tens
 
 
 def _counts_by_numpy(images: torch.Tensor, peak: float, random: SampleRandom) -> torch.Tensor:
-    """Rare: severities near 0."""
+    """Draw counts one by one, for severities near 0, which are rare."""
     means = (images.double() * peak).cpu().numpy()
     counts = [one.poisson(mean) for one, mean in zip(random.generators(), means, strict=True)]
     return torch.from_numpy(np.stack(counts)).to(images.device, torch.float64)

@@ -62,7 +62,7 @@ class SampleRandom:
         return len(self._states)
 
     def _words(self, count: int) -> np.ndarray:
-        """`(samples, count)` random 64-bit words."""
+        """Return `(samples, count)` random 64-bit words."""
         words = np.empty((len(self), count), np.uint64)
         start = _WARM_UP if self._fresh else 0
         for row, state in enumerate(self._states):
@@ -74,16 +74,16 @@ class SampleRandom:
         return words
 
     def _halves(self, shape: Sequence[int]) -> np.ndarray:
-        """`(samples, *shape)` random 16-bit words."""
+        """Return `(samples, *shape)` random 16-bit words."""
         count = prod(shape)
         return self._words(-(-count // 4)).view(np.uint16)[:, :count].reshape(len(self), *shape)
 
     def normal(self, shape: Sequence[int] = ()) -> torch.Tensor:
-        """`(samples, *shape)` standard normal deviates, float32."""
+        """Return `(samples, *shape)` standard normal deviates, float32."""
         return torch.from_numpy(_quantiles().take(self._halves(shape), mode="wrap"))
 
     def uniform(self, shape: Sequence[int] = ()) -> torch.Tensor:
-        """`(samples, *shape)` uniform deviates in [0, 1), float32 with 24 random bits."""
+        """Return `(samples, *shape)` uniform deviates in [0, 1), float32 with 24 random bits."""
         count = prod(shape)
         words = self._words(-(-count // 2)).view(np.uint32)[:, :count].reshape(len(self), *shape)
         return torch.from_numpy((words >> np.uint32(8)).astype(np.float32) * np.float32(2**-24))

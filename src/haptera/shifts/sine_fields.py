@@ -47,7 +47,7 @@ class SineFields:
 
     @property
     def pixels(self) -> torch.Tensor:
-        """`(batch, 2, height, width)`: by how many pixels each pixel moves to the right and down."""
+        """Return `(batch, 2, height, width)`: by how many pixels each pixel moves to the right and down."""
         return self._sum("sine", "sine", self.height, self.width) * self._spans(-1, 1, 1)
 
     @property
@@ -59,7 +59,7 @@ class SineFields:
 
     @property
     def gradient_norms(self) -> torch.Tensor:
-        """`(batch,)`, ‖∇τ‖² of each field, equation (1)."""
+        """Return `(batch,)`, ‖∇τ‖² of each field, equation (1)."""
         number = torch.arange(1, self.coefficients.shape[-1] + 1, device=self.coefficients.device)
         squares = number**2 + number[:, None] ** 2
         return (self.coefficients**2 * squares).sum((1, 2, 3)) * (pi**2 / 4)
@@ -79,12 +79,12 @@ class SineFields:
         return torch.cat(found)
 
     def determinants(self, points: int) -> torch.Tensor:
-        """`(batch, points, points)`: det(I − ∇τ) on an even grid that includes the frame."""
+        """Return `(batch, points, points)`: det(I − ∇τ) on an even grid that includes the frame."""
         (uu, vu), (uv, vv) = self._slopes(points)
         return (1 - uu) * (1 - vv) - uv * vu
 
     def folded(self, points: int | None = None) -> torch.Tensor:
-        """`(batch,)`: whether a field is no bijection, as far as a grid of points tells.
+        """Return `(batch,)`: whether a field is not a bijection, as far as a grid of points tells.
 
         Args:
             points: along each side; by default 64, or 8 for each half wave of the finest mode if that is more.
@@ -92,7 +92,7 @@ class SineFields:
         return torch.cat([part.determinants(points or self._points).amin((1, 2)) for part in self._parts()]) <= 0
 
     def move(self, images: torch.Tensor, interpolation: str = "bilinear") -> torch.Tensor:
-        """`(batch, channels, height, width)` images, deformed; not clamped to any range."""
+        """Return `(batch, channels, height, width)` images, deformed; not clamped to any range."""
         self._check(images)
         working = torch.promote_types(images.dtype, torch.float32)
         near = replace(self, coefficients=self.coefficients.to(images.device, working))
@@ -109,7 +109,7 @@ class SineFields:
         return flat.flatten(2).gather(2, index).reshape(masks.shape)
 
     def move_keypoints(self, keypoints: torch.Tensor) -> torch.Tensor:
-        """`(batch, points, 2)`, x and y in pixels, to where the deformation shows them.
+        """Move `(batch, points, 2)`, x and y in pixels, to where the deformation shows them.
 
         What was at p is now at s with s − τ(s) = p, which is found by iteration, by Newton's at its end. NaN where that
         finds nothing, which happens for fields that fold, and for points outside the picture.
@@ -142,16 +142,16 @@ class SineFields:
         return max(POINTS, 8 * (self.coefficients.shape[-1] + 1))
 
     def _parts(self) -> Iterator["SineFields"]:
-        """Some fields at a time, for derivatives on a fine grid take memory."""
+        """Yield a few fields at a time, since derivatives on a fine grid take memory."""
         return (replace(self, coefficients=part) for part in self.coefficients.split(AT_ONCE))
 
     def _slopes(self, points: int) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
-        """`(batch, points, points)` each: ∂τ_u and ∂τ_v by u, then both by v."""
+        """Return `(batch, points, points)` each: ∂τ_u and ∂τ_v by u, then both by v."""
         by_u, by_v = self._sum("sine", "cosine", points, points), self._sum("cosine", "sine", points, points)
         return (by_u[:, 0], by_u[:, 1]), (by_v[:, 0], by_v[:, 1])
 
     def _positions(self) -> torch.Tensor:
-        """`(batch, height, width, 2)`: where each pixel comes from, −1 and 1 the outermost pixels."""
+        """Return `(batch, height, width, 2)`: where each pixel comes from, −1 and 1 the outermost pixels."""
         batch, waves = len(self), self.coefficients.shape[-1]
         rows = _waves("sine", self.height, waves).to(self.coefficients)
         columns, still = (part.to(self.coefficients) for part in _woven(self.height, self.width, waves))
@@ -162,7 +162,7 @@ class SineFields:
         return woven.view(batch, self.height, self.width, 2)
 
     def _sum(self, down: str, across: str, height: int, width: int) -> torch.Tensor:
-        """`(batch, 2, height, width)`: the coefficients times waves down and across; cosines are derivatives."""
+        """Return `(batch, 2, height, width)`: the coefficients times waves down and across; cosines are derivatives."""
         batch, waves = self.coefficients.shape[:2], self.coefficients.shape[-1]
         rows = _waves(down, height, waves).to(self.coefficients)
         columns = _waves(across, width, waves).to(self.coefficients)
@@ -193,7 +193,7 @@ def _at(coefficients: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor,
 
 @lru_cache(maxsize=64)
 def _waves(kind: str, side: int, waves: int) -> torch.Tensor:
-    """`(side, waves)`: sin(kπt) for t from 0 to 1, exactly 0 at both ends, or its derivative."""
+    """Return `(side, waves)`: sin(kπt) for t from 0 to 1, exactly 0 at both ends, or its derivative."""
     angle = pi * np.linspace(0, 1, side)[:, None] * np.arange(1, waves + 1)
     if kind == "cosine":
         return torch.from_numpy(np.cos(angle) * pi * np.arange(1, waves + 1))
@@ -204,7 +204,7 @@ def _waves(kind: str, side: int, waves: int) -> torch.Tensor:
 
 @lru_cache(maxsize=64)
 def _woven(height: int, width: int, waves: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """From waves across to positions x, y, x, ...: `(2 waves, 2 width)`; and positions at rest, `(height, 2 width)`."""
+    """Weave waves into positions x, y, x, ...: `(2 waves, 2 width)`, and positions at rest, `(height, 2 width)`."""
     across = -2 * _waves("sine", width, waves).T
     columns = torch.zeros(2 * waves, width, 2, dtype=torch.float64)
     columns[:waves, :, 0] = columns[waves:, :, 1] = across

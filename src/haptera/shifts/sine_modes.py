@@ -19,7 +19,7 @@ RULES = ("printed", "reference")
 
 @lru_cache(maxsize=64)
 def modes(cutoff: float, rule: str = "printed") -> np.ndarray:
-    """`(modes, 2)`, the pairs (i, j) that a cutoff keeps: i counts half waves across, j down.
+    """Return `(modes, 2)`, the pairs (i, j) that a cutoff keeps: i counts half waves across, j down.
 
     >>> modes(3).tolist()
     [[1, 1], [1, 2], [2, 1], [2, 2]]

@@ -5,7 +5,7 @@ in every copy. Bilinear is torch's own. Gaussian takes all pixels with weights e
 over their sum.
 Differs: only the 5 x 5 pixels around a position are read, where the published code reads all; the images differ by
 less than 1e-6, and the cost is 25 products a pixel instead of height x width.
-Gaussian weights are no interpolation: where nothing moves they blur, and change white noise in [0, 1] by 17 %.
+Gaussian weights do not interpolate: where nothing moves they blur, and change white noise in [0, 1] by 17 %.
 """
 
 import torch
@@ -42,7 +42,7 @@ def _gaussian(images: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
 def _line(
     places: torch.Tensor, nearest: torch.Tensor, side: int
 ) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
-    """Of each position along one side, the pixels around it and their weights, which are 0 outside and sum to 1."""
+    """Return the pixels around each position along one side, and their weights, which are 0 outside and sum to 1."""
     around = [nearest + offset for offset in range(-REACH, REACH + 1)]
     weights = [torch.exp(-((places - pixel) ** 2) / (2 * SIGMA**2)) for pixel in around]
     inside = [weight * ((pixel >= 0) & (pixel < side)) for weight, pixel in zip(weights, around, strict=True)]

@@ -169,7 +169,7 @@ class Spatter(Shift):
 
 
 def grey(images: torch.Tensor) -> torch.Tensor:
-    """`(batch, 1, height, width)`, the luma of colour images."""
+    """Return `(batch, 1, height, width)`, the luma of colour images."""
     if images.shape[1] == 1:
         return images.clone()
     red, green, blue = images.split(1, 1)
@@ -177,13 +177,13 @@ def grey(images: torch.Tensor) -> torch.Tensor:
 
 
 def colour(shade: tuple[float, float, float], images: torch.Tensor) -> torch.Tensor:
-    """`(1, channels, 1, 1)`, a colour, or its luma for grey images."""
+    """Return `(1, channels, 1, 1)`, a colour, or its luma for grey images."""
     channels = shade if images.shape[1] == 3 else (sum(s * g for s, g in zip(shade, _GREY, strict=True)),)
     return torch.tensor(channels).to(images).view(1, -1, 1, 1)
 
 
 def frost_texture(random: SampleRandom, height: int, width: int) -> torch.Tensor:
-    """`(samples, 1, height, width)` in [0, 1], how much ice lies where.
+    """Return `(samples, 1, height, width)` in [0, 1], how much ice lies where.
 
     A rough plasma is cut along contour lines, whose ridges branch as crystals do; the same plasma, moved by half its
     side on its torus and mirrored at the diagonal, thickens them here and leaves clear glass there. Mean colour and
@@ -202,7 +202,7 @@ def _left_by_blur(sigma: float) -> float:
 
 
 def _shine(liquid: torch.Tensor, mean: float, blur: float, threshold: float, scale: float) -> torch.Tensor:
-    """How much each drop of water adds, `(batch, 1, height, width)`, at most 1.
+    """Return how much each drop of water adds, `(batch, 1, height, width)`, at most 1.
 
     The peer finds edges (Canny), measures the distance to them up to 20 pixels, smooths, equalises the histogram,
     lights it from one side with a 3 x 3 relief filter, smooths and multiplies with the drops. Here the distance
@@ -246,14 +246,14 @@ def _equalise(distance: torch.Tensor) -> torch.Tensor:
 
 
 def plasma(random: SampleRandom, side: int, decay: float) -> torch.Tensor:
-    """`(samples, size, size)` in [0, 1], both ends reached; the size is the next power of two from `side` on."""
+    """Return `(samples, size, size)` in [0, 1], both ends reached; the size is the next power of two from `side` on."""
     levels = max(1, (side - 1).bit_length())
     noise = random.uniform((4**levels - 1,)).mul_(2).sub_(1)
     return torch.cat([_grow(one, levels, decay) for one in noise.split(max(1, 2**20 // 4**levels))])
 
 
 def _grow(noise: torch.Tensor, levels: int, decay: float) -> torch.Tensor:
-    """From one point to the whole map; `noise` is `(samples, 4^levels - 1)`."""
+    """Grow one point to the whole map; `noise` is `(samples, 4^levels - 1)`."""
     samples = len(noise)
     heights = noise.new_zeros(samples, 1, 1)
     used = 0

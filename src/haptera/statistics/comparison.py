@@ -159,7 +159,7 @@ def compare_groups(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> G
 
 
 def _checked(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> np.ndarray:
-    """The numbers, after everything that can be wrong with a column."""
+    """Return the numbers of a column after checking everything that can be wrong with it."""
     if isinstance(factors, str) or not factors:
         raise HapteraError(f"factors is {factors!r}; a list with at least one column was expected")
     wanted = [value, *factors]
@@ -184,7 +184,7 @@ def _checked(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> np.ndar
 
 
 def _check_all_there(frame: pd.DataFrame, factors: Sequence[str], levels: Sequence[int]) -> None:
-    """Without a combination, an interaction has fewer degrees of freedom than it seems, and its test is of less."""
+    """Refuse missing combinations: an interaction then has fewer degrees of freedom than it seems."""
     counts = frame.groupby(list(factors), observed=True).size()
     if len(counts) < np.prod(levels):
         every = pd.MultiIndex.from_product([frame[name].unique() for name in factors])
@@ -196,7 +196,7 @@ def _check_all_there(frame: pd.DataFrame, factors: Sequence[str], levels: Sequen
 
 
 def _check_spread(within: float, numbers: np.ndarray, value: str, factors: Sequence[str]) -> None:
-    """A residual of nothing but rounding is no measure of noise."""
+    """Refuse a residual that is nothing but rounding: it does not measure noise."""
     if within <= len(numbers) * (ROUNDING * float(np.abs(numbers).max())) ** 2:
         raise HapteraError(
             f"{join_names(factors)} say {value!r} exactly; without spread among values that share them there is no test"

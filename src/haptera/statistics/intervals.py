@@ -72,7 +72,7 @@ class UnitMean:
 
     @property
     def clear(self) -> bool:
-        """Whether there is a 95 % interval, and 0 is outside."""
+        """Return whether there is a 95 % interval, and 0 is outside."""
         return self.kind == INTERVAL and (self.low > 0 or self.high < 0)
 
 

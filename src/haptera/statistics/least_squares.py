@@ -77,7 +77,7 @@ def huber(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solved:
 
 
 def _coefficients(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`(..., d)` and the inverse `(..., d, d)` of the normal equations."""
+    """Return `(..., d)` and the inverse `(..., d, d)` of the normal equations."""
     outer = basis[..., :, None] * basis[..., None, :]
     fits = np.broadcast_shapes(basis.shape[:-2], weights.shape[:-1])
     normal = (weights[..., None, :] @ outer.reshape(*outer.shape[:-2], -1))[..., 0, :]
@@ -97,7 +97,7 @@ def _inverse(normal: np.ndarray) -> np.ndarray:
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """`(...)`, the least value that at least half of the weight does not exceed."""
+    """Return `(...)`, the least value that at least half of the weight does not exceed."""
     weights = np.broadcast_to(weights, values.shape)
     order = np.argsort(values, axis=-1)
     total = np.cumsum(np.take_along_axis(weights, order, -1), axis=-1)

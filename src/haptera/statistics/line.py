@@ -59,12 +59,12 @@ class Line:
 
     @property
     def slope(self) -> np.ndarray:
-        """Of the line on its scale; of two pieces, that of the first."""
+        """Return that of the line on its scale; of two pieces, that of the first."""
         return self.coefficients[..., 1]
 
     @property
     def intercept(self) -> np.ndarray:
-        """Of the line on its scale; of two pieces, that of the first."""
+        """Return that of the line on its scale; of two pieces, that of the first."""
         return self.coefficients[..., 0]
 
     @property
@@ -237,7 +237,7 @@ def _chebyshev(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> So
 
 
 def _strip(u: np.ndarray, v: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """`(..., 2)`, intercept and slope of the middle of the narrowest upright strip that holds all points.
+    """Return `(..., 2)`, intercept and slope of the middle of the narrowest upright strip that holds all points.
 
     The width is convex in the slope, so halving finds it. The two outermost points alone make the strip wider than that
     along their own line, once the slope is further from theirs than that width over their distance.
@@ -264,5 +264,5 @@ def _strip(u: np.ndarray, v: np.ndarray, seen: np.ndarray) -> np.ndarray:
 
 
 def _at(values: np.ndarray, *places: np.ndarray) -> list[np.ndarray]:
-    """`(...)`, the values at each of the places `(...)`."""
+    """Return `(...)`, the values at each of the places `(...)`."""
     return [np.take_along_axis(values, place[..., None], -1)[..., 0] for place in places]

@@ -19,7 +19,7 @@ from haptera.errors import HapteraError
 
 @dataclass(frozen=True)
 class Moments:
-    """Of the activations of one model on some images.
+    """The moments of the activations of one model on some images.
 
     Attributes:
         names: of the layers, in the order of the model.
@@ -41,7 +41,7 @@ class Moments:
     def grouped(
         cls, layers: Mapping[str, np.ndarray], groups: int, covariance: Mapping[str, np.ndarray] | None = None
     ) -> Self:
-        """From `(images, 2, channels)` of each layer: mean and mean square of each image.
+        """Read `(images, 2, channels)` of each layer: mean and mean square of each image.
 
         Args:
             layers: name -> the values.
@@ -67,13 +67,13 @@ class Moments:
 
     @classmethod
     def known(cls, layers: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Self:
-        """From mean and variance of each layer, such as those that BatchNorm keeps."""
+        """Take mean and variance of each layer, such as those that BatchNorm keeps."""
         first = np.concatenate([mean for mean, _ in layers.values()])[None]
         second = np.concatenate([var + mean**2 for mean, var in layers.values()])[None]
         return cls(tuple(layers), tuple(len(mean) for mean, _ in layers.values()), first, second, None)
 
     def merged(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Means and mean squares of groups of `size` images, a multiple of the present size; no incomplete group."""
+        """Return means and mean squares of full groups of `size` images, a multiple of the present size."""
         assert self.images is not None
         together = size // int(self.images[0])
         whole = int((self.images == self.images[0]).sum()) // together
@@ -97,7 +97,7 @@ class Moments:
         return self.first.var(0, ddof=1) * float(np.mean(self.images))
 
     def per_layer(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        """`(all channels,)` cut into layers."""
+        """Return `(all channels,)` cut into layers."""
         return dict(zip(self.names, np.split(values, np.cumsum(self.channels)[:-1]), strict=True))
 
     def like(self, other: "Moments") -> None:
@@ -123,7 +123,7 @@ def typical_variance(var: np.ndarray) -> float:
 
 
 def live(*sides: np.ndarray) -> np.ndarray:
-    """`(channels,)`, whether a channel of one layer varies on any side; the first one says what is typical."""
+    """Return `(channels,)`, whether a channel of one layer varies on any side; the first one says what is typical."""
     typical = next((found for var in sides if (found := typical_variance(var)) > 0), 0.0)
     return np.maximum.reduce(sides) > DEAD * typical
 
@@ -134,7 +134,7 @@ def variance_floor(var: np.ndarray) -> float:
 
 
 def scale(var: np.ndarray) -> np.ndarray:
-    """What to divide squared distances of one layer by: its variances with a floor, infinity for dead channels.
+    """Return what to divide squared distances of one layer by: its variances with a floor, infinity for dead channels.
 
     >>> scale(np.array([0.0, 0.001, 1.0, 4.0, 1.0]))
     array([ inf, 0.01, 1.  , 4.  , 1.  ])

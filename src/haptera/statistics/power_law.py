@@ -106,7 +106,7 @@ def over_seeds(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def local_slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`(points − 1,)`: the exponents between neighbours."""
+    """Return `(points − 1,)`: the exponents between neighbours."""
     return np.diff(np.log(np.asarray(y, float))) / np.diff(np.log(np.asarray(x, float)))
 
 

@@ -41,7 +41,7 @@ class Draws:
     units: float
 
     def first(self, draws: int) -> "Draws":
-        """Not more than so many of them."""
+        """Return at most so many of them."""
         parts = (self.reference, self.shifted, self.weights)
         reference, shifted, weights = (part[:draws] if part.ndim > 1 else part for part in parts)
         return Draws(reference, shifted, weights, self.units)
@@ -72,7 +72,7 @@ def over_models(reference: np.ndarray, shifted: np.ndarray, *, draws: int = DRAW
 
 
 def _drawn(sample: Sample, draws: int, seed: np.random.SeedSequence) -> np.ndarray:
-    """`(draws, models)`; the same seed and number of examples draw the same examples."""
+    """Return `(draws, models)`; the same seed and number of examples draw the same examples."""
     generator = np.random.default_rng(seed)
     if isinstance(sample, tuple):
         accuracies, n = np.asarray(sample[0], float), np.broadcast_to(np.asarray(sample[1], np.int64), len(sample[0]))
@@ -116,7 +116,7 @@ def interval(
 
 
 def _quantile(ordered: np.ndarray, known: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Of each column the quantile of its own share, between neighbours in proportion."""
+    """Return the quantile of each column at its own share, between neighbours in proportion."""
     place = np.asarray(share * (known - 1))
     low = np.clip(np.floor(place), 0, np.maximum(known - 1, 0)).astype(int)
     high = np.minimum(low + 1, np.maximum(known - 1, 0))

@@ -45,5 +45,5 @@ class ShiftLine:
         return float(np.clip(self.intercept + self.slope * size, 0, 1))
 
     def inside(self, size: float) -> bool:
-        """Whether a size lies within those that the line was fitted on."""
+        """Return whether a size lies within those that the line was fitted on."""
         return bool(self.sizes.min() <= size <= self.sizes.max())

@@ -130,7 +130,7 @@ class _Pairs:
         return float(self.values.mean() if aggregate == "mean" else np.median(self.values))
 
     def drawn(self, aggregate: str, times: np.ndarray) -> np.ndarray:
-        """`(draws,)`, from how often each image came, `(draws, images)`."""
+        """Return `(draws,)`, from how often each image came, `(draws, images)`."""
         if aggregate == "mean":
             return self._mean(times, self.groups)
         knots = np.quantile(self.values, KNOTS)
@@ -138,7 +138,7 @@ class _Pairs:
         return np.array([np.interp(0.5, shares, knots) for shares in below])
 
     def _mean(self, times: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
-        """Of any property of pairs."""
+        """Return the mean of any property of pairs."""
         total, weight = np.zeros(len(times)), np.zeros(len(times))
         start = 0
         for group in groups:

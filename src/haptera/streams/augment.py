@@ -29,7 +29,7 @@ def augmented(images: torch.Tensor, ids: torch.Tensor, seed: int, flip: bool, cr
 
 
 def _moves(draws: np.ndarray, most: int) -> list[int]:
-    """By how many pixels, from -most to most."""
+    """Return by how many pixels to move, from -most to most."""
     return [int(move) - most for move in draws * (2 * most + 1)]
 
 
@@ -45,5 +45,5 @@ def _move(old: np.ndarray, new: np.ndarray, down: int, right: int) -> None:
 
 
 def grey_levels(images: torch.Tensor) -> torch.Tensor:
-    """Rounded, in place, to the 256 values that a file of 8 bits can hold."""
+    """Round, in place, to the 256 values that a file of 8 bits can hold."""
     return images.mul_(255).round_().div_(255)

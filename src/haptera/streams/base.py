@@ -34,19 +34,19 @@ class Settings(Stream):
         check_batch_size(self.batch_size)
 
     def settings(self) -> dict[str, Any]:
-        """To hand on to a part."""
+        """Return the settings to hand on to a part."""
         return {"batch_size": self.batch_size, "seed": self.seed, "shuffle": self.shuffle, "name": self.name}
 
     def order(self, size: int, turn: int = 0) -> np.ndarray:
-        """`(size,)`, in which order a data set is read, the `turn`-th time."""
+        """Return `(size,)`, in which order a data set is read, the `turn`-th time."""
         return sample_order(size, self.seed, turn) if self.shuffle else np.arange(size)
 
     def batches(self, size: int) -> int:
-        """How many batches a data set of that size makes."""
+        """Return how many batches a data set of that size makes."""
         return -(-size // self.batch_size)
 
     def sizes(self) -> np.ndarray:
-        """`(batches,)`: full batches and a smaller last one, where that is how many batches there are."""
+        """Return `(batches,)`: full batches and a smaller last one, where that is how many batches there are."""
         if self.batches(self.samples) != len(self):
             return super().sizes()
         return self.pass_sizes(self.samples)
@@ -62,7 +62,7 @@ class Settings(Stream):
 
 @dataclass(frozen=True)
 class DataStream(Settings):
-    """Once through a data set, as it is or under one shift."""
+    """One pass through a data set, as it is or under one shift."""
 
     data: Data
 
@@ -80,17 +80,17 @@ class DataStream(Settings):
 
     @property
     def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
+        """Return how targets relate to the model's classes."""
         return self.data.classes
 
     @property
     def shift(self) -> Shift | None:
-        """What changes the images, if anything does."""
+        """Return what changes the images, if anything does."""
         return None
 
     @property
     def context(self) -> dict[str, object]:
-        """What is known about every sample."""
+        """Return what is known about every sample."""
         shift = self.shift
         return {"shift": shift.name if shift else "clean", "severity": shift.severity if shift else 0.0}
 
@@ -116,14 +116,14 @@ class Parted(Settings):
 
     @property
     def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
+        """Return how targets relate to the model's classes."""
         return self.parts()[0].classes
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts())
 
     def sizes(self) -> np.ndarray:
-        """`(batches,)`, those of the parts."""
+        """Return `(batches,)`, those of the parts."""
         return np.concatenate([part.sizes() for part in self.parts()])
 
     def __getitem__(self, index: int) -> Batch:
@@ -136,7 +136,7 @@ class Parted(Settings):
 
 
 def check_data(data: object, name: str) -> None:
-    """Refuse what is no data set, and data that is corrupted already."""
+    """Refuse anything but a data set, and data that is corrupted already."""
     if not isinstance(data, Data):
         raise HapteraError(
             f"the stream {name!r} takes one data set, found {type(data).__name__}; "
@@ -147,7 +147,7 @@ def check_data(data: object, name: str) -> None:
 def read(
     data: Data, places: np.ndarray, shift: Shift | None, ids: np.ndarray, seed: int, context: dict[str, object]
 ) -> Batch:
-    """Some samples of a data set as a batch, shifted."""
+    """Return some samples of a data set as a batch, shifted."""
     images, numbers = data.images(places), torch.from_numpy(ids)
     if shift is not None:
         images = shift(images, numbers, seed)

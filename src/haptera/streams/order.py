@@ -51,7 +51,7 @@ class Mixed(DataStream):
 
     @property
     def context(self) -> dict[str, object]:
-        """What is known about every sample: nothing, before it is drawn."""
+        """Return what is known about every sample: nothing, before it is drawn."""
         return {}
 
     @cached_property
@@ -60,7 +60,7 @@ class Mixed(DataStream):
         return [shift(severity) for shift in self.shifts for severity in self.severities]
 
     def chosen(self, ids: np.ndarray) -> np.ndarray:
-        """`(len(ids),)`, which of all shifts at all severities each sample is under."""
+        """Return `(len(ids),)`, which of all shifts at all severities each sample is under."""
         draws = SampleRandom(ids.tolist(), self.seed, SALT).uniform().numpy().astype(np.float64)
         return (draws * len(self._choices)).astype(np.int64)
 
@@ -119,7 +119,7 @@ class Correlated(DataStream):
         return self.by
 
     def order(self, size: int, turn: int = 0) -> np.ndarray:
-        """`(size,)`, the same whatever the turn, since there is one."""
+        """Return `(size,)`, the same for every turn."""
         return self._order
 
     @cached_property

@@ -65,7 +65,7 @@ def _text(counts: np.ndarray, samples: int, target: float) -> Path:
 
 
 def _reachable(counts: np.ndarray, start: int) -> list[list[int]]:
-    """For each cell the sums of the paths to it from (start, 0), as the bits of an integer."""
+    """Return for each cell the sums of the paths to it from (start, 0), as the bits of an integer."""
     grid = len(counts)
     reach = [[0] * grid for _ in range(start + 1)]
     for row in range(start, -1, -1):
@@ -112,7 +112,7 @@ def _code(counts: np.ndarray, samples: int, target: float) -> Path:
     onward: dict[tuple[int, int], tuple[int, int]] = {}
 
     def distance(cell: tuple[int, int], own: int = 0, steps: int = 0) -> float:
-        """From the target, of the mean over what comes from a cell on, and over some steps before it."""
+        """Return how far the mean from a cell on, with some steps before it, is from the target."""
         return abs(float((totals[cell] + own) / (samples * (lengths[cell] + steps))) - target)
 
     for row in range(1, grid):

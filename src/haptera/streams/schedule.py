@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 
 
 def permutations(items: Sequence[Item], count: int = 10, seed: int = 0) -> list[tuple[Item, ...]]:
-    """Different orders of the items, the k-th the same whatever the count; fewer where there are no more.
+    """Return different orders of the items, the k-th the same for any count; fewer if there are no more.
 
     >>> permutations("abc", 2) == permutations("abc", 5)[:2]
     True
@@ -50,7 +50,7 @@ class _Order(Continual):
 
     @property
     def label(self) -> str:
-        """Such as `order 3`."""
+        """Return a name such as `order 3`."""
         return f"order {self.number}"
 
     def __getitem__(self, index: int) -> Batch:
@@ -128,7 +128,7 @@ class Gradual(Settings):
 
     @property
     def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
+        """Return how targets relate to the model's classes."""
         return self.data.classes
 
     @property
@@ -143,7 +143,7 @@ class Gradual(Settings):
         return self._steps * self.batches(self._step_size)
 
     def sizes(self) -> np.ndarray:
-        """`(batches,)`, how many samples each batch has."""
+        """Return `(batches,)`, how many samples each batch has."""
         one = [len(self.places(batch, self._step_size)) for batch in range(self.batches(self._step_size))]
         return np.tile(one, self._steps)
 
@@ -158,7 +158,7 @@ class Gradual(Settings):
         return read(self.data, places, shift, ids, self.seed, context)
 
     def _places_at(self, positions: np.ndarray) -> np.ndarray:
-        """Which samples of the data are at these positions, if it is read again and again."""
+        """Return which samples of the data are at these positions, if it is read again and again."""
         size = len(self.data)
         turns, inside = np.divmod(positions, size)
         places = np.empty_like(positions)

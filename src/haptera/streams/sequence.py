@@ -41,7 +41,7 @@ class Clean(DataStream):
 
     @property
     def context(self) -> dict[str, object]:
-        """What is known about every sample."""
+        """Return what is known about every sample."""
         return super().context if self.called == "clean" else {"shift": self.called, "severity": float("nan")}
 
 
@@ -59,7 +59,7 @@ class Shifted(DataStream):
 
     @property
     def label(self) -> str:
-        """Such as `contrast 4`."""
+        """Return a name such as `contrast 4`."""
         return f"{self.by.name} {self.by.severity:g}"
 
 
@@ -116,14 +116,14 @@ class Continual(Settings):
 
     @property
     def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
+        """Return how targets relate to the model's classes."""
         return self.data.classes
 
     def __len__(self) -> int:
         return self.batches(len(self.data)) * len(self.shifts)
 
     def sizes(self) -> np.ndarray:
-        """`(batches,)`: those of one pass for each shift."""
+        """Return `(batches,)`: those of one pass for each shift."""
         return np.tile(self.pass_sizes(len(self.data)), len(self.shifts))
 
     def __getitem__(self, index: int) -> Batch:
@@ -145,12 +145,12 @@ class _Part(DataStream):
 
     @property
     def context(self) -> dict[str, object]:
-        """As the folder says."""
+        """Return the shift and severity that the folder names."""
         return {"shift": self.kind, "severity": self.severity}
 
     @property
     def label(self) -> str:
-        """Such as `contrast 4`."""
+        """Return a name such as `contrast 4`."""
         return f"{self.kind} {self.severity:g}"
 
 

@@ -53,19 +53,19 @@ class Stability(Settings):
 
     @property
     def samples(self) -> int:
-        """Three for each image."""
+        """Count three for each image."""
         return len(PARTS) * self._images
 
     @property
     def classes(self) -> Classes | None:
-        """How the data's classes relate to the model's."""
+        """Return how the data's classes relate to the model's."""
         return self.data.classes
 
     def __len__(self) -> int:
         return len(PARTS) * self.batches(self._images)
 
     def sizes(self) -> np.ndarray:
-        """`(batches,)`: those of one pass, three times."""
+        """Return `(batches,)`: those of one pass, three times."""
         return np.tile(self.pass_sizes(self._images), len(PARTS))
 
     def __getitem__(self, index: int) -> Batch:

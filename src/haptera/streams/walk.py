@@ -61,7 +61,7 @@ class CCC(Settings):
     Args:
         data: what is shown; the data of the calibration.
         calibration: accuracies of a fixed model, from `calibrate`.
-        difficulty: `easy`, `medium`, `hard`, or the accuracy that the fixed model shall keep.
+        difficulty: `easy`, `medium`, `hard`, or the accuracy that the fixed model should keep.
         speed: images per step of a path; 1,000, 2,000 and 5,000 are published.
         length: how many images in all.
         rule: how a path is chosen: `steady`, `text` or `code`.
@@ -96,12 +96,12 @@ class CCC(Settings):
 
     @property
     def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
+        """Return how targets relate to the model's classes."""
         return self.data.classes
 
     @cached_property
     def _stages(self) -> list[Stage]:
-        """The steps of the walk until there are images enough."""
+        """Return the steps of the walk until there are enough images."""
         calibration, random = self.calibration, np.random.default_rng([self.seed & 0xFFFFFFFF, SALT])
         names, target = calibration.shifts, calibration.target(self.difficulty)
         paths: dict[tuple[str, str], Path] = {}
@@ -149,11 +149,11 @@ class CCC(Settings):
 
     @cached_property
     def _shape(self) -> torch.Size:
-        """Of one image."""
+        """Return the shape of one image."""
         return self.data.images(np.zeros(1, np.int64)).shape[1:]
 
     def _told(self, steps: np.ndarray) -> dict[str, object]:
-        """What the walk says about the samples of a batch: columns of the table."""
+        """Return what the walk says about the samples of a batch: columns of the table."""
         stages = [self._stages[step] for step in steps]
         return {
             "shift": np.array([f"{stage.first}{FADES}{stage.second}" for stage in stages]),

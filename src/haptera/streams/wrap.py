@@ -39,7 +39,7 @@ class Truncated(Wrapper):
 
     @property
     def words(self) -> str:
-        """Such as `first 1,000 samples`."""
+        """Return a name such as `first 1,000 samples`."""
         if self.first is not None:
             return f"first {self.first:,} samples"
         return f"first {self.batches:,} batches"
@@ -76,11 +76,11 @@ class Repeated(Wrapper):
 
     @property
     def words(self) -> str:
-        """Such as `repeated 3 times`."""
+        """Return a name such as `repeated 3 times`."""
         return f"repeated {self.times:,} times" if self.times > 1 else "repeated once"
 
     def parts(self) -> list[Stream]:
-        """Itself: nothing is reset."""
+        """Return the stream itself: nothing is reset."""
         return [self]
 
     @cached_property
@@ -93,7 +93,7 @@ class Repeated(Wrapper):
 
     @cached_property
     def _ends(self) -> np.ndarray:
-        """`(times,)`, how many batches have come when each time is over."""
+        """Return `(times,)`, how many batches have come when each time is over."""
         return np.cumsum([len(turn) for turn in self._turns])
 
     def _own_sizes(self) -> np.ndarray:
@@ -107,7 +107,7 @@ class Repeated(Wrapper):
 
 @dataclass(frozen=True)
 class Interleaved(Wrapper):
-    """After every few batches of a stream one of clean data, which tells whether it is still known.
+    """A stream with a batch of clean data after every few of its own, which tells whether that is still known.
 
     `context["interleaved"]` says which is which. Ids are positions; `context["sample"]` is the sample's number in its
     data set. What else the stream says about its samples is for clean ones what it was just before.
@@ -133,7 +133,7 @@ class Interleaved(Wrapper):
 
     @property
     def words(self) -> str:
-        """Such as `clean after every 5 batches`."""
+        """Return a name such as `clean after every 5 batches`."""
         return f"{self.clean.name} after every {f'{self.every:,} batches' if self.every > 1 else 'batch'}"
 
     def with_seed(self, seed: int) -> Self:
@@ -147,7 +147,7 @@ class Interleaved(Wrapper):
 
     @cached_property
     def _keys(self) -> list[str]:
-        """What the stream says about its samples, but for `sample`."""
+        """Return what the stream says about its samples, but for `sample`."""
         return [key for key in self.stream[0].context if key != "sample"]
 
     def _batch(self, index: int) -> Batch:
@@ -174,7 +174,7 @@ class OneByOne(Wrapper):
 
     @cached_property
     def _within(self) -> np.ndarray:
-        """`(batches,)`, how many samples there are up to the end of each batch of the stream within."""
+        """Return `(batches,)`, how many samples there are up to the end of each batch of the stream within."""
         return np.cumsum(self.stream.sizes())
 
     def _own_sizes(self) -> np.ndarray:
@@ -184,7 +184,7 @@ class OneByOne(Wrapper):
         outer = int(np.searchsorted(self._within, index, side="right"))
         row = index - (int(self._within[outer - 1]) if outer else 0)
         one = some(self._read(outer), slice(row, row + 1))
-        return Batch(one.inputs.clone(), one.targets, one.ids, one.context)  # what is kept shall not be changed
+        return Batch(one.inputs.clone(), one.targets, one.ids, one.context)  # what is kept must not be changed
 
     def _read(self, outer: int) -> Batch:
         """A batch of the stream within; the last one is kept, since its samples come one after the other."""

@@ -43,30 +43,30 @@ class Wrapper(Stream):
     @property
     @abstractmethod
     def words(self) -> str:
-        """What becomes of the stream, in a few words."""
+        """Return what becomes of the stream, in a few words."""
 
     @property
     def label(self) -> str:
-        """That of the part within, where it has one of its own."""
+        """Return the label of the part within, if it has one of its own."""
         return self.name if self.stream.label == self.stream.name else self.stream.label
 
     @property
     def classes(self) -> Classes | None:
-        """How targets relate to the model's classes."""
+        """Return how targets relate to the model's classes."""
         return self.stream.classes
 
     @property
     def labelled(self) -> bool:  # type: ignore[override]
-        """Whether the stream within gives targets."""
+        """Return whether the stream within gives targets."""
         return self.stream.labelled
 
     @property
     def data(self) -> Any:
-        """What the stream within reads, if it says so."""
+        """Return what the stream within reads, if it says so."""
         return getattr(self.stream, "data", None)
 
     def with_seed(self, seed: int) -> Self:
-        """Around the same stream with other randomness."""
+        """Wrap the same stream with other randomness."""
         return replace(self, stream=self.stream.with_seed(seed))
 
     def parts(self) -> list[Stream]:
@@ -75,7 +75,7 @@ class Wrapper(Stream):
 
     @cached_property
     def _pieces(self) -> list[Self]:
-        """The parts; empty where there is but one, which is this."""
+        """Return the parts; empty if this is the only one."""
         parts = self.stream.parts()
         return [] if len(parts) == 1 and parts[0] is self.stream else [replace(self, stream=part) for part in parts]
 
@@ -93,11 +93,11 @@ class Wrapper(Stream):
 
     @cached_property
     def _starts(self) -> np.ndarray:
-        """`(batches,)`, how many samples come before each batch."""
+        """Return `(batches,)`, how many samples come before each batch."""
         return np.cumsum(self._sizes) - self._sizes
 
     def sizes(self) -> np.ndarray:
-        """`(batches,)`, how many samples each batch has."""
+        """Return `(batches,)`, how many samples each batch has."""
         return self._sizes
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class Wrapper(Stream):
 
 
 def some(batch: Batch, rows: slice) -> Batch:
-    """Some samples of a batch, with what is known about them."""
+    """Return some samples of a batch, with what is known about them."""
     context = {key: np.asarray(value)[rows] if np.ndim(value) else value for key, value in batch.context.items()}
     targets = None if batch.targets is None else batch.targets[rows]
     return Batch(batch.inputs[rows], targets, batch.ids[rows], context)

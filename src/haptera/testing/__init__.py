@@ -33,7 +33,7 @@ CHECKED = ("shifts", "streams", "adapters", "measures")
 
 
 def check_object(thing: Any) -> tuple[str, dict[str, str]]:
-    """What kind of thing an object is, and law -> why it is broken, or an empty text."""
+    """Return what kind of thing an object is, and law -> why it is broken, or an empty text."""
     if isinstance(thing, Shift):
         return "shift", check_shift(thing.at)
     kind = thing.func if isinstance(thing, partial) else thing
@@ -45,7 +45,7 @@ def check_object(thing: Any) -> tuple[str, dict[str, str]]:
         return "adapter", check_adapter(thing)
     if callable(thing) and not isinstance(thing, type):
         return "measure", check_measure(thing)
-    raise HapteraError(f"{thing!r} is no class of shifts, streams or adapters and no measure; there is no law for it")
+    raise HapteraError(f"{thing!r} is neither a class of shifts, streams or adapters nor a measure; no law is about it")
 
 
 def check_named(name: str) -> tuple[str, dict[str, str]]:

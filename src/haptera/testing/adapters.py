@@ -133,7 +133,7 @@ def works_or_says_why(make: Make, model: nn.Module, batches: list[torch.Tensor])
         adapter.reset()
         again = answers(adapter, batches)
     except HapteraError as error:
-        demand("\n" not in str(error).strip() and len(str(error)) > 20, f"it refuses in no sentence: {error}")
+        demand("\n" not in str(error).strip() and len(str(error)) > 20, f"it does not refuse in one sentence: {error}")
         demand(picture(model) == before, "it refuses, and changed the caller's model")
         return
     demand(picture(model) == before, "the caller's model was changed")
@@ -141,7 +141,7 @@ def works_or_says_why(make: Make, model: nn.Module, batches: list[torch.Tensor])
     with as_it_is():
         network = copy.deepcopy(unwrapped(model)).eval()
     expected, later = answers(partial(own_answer, network), batches), answers(partial(own_answer, network), batches)
-    demand([out.shape for out in outputs] == [out.shape for out in expected], "outputs have not the model's shapes")
+    demand([out.shape for out in outputs] == [out.shape for out in expected], "outputs do not have the model's shapes")
     demand(all(bool(torch.isfinite(out).all()) for out in [*outputs, *expected]), "predictions are not finite")
     with suppress(HapteraError):
         adapter.release()

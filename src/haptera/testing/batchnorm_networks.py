@@ -22,7 +22,7 @@ class NormAct(nn.BatchNorm2d):
         self.drop, self.act = nn.Dropout2d(0.2), nn.SiLU()
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Without a call of the base's."""
+        """Normalise without calling the base's `forward`."""
         batch = self.training or self.running_mean is None
         out = F.batch_norm(
             inputs, self.running_mean, self.running_var, self.weight, self.bias, batch, self.momentum or 0.0, self.eps
@@ -34,7 +34,7 @@ class Leaky(nn.BatchNorm2d):
     """An activation after the base's `forward`."""
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """With a call of the base's."""
+        """Call the base's `forward`, then activate."""
         return F.leaky_relu(super().forward(inputs), 0.2)
 
 
@@ -89,7 +89,7 @@ class Network(nn.Module):
         self.head = nn.Linear(6, 10)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """`(batch, 1, height, width)` to `(batch, 10)`."""
+        """Map `(batch, 1, height, width)` to `(batch, 10)`."""
         hidden = F.relu(self.first(self.one(images)))
         return self.head(self.second(self.two(hidden)).mean((2, 3)))
 

@@ -1,7 +1,7 @@
 """The law of intervals: what is called 95 % holds the truth in 93 to 97 % of simulated cases, also for few units.
 
 A case draws data from a world whose truth is known, again and again, and counts how often the interval holds it. Ends
-that are NaN are no interval, so they do not count: whoever cannot cover may leave the word away.
+that are NaN are not intervals, so they do not count: a method that cannot cover may return none.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Coverage:
     missing: int
 
     def within(self, least: float = LEAST, most: float = MOST, errors: float = ERRORS) -> bool:
-        """Whether the share is from `least` to `most`, give or take the error of the simulation."""
+        """Return whether the share is from `least` to `most`, give or take the error of the simulation."""
         room = [errors * sqrt(end * (1 - end) / max(self.repetitions, 1)) for end in (least, most)]
         return self.repetitions > 0 and least - room[0] <= self.share <= most + room[1]
 

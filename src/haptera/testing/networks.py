@@ -52,7 +52,7 @@ class Counting(nn.Module):
         self.register_buffer("calls", torch.tensor(0))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits, a little larger each time."""
+        """Return logits, a little larger each time."""
         self.calls += 1
         return self.inner(inputs) * (1 + self.calls / 10)
 
@@ -65,7 +65,7 @@ class TakesBytes(nn.Module):
         self.inner = inner
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Return logits."""
         return self.inner(inputs.float() / 255)
 
 
@@ -73,7 +73,7 @@ class InPlace(TakesBytes):
     """Writes into its inputs."""
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Return logits."""
         return self.inner(inputs.mul_(2).sub_(1))
 
 
@@ -90,7 +90,7 @@ class Tied(TakesBytes):
         self.second.weight = self.first.weight
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Return logits."""
         return self.second(self.first(self.inner(inputs)))
 
 
@@ -102,12 +102,12 @@ class Recurrent(nn.Module):
         self.layer, self.norm, self.last = nn.LSTM(SIZE, 8, batch_first=True), nn.LayerNorm(8), nn.Linear(8, CLASSES)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Return logits."""
         return self.last(self.norm(self.layer(inputs[:, 0])[0][:, -1]))
 
 
 class ModelOutput(OrderedDict[str, Any]):
-    """As that of `transformers`: a dictionary whose values are attributes, too."""
+    """A dictionary whose values are attributes as well, as in `transformers`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -124,7 +124,7 @@ class Returns(nn.Module):
         self.inner, self.wrap = inner, wrap
 
     def forward(self, inputs: torch.Tensor) -> Any:
-        """What `wrap` makes of the logits."""
+        """Return what `wrap` makes of the logits."""
         return self.wrap(self.inner(inputs))
 
 
@@ -193,7 +193,7 @@ def _quantised() -> nn.Module:
 
 @contextmanager
 def as_it_is() -> Iterator[None]:
-    """Without torch's advice to use something newer: people have such networks."""
+    """Silence torch's advice to use something newer: people have such networks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.filterwarnings("ignore", "torch.quantize_per_tensor|TypedStorage", UserWarning)

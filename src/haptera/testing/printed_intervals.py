@@ -2,7 +2,7 @@
 
 Whoever writes a new formula adds a case here and its module to `MAKERS`; who uses `wilson`, `newcombe`,
 `paired_interval`, `mean_of_units` or `resample.interval` as they are need not. Ends that are a least and a largest
-value (over seeds or fits) are called that, and are no intervals.
+value (over seeds or fits) are called that, and are not intervals.
 """
 
 from collections.abc import Callable

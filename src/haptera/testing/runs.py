@@ -21,7 +21,7 @@ def settings_of(make: Callable[..., Adapter]) -> Collection[str]:
 
 
 def answers(adapter: Callable[[torch.Tensor], Any], batches: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What it says about each batch; one tensor after the other where that is several."""
+    """Return what it says about each batch; one tensor after the other where that is several."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         outputs = [adapter(inputs) for inputs in batches]
@@ -29,7 +29,7 @@ def answers(adapter: Callable[[torch.Tensor], Any], batches: list[torch.Tensor])
 
 
 def own_answer(model: nn.Module, inputs: torch.Tensor) -> Any:
-    """What the model itself says."""
+    """Return what the model itself says."""
     with torch.no_grad():
         return run(model, inputs.detach())
 
@@ -40,7 +40,7 @@ def distance(one: list[torch.Tensor], two: list[torch.Tensor]) -> float:
 
 
 def equal(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
-    """Bit for bit."""
+    """Return whether they are equal bit for bit."""
     return all(map(torch.equal, one, two))
 
 

@@ -66,7 +66,7 @@ def callers_model_can_be_trained(make: Make, model: nn.Module, batches: list[tor
     untouched(batches[0])
     for one in (model, alone):
         train(one, batches[1])
-    demand(picture(model) == picture(alone), "the caller's model trains otherwise than without the adapter")
+    demand(picture(model) == picture(alone), "the caller's model does not train as it does without the adapter")
     try:
         outputs = adapter(batches[1])
     except HapteraError:

@@ -27,7 +27,7 @@ def any_position_can_be_read(stream: Stream, data: Data) -> None:
             stream[index]
         except IndexError:
             continue
-        demand(False, f"batch {index} of {len(stream)} is no IndexError")
+        demand(False, f"batch {index} of {len(stream)} is not an IndexError")
 
 
 def targets_are_untouched(stream: Stream, data: Data) -> None:

@@ -29,7 +29,7 @@ class Classes:
     covariance: np.ndarray
 
     def normalised(self) -> "Classes":
-        """As BatchNorm without offset leaves them: each coordinate with variance 1 over both classes."""
+        """Scale each coordinate to variance 1 over both classes, as BatchNorm without offset does."""
         spread = np.sqrt(np.diag(self.covariance) + self.mean**2)
         return Classes(self.mean / spread, self.covariance / np.outer(spread, spread))
 

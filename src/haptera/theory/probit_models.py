@@ -34,12 +34,12 @@ class ProbitModels:
 
     @property
     def slope(self) -> float:
-        """Of the probit line."""
+        """Return that of the probit line."""
         return float(np.sqrt((1 + self.noise**2) / (self.wider**2 + self.noise**2)))
 
     @property
     def intercept(self) -> float:
-        """Of the probit line."""
+        """Return that of the probit line."""
         return float(-self.harder / np.sqrt(self.wider**2 + self.noise**2))
 
     @property
@@ -49,7 +49,7 @@ class ProbitModels:
         return ndtr(self.skills / np.sqrt(1 + self.noise**2)), ndtr(shifted)
 
     def correct(self, reference: int, shifted: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each model is right, `(models, examples)`, on examples drawn from P and from Q."""
+        """Return whether each model is right, `(models, examples)`, on examples drawn from P and from Q."""
         generator = np.random.default_rng(seed)
         sides = []
         for n, mean, spread, gains in ((reference, 0.0, 1.0, 0.0), (shifted, self.harder, self.wider, self.gains)):

@@ -40,7 +40,7 @@ class RightTogether:
             raise HapteraError(f"models is {self.models}; 1 to {MOST_MODELS} was expected")
         for right, probability in self.probabilities.items():
             if not right or set(right) - set(names) or len(set(right)) < len(right):
-                raise HapteraError(f"{right!r} is no event; some of the models {names}, each once, were expected")
+                raise HapteraError(f"{right!r} is not an event; some of the models {names}, each once, were expected")
             if probability < 0:
                 raise HapteraError(f"the event {right!r} has the probability {probability}; 0 or more was expected")
         if total > 1 + ROUNDING:
@@ -48,11 +48,11 @@ class RightTogether:
 
     @property
     def accuracies(self) -> np.ndarray:
-        """`(models,)`."""
+        """Return `(models,)`."""
         return np.array([self._likely(str(i + 1), "") for i in range(self.models)])
 
     def dominance(self, worse: int, better: int) -> float:
-        """How likely the one model is right and the other wrong; models count from 1."""
+        """Return how likely the one model is right and the other wrong; models count from 1."""
         return self._likely(str(worse), str(better))
 
     def correct(self, examples: int) -> np.ndarray:
@@ -95,7 +95,7 @@ def independent(accuracies: Sequence[float]) -> RightTogether:
 
 
 def residual(p: RightTogether, q: RightTogether) -> float:
-    """Of three models, how far the middle one under P is from the line of the two others, upright."""
+    """Return how far the middle one of three models under P is from the line of the two others, upright."""
     low, middle, high = np.argsort(p.accuracies, kind="stable")
     x, y = p.accuracies, q.accuracies
     return float(abs(y[low] + (y[high] - y[low]) * (x[middle] - x[low]) / (x[high] - x[low]) - y[middle]))

@@ -64,7 +64,7 @@ class Stripes:
     norm: float = 1.0
 
     def points(self, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """`(count, d)` points and their labels, 1 outside the planes and −1 between them."""
+        """Return `(count, d)` points and their labels, 1 outside the planes and −1 between them."""
         x = generator.standard_normal((count, self.d)).astype(np.float32)
         return x, np.where((x[:, 0] > PLANES[0]) & (x[:, 0] < PLANES[1]), -1.0, 1.0).astype(np.float32)
 
@@ -129,7 +129,7 @@ class Network:
         return self.parts[2]
 
     def pre_activations(self, x: np.ndarray) -> np.ndarray:
-        """`(points, hidden)`."""
+        """Return `(points, hidden)`."""
         weights, bias, _ = self.parts
         return x @ weights.T / np.float32(x.shape[1] ** 0.5) + bias
 

@@ -41,7 +41,7 @@ def jacobian(
     stop_gradient: bool = True,
     teacher_rate: float = 1.0,
 ) -> np.ndarray:
-    """At the fixed point y = 0: `(4, 4)` over (student, teacher) as in (B.6), or `(2, 2)` as in (B.10)."""
+    """Return that at the fixed point y = 0: `(4, 4)` over (student, teacher) as in (B.6), or `(2, 2)` as in (B.10)."""
     gram, s, t, a = points @ points.T, student_temperature, teacher_temperature, teacher_rate
     if not stop_gradient:
         return gram / (4 * s) * (2 / t - 1 / s)
@@ -56,7 +56,7 @@ def eigenvalues(
     stop_gradient: bool = True,
     teacher_rate: float = 1.0,
 ) -> np.ndarray:
-    """Of the Jacobian at y = 0, in closed form, ascending; the model can collapse only where none is positive."""
+    """Return those of the Jacobian at y = 0, ascending; the model can collapse only if none is positive."""
     s, t, a = student_temperature, teacher_temperature, teacher_rate
     one, two = (points**2).sum(1)
     root = np.sqrt((one - two) ** 2 + 4 * float(points[0] @ points[1]) ** 2)
@@ -70,7 +70,7 @@ def eigenvalues(
 
 
 def safe(student_temperature: np.ndarray, teacher_temperature: np.ndarray, stop_gradient: bool = True) -> np.ndarray:
-    """Where proposition 1 promises that there is no collapse."""
+    """Return where proposition 1 promises that there is no collapse."""
     return np.asarray(student_temperature) > np.asarray(teacher_temperature) / (1 if stop_gradient else 2)
 
 
