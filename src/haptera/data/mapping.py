@@ -49,7 +49,7 @@ class MappedData(Data):
         if len(self._keep) == 0:
             raise HapteraError(
                 f"{where} names no class that has samples in {source.name}: the data has "
-                f"{_some(numbered.values())}; the mapping has {_some(mapping)}"
+                f"{_shortlist(numbered.values())}; the mapping has {_shortlist(mapping)}"
             )
         self.name = source.name
         self.names = tuple(kept.values())
@@ -156,13 +156,13 @@ def _report(mapped: MappedData, name: str, mapping: Mapping[str, tuple[int, ...]
         dropped = mapped.classes.dropped if mapped.classes else 0
         log.warning(
             "%s: %d of %d classes are not in %s (%s); %d of %d samples are dropped",
-            *(name, len(mapped.lost), len(mapped.lost) + len(mapped.names or ()), where, _some(mapped.lost)),
+            *(name, len(mapped.lost), len(mapped.lost) + len(mapped.names or ()), where, _shortlist(mapped.lost)),
             *(dropped, dropped + len(mapped)),
         )
     if unused := set(mapping) - set(mapped.names or ()):
-        log.info("%s: %d classes of %s are not in the data (%s)", name, len(unused), where, _some(sorted(unused)))
+        log.info("%s: %d classes of %s are not in the data (%s)", name, len(unused), where, _shortlist(sorted(unused)))
 
 
-def _some(names: Iterable[str]) -> str:
+def _shortlist(names: Iterable[str]) -> str:
     texts = [repr(name) for name in names]
     return ", ".join(texts[:3]) + (", ..." if len(texts) > 3 else "")

@@ -52,7 +52,7 @@ def list_images(root: Path) -> Listing:
         )
     if not flat and not any(groups):
         raise HapteraError(
-            f"no images in {root}: {_found(root)}; {', '.join(SUFFIXES)} are read, .npy beside labels.npy"
+            f"no images in {root}: {_contents(root)}; {', '.join(SUFFIXES)} are read, .npy beside labels.npy"
         )
     if flat:
         return Listing(tuple(path for path, *_ in flat), None, None, _digest(flat, []))
@@ -127,7 +127,7 @@ def _digest(entries: list[tuple[str, int, int]], names: list[str]) -> str:
     return fingerprint("/".join(names), "\n".join(f"{path}\t{size}\t{time}" for path, size, time in entries))
 
 
-def _found(root: Path) -> str:
+def _contents(root: Path) -> str:
     """Return what there is instead of images."""
     files = [Path(name) for _, _, names in os.walk(root) for name in names if not name.startswith(".")]
     if not files:

@@ -35,7 +35,7 @@ def layer_similarity(
         layers: names of modules, or patterns of names; all BatchNorm layers if left out.
         other_layers: those of the second network; the same by default.
     """
-    sides = [_Watched(first, layers), _Watched(second, layers if other_layers is None else other_layers)]
+    sides = [_Watcher(first, layers), _Watcher(second, layers if other_layers is None else other_layers)]
     found = MinibatchCKA()
     try:
         for batch in stream:
@@ -50,7 +50,7 @@ def layer_similarity(
     return table
 
 
-class _Watched:
+class _Watcher:
     """A network in evaluation mode, and what some of its layers gave for the last batch."""
 
     def __init__(self, model: nn.Module, layers: Sequence[str]) -> None:

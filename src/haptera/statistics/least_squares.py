@@ -20,7 +20,7 @@ ROUNDS, SCALED = 50, 5
 """Rounds of reweighting at most, and in how many of them the scale is found anew."""
 
 
-class Solved(NamedTuple):
+class Solution(NamedTuple):
     """Fits `(...)`, terms `d`, points `h`.
 
     Attributes:
@@ -38,7 +38,7 @@ class Solved(NamedTuple):
     squares: np.ndarray
 
 
-def least_squares(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solved:
+def least_squares(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solution:
     """Weighted least squares.
 
     Args:
@@ -52,10 +52,10 @@ def least_squares(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) ->
     residual = values - fitted
     with np.errstate(divide="ignore", invalid="ignore"):
         left_out = values - residual / np.where(leverage < 1 - SINGULAR, 1 - leverage, np.nan)
-    return Solved(coefficients, fitted, left_out, leverage, (weights * residual**2).sum(-1))
+    return Solution(coefficients, fitted, left_out, leverage, (weights * residual**2).sum(-1))
 
 
-def huber(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solved:
+def huber(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solution:
     """Huber's estimate: squares for small residuals, absolute values for large ones, by reweighting.
 
     The scale is the median absolute residual of the first rounds; from then on the rounds can only improve. What is

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError, unknown
-from haptera.statistics.least_squares import SINGULAR, Solved, huber, least_squares
+from haptera.statistics.least_squares import SINGULAR, Solution, huber, least_squares
 from haptera.statistics.scale import SCALES, inside
 
 SCALE = {
@@ -81,7 +81,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class LineFit:
     """A line, or a batch of them, with what it says about its own models.
 
     Attributes:
@@ -106,7 +106,7 @@ def fit(
     n: tuple[Any, Any] | None = None,
     switch: int | float | None = None,
     joined: bool = True,
-) -> Fitted:
+) -> LineFit:
     """Fit a line to the accuracies of models.
 
     Args:
@@ -138,7 +138,7 @@ def fit(
         method = {"chebyshev": _chebyshev, "robust": huber, "robust_probit": huber}.get(kind, least_squares)
         solved, at = method(_basis(u, None, 2), v, w), None
     line = Line(kind, solved.coefficients, at)
-    return Fitted(line, y - back(solved.fitted), y - back(solved.left_out), v - solved.left_out)
+    return LineFit(line, y - back(solved.fitted), y - back(solved.left_out), v - solved.left_out)
 
 
 def compare_fits(
@@ -189,7 +189,7 @@ def _basis(u: np.ndarray, switch: Any, terms: int) -> np.ndarray:
 
 def _two_pieces(
     u: np.ndarray, v: np.ndarray, w: np.ndarray, switch: int | float | None, joined: bool
-) -> tuple[Solved, float]:
+) -> tuple[Solution, float]:
     terms = 3 if joined else 4
     if switch is not None:
         at = float(switch) if isinstance(switch, float) else _ranked(u, switch)
@@ -212,7 +212,7 @@ def _two_pieces(
     barred = few | (alone & (own == place)) | ~np.isfinite(squares) | ~np.isfinite(every.left_out)
     chosen = np.argmin(np.where(barred, np.inf, squares), axis=0)
     left_out = np.take_along_axis(np.where(barred, np.nan, every.left_out), chosen[None], axis=0)[0]
-    return Solved(*(field[best] for field in every))._replace(left_out=left_out), float(levels[place[best, 0]])
+    return Solution(*(field[best] for field in every))._replace(left_out=left_out), float(levels[place[best, 0]])
 
 
 def _ranked(u: np.ndarray, rank: int) -> float:
@@ -222,7 +222,7 @@ def _ranked(u: np.ndarray, rank: int) -> float:
     return float(np.sort(u)[rank - 1])
 
 
-def _chebyshev(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solved:
+def _chebyshev(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solution:
     """The line with the least largest residual."""
     u, v, seen = np.broadcast_arrays(basis[..., 1], values, weights > 0)
     line = _strip(u, v, seen)
@@ -233,7 +233,7 @@ def _chebyshev(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> So
         # Only models at the edge of the strip have a say in where it lies; on a line without width, none has.
         other = _strip(u, v, seen & (np.arange(len(u)) != place))
         left_out[place] = other[0] + other[1] * u[place]
-    return Solved(line, fitted, left_out, np.zeros_like(fitted), (weights * (v - fitted) ** 2).sum(-1))
+    return Solution(line, fitted, left_out, np.zeros_like(fitted), (weights * (v - fitted) ** 2).sum(-1))
 
 
 def _strip(u: np.ndarray, v: np.ndarray, seen: np.ndarray) -> np.ndarray:

@@ -145,14 +145,14 @@ class CCC(Settings):
             piece = augmented(self.data.images(places[rows]), ids[rows], self.seed, flip, crop)
             images[rows] = self._stages[steps[rows.start]](piece, ids[rows], self.seed)
         targets = None if self.data.targets is None else torch.from_numpy(self.data.targets[places])
-        return Batch(images, targets, ids, {**self._told(steps), "sample": self.data.rows[places]})
+        return Batch(images, targets, ids, {**self._columns(steps), "sample": self.data.rows[places]})
 
     @cached_property
     def _shape(self) -> torch.Size:
         """Return the shape of one image."""
         return self.data.images(np.zeros(1, np.int64)).shape[1:]
 
-    def _told(self, steps: np.ndarray) -> dict[str, object]:
+    def _columns(self, steps: np.ndarray) -> dict[str, object]:
         """Return what the walk says about the samples of a batch: columns of the table."""
         stages = [self._stages[step] for step in steps]
         return {

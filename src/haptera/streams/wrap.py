@@ -12,7 +12,7 @@ import numpy as np
 from haptera.batch import Batch, Stream
 from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
-from haptera.streams.wrapper import Wrapper, numbered, some
+from haptera.streams.wrapper import Wrapper, number, select
 
 MOST_TIMES, MOST_BATCHES = 10**5, 10**8
 """Of a repeated stream, whose every batch has a size that is kept in memory."""
@@ -53,7 +53,7 @@ class Truncated(Wrapper):
 
     def _batch(self, index: int) -> Batch:
         batch = self.stream[index]
-        return batch if len(batch) == self._sizes[index] else some(batch, slice(0, int(self._sizes[index])))
+        return batch if len(batch) == self._sizes[index] else select(batch, slice(0, int(self._sizes[index])))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Repeated(Wrapper):
     def _batch(self, index: int) -> Batch:
         turn = int(np.searchsorted(self._ends, index, side="right"))
         inside = index - (int(self._ends[turn - 1]) if turn else 0)
-        return numbered(self._turns[turn][inside], int(self._starts[index]))
+        return number(self._turns[turn][inside], int(self._starts[index]))
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ class Interleaved(Wrapper):
         turn, inside = divmod(index, self.every + 1)
         start = int(self._starts[index])
         if inside < self.every:
-            return _told(numbered(self.stream[turn * self.every + inside], start), interleaved=False)
-        batch = numbered(self.clean[turn % len(self.clean)], start)
+            return _mark(number(self.stream[turn * self.every + inside], start), interleaved=False)
+        batch = number(self.clean[turn % len(self.clean)], start)
         known = {key: batch.context[key] for key in (*self._keys, "sample") if key in batch.context}
         if missing := [key for key in self._keys if key not in known]:
             before = self.stream[(turn + 1) * self.every - 1].context
             known |= {key: np.asarray(before[key]).reshape(-1)[-1] for key in missing}
-        return _told(Batch(batch.inputs, batch.targets, batch.ids, known), interleaved=True)
+        return _mark(Batch(batch.inputs, batch.targets, batch.ids, known), interleaved=True)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class OneByOne(Wrapper):
     def _batch(self, index: int) -> Batch:
         outer = int(np.searchsorted(self._within, index, side="right"))
         row = index - (int(self._within[outer - 1]) if outer else 0)
-        one = some(self._read(outer), slice(row, row + 1))
+        one = select(self._read(outer), slice(row, row + 1))
         return Batch(one.inputs.clone(), one.targets, one.ids, one.context)  # what is kept must not be changed
 
     def _read(self, outer: int) -> Batch:
@@ -235,5 +235,5 @@ def wrapped(
     return OneByOne(stream, name=name) if one_by_one else stream
 
 
-def _told(batch: Batch, interleaved: bool) -> Batch:
+def _mark(batch: Batch, interleaved: bool) -> Batch:
     return Batch(batch.inputs, batch.targets, batch.ids, {**batch.context, "interleaved": interleaved})

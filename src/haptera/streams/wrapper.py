@@ -123,14 +123,14 @@ class Wrapper(Stream):
         return batch
 
 
-def some(batch: Batch, rows: slice) -> Batch:
+def select(batch: Batch, rows: slice) -> Batch:
     """Return some samples of a batch, with what is known about them."""
     context = {key: np.asarray(value)[rows] if np.ndim(value) else value for key, value in batch.context.items()}
     targets = None if batch.targets is None else batch.targets[rows]
     return Batch(batch.inputs[rows], targets, batch.ids[rows], context)
 
 
-def numbered(batch: Batch, start: int) -> Batch:
-    """The batch with positions as ids, and its own ids as `sample` if it does not say that yet."""
+def number(batch: Batch, start: int) -> Batch:
+    """Return the batch with positions as ids, and its own ids as `sample` if it does not say that yet."""
     context = {**batch.context, "sample": batch.context.get("sample", batch.ids.numpy())}
     return Batch(batch.inputs, batch.targets, torch.arange(start, start + len(batch)), context)

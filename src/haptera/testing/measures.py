@@ -67,13 +67,13 @@ def repetitions_are_not_averaged(function: Function, source: Source) -> None:
     """
     if not len(source):
         return
-    alone = _said(function(source))
-    again = _said(function(_with_an_earlier_epoch(source)))
+    alone = _table_of(function(source))
+    again = _table_of(function(_with_an_earlier_epoch(source)))
     if "epoch" in again:
         again = again[again["epoch"].isna() | (again["epoch"] == LAST_EPOCH)]
     _demand_same(alone, again, "an earlier epoch")
     if isinstance(source, pd.DataFrame):
-        both = _said(function(with_another_seed(source)))
+        both = _table_of(function(with_another_seed(source)))
         pooled = both["seed"].isna() & (both["seeds"].isna() if "seeds" in both else True)
         demand(not pooled.any(), "a row of two seeds has neither a seed nor the number of `seeds`")
         _demand_same(alone[alone["seed"].notna()], both[both["seed"] == SEED], "another seed")
@@ -103,7 +103,7 @@ def _shuffled(source: Source) -> Source:
     )
 
 
-def _said(rows: Rows) -> pd.DataFrame:
+def _table_of(rows: Rows) -> pd.DataFrame:
     """The rows as a table; steps are left out, for a second pass goes on counting."""
     return tidy([{key: value for key, value in row.items() if key != "step"} for row in rows])
 

@@ -27,7 +27,7 @@ from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
 from haptera.errors import HapteraError, unknown
 from haptera.report.section import Finding, Section
-from haptera.statistics.line import FITS, SCALE, Fitted, compare_fits, fit
+from haptera.statistics.line import FITS, SCALE, LineFit, compare_fits, fit
 from haptera.statistics.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
 from haptera.words import shorten
 
@@ -174,7 +174,7 @@ class Trends(Analysis):
         return {"n": (self.sides.reference.n, self.sides.shifted.n)}
 
     @cached_property
-    def lines(self) -> dict[str, Fitted]:
+    def lines(self) -> dict[str, LineFit]:
         """Name of a fit -> the fit; without those for which there are too few models."""
         enough = len(np.unique(self.accuracies[0])) > 3 or self.fit == "two_piece"  # whoever asks is told why not
         kinds = [kind for kind in FITS if enough or kind != "two_piece"]
@@ -208,7 +208,7 @@ class Trends(Analysis):
             frame[f"slope_high_{over}"] = [ends[kind][1] for kind in frame["fit"]]
         return frame
 
-    def _slope(self, fitted: Fitted, draws: Draws) -> tuple[float, float]:
+    def _slope(self, fitted: LineFit, draws: Draws) -> tuple[float, float]:
         settings = {"switch": fitted.line.switch, "joined": self.joined} | self._sizes
         if fitted.line.fit in ("chebyshev", "robust", "robust_probit"):
             draws = draws.first(max(FEW_DRAWS, MUCH_WORK // len(self.models)))
