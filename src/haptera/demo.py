@@ -14,13 +14,14 @@ from torch import nn
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.data import digits
 from haptera.errors import HapteraError
-from haptera.files.atomic import whole, writable_folder
+from haptera.files.atomic import whole
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.models import MLP, LeNet, Linear, ModelSource, ResNet, ViT
 from haptera.models.training import fit
 from haptera.progress import Progress
 from haptera.run.calibrate import calibrate
 from haptera.run.execute import in_processes, in_this_process
+from haptera.run.ledger import Ledger, Piece
 from haptera.run.study import Study
 from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
@@ -40,9 +41,11 @@ class Network:
     epochs: int
     arguments: dict[str, Any] = field(default_factory=dict)
 
-    def path(self, folder: Path) -> Path:
-        """Where its weights are kept; another recipe has another path."""
-        return folder / f"{self.name}-{fingerprint(self)[:8]}.safetensors"
+    @property
+    def piece(self) -> Piece:
+        """Its weights, as a piece of the ledger of networks; another recipe has another key."""
+        key = f"{self.name}-{fingerprint(self)[:8]}"
+        return Piece(key, f"{key}.safetensors", self.name)
 
 
 NETWORKS = (
@@ -68,19 +71,11 @@ FADING = (Frost, GaussianNoise, ImpulseNoise)  # each can be made hard enough fo
 
 
 def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
-    """The demo's study, its networks trained unless that was done before."""
-    folder = writable_folder(out / "networks")
-    untrained = [network for network in NETWORKS if not network.path(folder).is_file()]
-    work = functools.partial(train, untrained, folder)
-    indices = range(len(untrained))
-    ended = in_processes(work, indices, jobs) if jobs > 1 and untrained else in_this_process(work, indices)
-    with Progress("training", len(untrained), progress, unit="networks") as bar:
-        for index, failure in ended:
-            if failure:
-                raise HapteraError(f"training {untrained[index].name} failed: {failure}")
-            bar.advance(untrained[index].name)
+    """Return the demo's study, its networks trained unless that was done before."""
+    folder = out / "networks"
+    train_missing(folder, jobs, progress)
     data = digits("test")
-    models = {net.name: ModelSource(net.build, net.path(folder), net.arguments) for net in NETWORKS}
+    models = {net.name: ModelSource(net.build, folder / net.piece.path, net.arguments) for net in NETWORKS}
     fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
     return Study(
         models=models,
@@ -92,9 +87,26 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
 
 
 def calibrated(model: nn.Module, out: Path, progress: bool | None) -> Calibration:
-    """The yardstick of the stream that keeps changing: a coarse one, on few images, which takes some seconds."""
+    """Return the yardstick of the stream that keeps changing: a coarse one, on few images, which takes some seconds."""
     folder = out / f"calibration-{fingerprint(of_model(model), FADING)[:8]}"  # another network has another one
     return calibrate(model, digits("test"), folder, FADING, Scale(100, 0.5, flip=False), progress=progress)
+
+
+def train_missing(folder: Path, jobs: int, progress: bool | None) -> None:
+    """Train the networks whose weights are not in the folder, or are damaged."""
+    with Ledger(folder, "set of networks", noun="network") as ledger:
+        ledger.plan((network.piece for network in NETWORKS), {"data": "digits"})
+        missing = {piece.key for piece in ledger.missing()}
+        untrained = [network for network in NETWORKS if network.piece.key in missing]
+        work, indices = functools.partial(train, untrained, folder), range(len(untrained))
+        ended = in_processes(work, indices, jobs) if jobs > 1 and untrained else in_this_process(work, indices)
+        with Progress("training", len(untrained), progress, unit="networks") as bar:
+            for index, failure in ended:
+                network = untrained[index]
+                if failure:
+                    raise HapteraError(f"training {network.name} failed: {failure}")
+                ledger.done(network.piece)
+                bar.advance(network.name)
 
 
 def train(networks: Sequence[Network], folder: Path, index: int) -> str:
@@ -104,6 +116,6 @@ def train(networks: Sequence[Network], folder: Path, index: int) -> str:
         torch.manual_seed(0)
         model = network.make(**network.arguments)
     fit(model, digits("train"), epochs=network.epochs)
-    with whole(network.path(folder)) as file:
+    with whole(folder / network.piece.path) as file:
         file.write(save(model.state_dict()))
     return ""

@@ -259,7 +259,7 @@ def test_random_search_is_repeatable_and_goes_on(net, data, tmp_path):
     settings = {"severities": [5], "shifts": HOLDOUT[:2], "batch_size": 32, "out": tmp_path}
     first = tune({"net": net}, data, Tent, random=2, ranges={"lr": (1e-3, 10.0)}, **settings)
     more = tune({"net": net}, data, Tent, random=3, ranges={"lr": (1e-3, 10.0)}, **settings)
-    assert (first.ran.ran, more.ran.ran, more.ran.kept) == (6, 2, 6)
+    assert (first.cells.ran, more.cells.ran, more.cells.kept) == (6, 2, 6)
     assert set(first.table["lr"].dropna()) < set(more.table["lr"].dropna())
 
 
@@ -294,7 +294,7 @@ def test_a_setting_that_fails_somewhere_has_no_rank(net, data, tmp_path):
     settings = {"severities": [5], "shifts": (SpeckleNoise, Saturate), "out": tmp_path}
     tuned = tune({"net": net}, data, FailsOnNoise, {"strict": [1.0, 0.0]}, **settings)
     assert tuned.best == {"strict": 0.0}
-    assert tuned.ran.failed == 1
+    assert tuned.cells.failed == 1
     assert tuned.table.set_index("setting")["rank"].isna()["strict=1.0"]
     assert "1 cell failed; a setting that did not run everywhere has no rank" in tuned.remarks
     assert tuned.margin is None

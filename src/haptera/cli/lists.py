@@ -1,5 +1,6 @@
-"""`list` and `check`: what there is, and whether a class of one's own keeps the laws."""
+"""`list`, `check` and `verify`: what there is, whether a class keeps the laws, whether a folder is what it was."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +9,7 @@ from haptera import catalog
 from haptera.cli.options import Json
 from haptera.cli.say import say, say_json
 from haptera.errors import unknown
+from haptera.words import count
 
 
 def list_(
@@ -47,4 +49,35 @@ def check(
         for law, why in verdicts.items():
             say(f"  {'broken' if why else 'kept  '}  {law.replace('_', ' ')}{': ' + why if why else ''}")
     if broken:
+        raise typer.Exit(1)
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A folder that a command keeps: of a study, a calibration, fits, ...")],
+    as_json: Json = False,
+) -> None:
+    """Check everything that is finished in a folder, and in those inside it, and name what is not as it was."""
+    from haptera.run.ledger import ledgers_in
+
+    ledgers = ledgers_in(folder)
+    problems = {ledger.folder: ledger.problems() for ledger in ledgers}
+    if as_json:
+        each = [
+            {
+                "folder": str(ledger.folder),
+                "kind": ledger.kind,
+                "pieces": len(ledger.pieces),
+                "finished": len(ledger.finished),
+                "problems": problems[ledger.folder],
+            }
+            for ledger in ledgers
+        ]
+        say_json({"folders": each, "problems": sum(map(len, problems.values()))})
+    else:
+        for ledger in ledgers:
+            finished = f"{len(ledger.finished)} of {count(len(ledger.pieces), ledger.noun)} finished"
+            say(f"{ledger.folder}   a {ledger.kind}, {finished}, {count(len(problems[ledger.folder]), 'problem')}")
+            for problem in problems[ledger.folder]:
+                say(f"  {problem}")
+    if any(problems.values()):
         raise typer.Exit(1)

@@ -4,15 +4,18 @@ What a file says about its own size is believed only as far as the file could ho
 """
 
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from haptera.errors import HapteraError, WriteError
 
+HALF_WRITTEN = ".*.part"
+"""The names of files and folders that are not finished."""
 EXPANDED = 2**28
 """Bytes that any file may expand to in memory."""
 EXPANSION = 50
@@ -61,6 +64,42 @@ def whole(path: Path) -> Iterator[BinaryIO]:
         raise WriteError(f"cannot write {path}: {error.strerror}") from error
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path, beside: Path) -> Iterator[Path]:
+    """Make a hidden folder that becomes `path` when the block ends well, and vanishes when it does not.
+
+    Args:
+        path: what is there, a damaged one, is replaced.
+        beside: the folder in which the hidden one is made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A name that nobody can guess: a link put there before would lead the files elsewhere.
+        hidden = Path(tempfile.mkdtemp(dir=beside, prefix=f".{path.name}.", suffix=".part"))
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    try:
+        hidden.chmod(0o777 & ~umask())
+        yield hidden
+        if path.exists():
+            shutil.rmtree(path)
+        hidden.rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def sweep(paths: Iterable[Path]) -> None:
+    """Remove what killed runs left half-written."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

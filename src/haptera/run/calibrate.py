@@ -29,7 +29,8 @@ from haptera.files.schema import FLAG, TEXT, Kind, check, list_of, number, shown
 from haptera.outputs_schema import CLASSES
 from haptera.progress import Progress
 from haptera.run.execute import in_processes, in_this_process
-from haptera.run.ledger import PLAN, Ledger, Piece
+from haptera.run.journal import PLAN
+from haptera.run.ledger import Ledger, Piece
 from haptera.run.yardstick import Pair, Scale, Yardstick
 from haptera.shifts import Shift
 from haptera.streams.calibration import Calibration, severity_grid

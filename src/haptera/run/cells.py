@@ -14,7 +14,8 @@ from typing import Any
 from haptera.errors import HapteraError
 from haptera.files.schema import TABLE, TEXT, check, list_of, whole_number
 from haptera.outputs import Outputs
-from haptera.run.ledger import PLAN, Ledger, Piece
+from haptera.run.journal import PLAN
+from haptera.run.ledger import Ledger, Piece
 from haptera.run.lock import PATIENCE
 from haptera.words import shorten
 
@@ -76,7 +77,7 @@ def study_ledger(folder: Path | str, wait: float | None = PATIENCE) -> Ledger:
 
 def open_study(folder: Path | str) -> Ledger:
     """Return the ledger of a folder that must hold a study."""
-    return Ledger.open(folder, "study", noun="cell")
+    return Ledger.open(folder, "study")
 
 
 def cells_of(ledger: Ledger) -> list[CellEntry]:

@@ -1,20 +1,32 @@
-"""The journal of a ledger: a line for each piece that was finished or failed, the last of which counts."""
+"""The two files of a ledger: a plan, and a journal with a line for each piece that was finished or failed.
+
+Of several lines about a piece the last one counts.
+"""
 
 import json
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import of_file, of_folder
-from haptera.files.json import parse_json
-from haptera.files.schema import TEXT, Kind, check, whole_number
+from haptera.files.json import parse_json, read_json
+from haptera.files.schema import TABLE, TEXT, Kind, check, list_of, whole_number
 
 INSIDE = Kind(
     "a path inside the folder",
     lambda value: isinstance(value, str) and bool(value) and _is_inside(PurePosixPath(value)),
 )
+PLAN, JOURNAL = "plan.json", "journal.jsonl"
+SCHEMA = 2
+"""Raised when the meaning of a plan or a journal changes; folders of other versions are refused with a sentence."""
+OLD_PLANS = ("study.json", "manifest.json", "calibration.json")
 KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"[\w. -]{1,200}", value)))
+
+
+HEADER = {"schema": whole_number(), "kind": TEXT, "noun": TEXT, "about": TABLE, "pieces": list_of(TABLE)}
+PIECE = {"key": KEY, "path": INSIDE, "title": TEXT, "facts": TABLE}
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,30 @@ class Line:
     size: int = 0
     checksum: str = ""
     failure: str = ""
+
+
+def read_plan(folder: Path) -> dict[str, Any] | None:
+    """Return what the plan of a folder says; None where there is none, an error for one of another version."""
+    path = folder / PLAN
+    if not path.is_file():
+        for name in OLD_PLANS:
+            if (folder / name).is_file():
+                what = name.removesuffix(".json").replace("manifest", "data set")
+                raise HapteraError(
+                    f"{folder} holds a {what} of version 0.1 (holdfast), which this one does not read; "
+                    "use another folder"
+                )
+        return None
+    content = check(read_json(path), {"schema": whole_number()}, str(path))
+    if content["schema"] != SCHEMA:
+        raise HapteraError(
+            f"{folder} was written by a version of haptera with another layout ({content['schema']}, this one "
+            f"has {SCHEMA}); use that version, or another folder"
+        )
+    check(content, HEADER, str(path))
+    for place, piece in enumerate(content["pieces"]):
+        check(piece, PIECE, f"{path}: piece {place}")
+    return content
 
 
 def read_journal(path: Path) -> tuple[dict[str, Line], list[str]]:

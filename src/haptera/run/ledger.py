@@ -18,9 +18,7 @@ import json
 import logging
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,21 +28,25 @@ from typing import Any, BinaryIO, Self
 from filelock import BaseFileLock
 
 from haptera.errors import HapteraError, Unfinished, WriteError
-from haptera.files.atomic import sync_folder, umask, whole, writable_folder, write_text
+from haptera.files.atomic import HALF_WRITTEN, sweep, whole, whole_folder, writable_folder, write_text
 from haptera.files.fingerprint import fingerprint
-from haptera.files.json import plain, read_json
-from haptera.files.schema import TABLE, TEXT, check, list_of, whole_number
-from haptera.run.journal import INSIDE, KEY, Line, checksum_of, line_of, read_journal, size_of
-from haptera.run.lock import LOCK, PATIENCE, take_lock
+from haptera.files.json import plain
+from haptera.run.journal import (
+    JOURNAL,
+    PIECE,
+    PLAN,
+    SCHEMA,
+    Line,
+    checksum_of,
+    line_of,
+    read_journal,
+    read_plan,
+    size_of,
+)
+from haptera.run.lock import LOCK, PATIENCE, is_locked, take_lock
+from haptera.words import count
 
 log = logging.getLogger("haptera")
-
-SCHEMA = 2
-"""Raised when the meaning of a plan or a journal changes; folders of other versions are refused with a sentence."""
-PLAN, JOURNAL = "plan.json", "journal.jsonl"
-OLD_PLANS = ("study.json", "manifest.json", "calibration.json")
-HEADER = {"schema": whole_number(), "kind": TEXT, "about": TABLE, "pieces": list_of(TABLE)}
-PIECE = {"key": KEY, "path": INSIDE, "title": TEXT, "facts": TABLE}
 
 
 @dataclass(frozen=True)
@@ -91,35 +93,27 @@ class Ledger:
         return (self.folder / PLAN).is_file()
 
     @classmethod
-    def open(cls, folder: Path | str, kind: str, **settings: Any) -> Self:
-        """Return the ledger of a folder that must have one."""
-        ledger = cls(folder, kind, **settings)
-        if not ledger.folder.is_dir():
-            raise HapteraError(f"there is no folder {ledger.folder}")
-        if not ledger.exists:
-            raise HapteraError(f"{ledger.folder} is not a folder of a {kind}: it has no {PLAN}")
-        return ledger
+    def open(cls, folder: Path | str, kind: str | None = None, **settings: Any) -> Self:
+        """Return the ledger of a folder that must have one, of any kind by default."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise HapteraError(f"there is no folder {folder}")
+        content = read_plan(folder)
+        if content is None:
+            what = f"a {kind}" if kind else "finished pieces"
+            raise HapteraError(f"{folder} is not a folder of {what}: it has no {PLAN}")
+        return cls(folder, kind or content["kind"], **({"noun": content["noun"]} | settings))
 
     def read(self) -> None:
         """Read plan and journal again."""
-        refuse_old(self.folder)
-        self.about, self.pieces, self.journal = {}, {}, {}
-        if not self.exists:
+        self.about, self.pieces, self.journal, self.unreadable = {}, {}, {}, []
+        content = read_plan(self.folder)
+        if content is None:
             return
-        path = self.folder / PLAN
-        content = check(read_json(path), {"schema": whole_number(), "kind": TEXT}, str(path))
-        if content["schema"] != SCHEMA:
-            raise HapteraError(
-                f"{self.folder} was written by a version of haptera with another layout ({content['schema']}, this one "
-                f"has {SCHEMA}); use that version, or another folder"
-            )
         if content["kind"] != self.kind:
             raise HapteraError(f"{self.folder} holds a {content['kind']}; a {self.kind} was expected")
-        check(content, HEADER, str(path))
         self.about = content["about"]
-        for place, each in enumerate(content["pieces"]):
-            own = check(each, PIECE, f"{path}: piece {place}")
-            self.pieces[own["key"]] = Piece(**{name: own[name] for name in PIECE})
+        self.pieces = {own["key"]: Piece(**{name: own[name] for name in PIECE}) for own in content["pieces"]}
         self.journal, self.unreadable = read_journal(self.folder / JOURNAL)
 
     def path(self, piece: Piece) -> Path:
@@ -128,13 +122,13 @@ class Ledger:
 
     def there(self, piece: Piece) -> bool:
         """Whether a piece is finished and has the size it had; its content is not looked at."""
-        line = self.journal.get(piece.key)
-        return bool(line and line.checksum) and line is not None and size_of(self.path(piece)) == line.size
+        line = self.journal.get(piece.key, Line())
+        return bool(line.checksum) and size_of(self.path(piece)) == line.size
 
     def damage(self, piece: Piece) -> str:
         """Return what is wrong with a piece that was finished; nothing for one that is whole, or was never finished."""
-        line, path = self.journal.get(piece.key), self.path(piece)
-        if line is None or not line.checksum:
+        line, path = self.journal.get(piece.key, Line()), self.path(piece)
+        if not line.checksum:
             return ""
         if not path.exists():
             return f"{path} is missing"
@@ -146,15 +140,11 @@ class Ledger:
             return f"cannot read {path}: {error.strerror or error}"
         return "" if same else f"{path} is not what it was when it was finished"
 
-    def whole(self, piece: Piece) -> bool:
-        """Whether a piece is finished and unchanged since."""
-        return self.there(piece) and not self.damage(piece)
-
     def checked(self, piece: Piece) -> Path:
         """Return the path of a finished piece, after checking that it is what it was."""
         if wrong := self.damage(piece):
             raise HapteraError(f"{wrong}; the command that made {self.folder} makes it again")
-        if piece.key not in self.journal or not self.journal[piece.key].checksum:
+        if not self.there(piece):
             raise HapteraError(f"{self.path(piece)} is not finished; the command that made {self.folder} goes on")
         return self.path(piece)
 
@@ -182,23 +172,20 @@ class Ledger:
         """Key -> why a piece could not be made."""
         return {key: line.failure for key, line in self.journal.items() if line.failure and key in self.pieces}
 
-    @property
-    def digest(self) -> str:
-        """A fingerprint of everything that is finished: what was made from it is stale when this changes."""
-        return fingerprint({piece.key: self.journal[piece.key].checksum for piece in self.finished})
+    def digest(self, without: Container[str] = ()) -> str:
+        """Return the fingerprint of what is finished, less some keys; what was made of it is stale when it changes."""
+        return fingerprint({p.key: self.journal[p.key].checksum for p in self.finished if p.key not in without})
 
     def how_far(self) -> str:
         """Such as ` after 3 of 8 cells`; nothing before there is a plan."""
-        if not self.pieces:
-            return ""
-        plural = "" if len(self.pieces) == 1 else "s"
-        return f" after {len(self.finished)} of {len(self.pieces):,} {self.noun}{plural}"
+        return f" after {len(self.finished)} of {count(len(self.pieces), self.noun)}" if self.pieces else ""
 
     def problems(self) -> list[str]:
         """Return everything that is wrong with the folder, one sentence each."""
         failed = [f"{self.pieces[key].title or key} failed: {why}" for key, why in self.failures.items()]
-        leftovers = [f"{path} was left by a run that was stopped" for path in self._leftovers()]
-        return [*self.damaged().values(), *failed, *self.unreadable, *leftovers]
+        halves = [] if is_locked(self.folder) else self._leftovers()
+        stopped = [f"{path} was left by a run that was stopped" for path in halves]
+        return [*self.damaged().values(), *failed, *self.unreadable, *stopped]
 
     # Writing
 
@@ -207,7 +194,7 @@ class Ledger:
         self._lock = take_lock(self.folder, self.wait)
         try:
             self.read()
-            self._sweep()
+            sweep(self._leftovers())
         except BaseException:
             self._unlock()
             raise
@@ -241,12 +228,9 @@ class Ledger:
         self.about = dict(about)
         self.journal = {key: line for key, line in self.journal.items() if key in self.pieces}
         content = {"schema": SCHEMA, "kind": self.kind, "noun": self.noun, "about": self.about}
-        text = json.dumps(
-            plain(content | {"pieces": [asdict(piece) for piece in self.pieces.values()]}), indent=1, default=str
-        )
-        write_text(self.folder / PLAN, text)
-        lines = "".join(line_of(key, line) for key, line in self.journal.items())
-        write_text(self.folder / JOURNAL, lines)
+        content |= {"pieces": [asdict(piece) for piece in self.pieces.values()]}
+        write_text(self.folder / PLAN, json.dumps(plain(content), indent=1, default=str))
+        write_text(self.folder / JOURNAL, "".join(line_of(key, line) for key, line in self.journal.items()))
 
     @contextmanager
     def writing(self, piece: Piece) -> Iterator[BinaryIO]:
@@ -258,24 +242,8 @@ class Ledger:
     @contextmanager
     def writing_folder(self, piece: Piece) -> Iterator[Path]:
         """Make a hidden folder that becomes the piece when the block ends well."""
-        place = self.path(piece)
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            # A name that nobody can guess: a link put there before would lead the files elsewhere.
-            beside = Path(tempfile.mkdtemp(dir=self.folder, prefix=f".{place.name}.", suffix=".part"))
-        except OSError as error:
-            raise WriteError(f"cannot write {place}: {error.strerror or error}") from error
-        try:
-            beside.chmod(0o777 & ~umask())
-            yield beside
-            if place.exists():
-                shutil.rmtree(place)  # a damaged one
-            beside.rename(place)
-            sync_folder(place.parent)
-        except OSError as error:
-            raise WriteError(f"cannot write {place}: {error.strerror or error}") from error
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+        with whole_folder(self.path(piece), beside=self.folder) as folder:
+            yield folder
         self.done(piece)
 
     def done(self, piece: Piece) -> None:
@@ -302,14 +270,7 @@ class Ledger:
     def _leftovers(self) -> list[Path]:
         """What killed runs left half-written, beside any piece."""
         folders = {self.folder, *(self.path(piece).parent for piece in self.pieces.values())}
-        return sorted(path for folder in folders if folder.is_dir() for path in folder.glob(".*.part"))
-
-    def _sweep(self) -> None:
-        for path in self._leftovers():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+        return sorted(path for folder in folders if folder.is_dir() for path in folder.glob(HALF_WRITTEN))
 
     def _unlock(self) -> None:
         lock, self._lock = self._lock, None
@@ -321,21 +282,13 @@ class Ledger:
         lock.release()
 
 
-def refuse_old(folder: Path) -> None:
-    """Refuse a folder that version 0.1 wrote, which was called holdfast."""
-    for name in OLD_PLANS:
-        path = folder / name
-        if path.is_file() and not (folder / PLAN).is_file():
-            what = name.removesuffix(".json").replace("manifest", "data set")
-            raise HapteraError(
-                f"{folder} holds a {what} of version 0.1 (holdfast), which this one does not read; use another folder"
-            )
+def ledgers_in(folder: Path) -> list[Ledger]:
+    """Return the ledgers of a folder and of those inside it, of which there must be one."""
+    inside = sorted(path.parent for path in folder.rglob(PLAN) if path.parent != folder)
+    own = [folder] if (folder / PLAN).is_file() or not inside else []
+    return [Ledger.open(each) for each in own + inside]
 
 
 def how_far(folder: Path) -> str:
     """Such as ` after 3 of 8 pieces`, for a folder of any kind; nothing where there is no plan."""
-    path = folder / PLAN
-    if not path.is_file():
-        return ""
-    content = check(read_json(path), {"kind": TEXT, "noun": TEXT}, str(path))
-    return Ledger(folder, content["kind"], noun=content["noun"]).how_far()
+    return Ledger.open(folder).how_far() if (folder / PLAN).is_file() else ""

@@ -35,3 +35,14 @@ def take_lock(folder: Path, wait: float | None) -> BaseFileLock:
         except OSError as error:
             raise WriteError(f"cannot lock {path}: {error.strerror or error}") from error
     raise WriteError(f"cannot lock {path}: the drive has no locks")
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a run is writing into a folder."""
+    try:
+        take_lock(folder, wait=0).release()
+    except Busy:
+        return True
+    except WriteError:  # a folder that nobody can write into
+        return False
+    return False

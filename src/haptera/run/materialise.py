@@ -19,8 +19,9 @@ from haptera.data import Data
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
 from haptera.progress import Progress
+from haptera.run.journal import PLAN
 from haptera.run.layouts import write_array, write_folder
-from haptera.run.ledger import PLAN, Ledger, Piece
+from haptera.run.ledger import Ledger, Piece
 from haptera.run.lock import LOCK
 from haptera.run.loop import versions
 from haptera.shifts import Shift

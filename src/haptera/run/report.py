@@ -12,7 +12,7 @@ from haptera.report.section import Finding, Section
 from haptera.report.study.complete import complete
 from haptera.report.study.page import sections
 from haptera.report.study.summary import DEFINITIONS, summarise
-from haptera.run.ledger import PLAN
+from haptera.run.journal import PLAN
 from haptera.table import COLUMNS, tidy
 
 

@@ -162,8 +162,7 @@ def _measures() -> list[Measure]:
 
 def digest_of(ledger: Ledger, damage: Collection[str] = ()) -> str:
     """Return the fingerprint of all that decides the table: version, measures, and the cells that can be used."""
-    cells = {piece.key: ledger.journal[piece.key].checksum for piece in ledger.finished if piece.key not in damage}
-    return fingerprint(__version__, sorted(catalog.entries("measures")), cells)
+    return fingerprint(__version__, sorted(catalog.entries("measures")), ledger.digest(without=damage))
 
 
 def _complain(ledger: Ledger, damage: dict[str, str]) -> None:
