@@ -31,6 +31,7 @@ SAYS = {
     "dependencies_of_a_network.py": "classes can go together for one point of accuracy",
     "import_predictions.py": "ridge on pixel_noise 3: accuracy",
     "my_own_adapter.py": "laws broken: none",
+    "my_own_analysis.py": "laws broken: none",
     "my_own_shift.py": "laws broken: none",
     "net.py": "net.safetensors",
     "pose_of_new_individuals.py": "wrote poses.html and predictions.csv",

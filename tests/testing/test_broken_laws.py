@@ -1,6 +1,8 @@
 """The public checks catch what they are there to catch: one broken class for each law."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -8,12 +10,24 @@ import torch
 from torch import nn
 
 from haptera.adapters import Adapter
+from haptera.analysis import Analysis
 from haptera.errors import HapteraError
 from haptera.measures import accuracy, measure, rows_of
+from haptera.report.section import answer
+from haptera.run.ledger import Ledger, Piece
 from haptera.shifts import Shift
 from haptera.streams import Clean
-from haptera.testing import check_adapter, check_measure, check_named, check_object, check_shift, check_stream
+from haptera.testing import (
+    check_adapter,
+    check_analysis,
+    check_measure,
+    check_named,
+    check_object,
+    check_shift,
+    check_stream,
+)
 from haptera.testing.adapters import ADAPTER_LAWS, example_batches, example_models
+from haptera.testing.analyses import ANALYSIS_LAWS
 from haptera.testing.law import run_laws
 
 
@@ -238,3 +252,62 @@ def test_objects_are_told_apart():
         check_object(np.ndarray)
     with pytest.raises(HapteraError, match="unknown name 'contrst'; did you mean 'contrast'"):
         check_named("contrst")
+
+
+@dataclass(frozen=True, eq=False)
+class Lies(Analysis):
+    """An analysis that breaks one law, or none."""
+
+    lie: str = ""
+    asked: list = field(default_factory=list)
+    kind, title = "lies", "Lies"
+    settings = MappingProxyType({})
+
+    def findings(self):
+        self.asked.append(1)
+        value = len(self.asked) if self.lie == "asked_again_it_says_the_same" else 3
+        sentence = "7.25 of 9" if self.lie == "every_sentence_has_its_number_in_the_table" else f"{value} of them"
+        more = answer("more", "More?", "nothing", **({"size": 3} if self.lie == "names_of_numbers_are_unique" else {}))
+        return [*answer("size", "How large?", sentence, size=value), *more]
+
+    def table(self):
+        return super().table() if self.lie != "every_number_is_in_the_table" else super().table().assign(value=3.2)
+
+    def summary(self, notes=True):
+        return "" if self.lie == "page_json_and_summary_say_the_same" else super().summary(notes)
+
+    def write_table(self, path):
+        if self.lie == "saved_and_read_again_it_says_the_same":
+            super().table().assign(value=4.0).to_parquet(path)
+        else:
+            super().write_table(path)
+
+    def sections(self):
+        return []
+
+
+@pytest.mark.parametrize("lie", [law.__name__ for law in ANALYSIS_LAWS])
+def test_broken_analyses_are_caught(lie):
+    assert lie in broken(check_analysis(Lies(lie)))
+    assert not broken(check_analysis(Lies()))
+
+
+def forgetful(out: Path | None = None) -> Lies:
+    """An analysis that reads what it finds in its folder without looking at it."""
+    if out is None:
+        return Lies()
+    with Ledger(out, "lies") as ledger:
+        again = ledger.exists
+        ledger.plan([Piece("one", "one.txt")], {})
+    return Lies("names_of_numbers_are_unique" if again else "")
+
+
+def test_an_analysis_that_ends_otherwise_when_it_is_started_again_is_caught():
+    kind, verdicts = check_object(forgetful)
+    assert kind == "analysis"
+    assert broken(verdicts) == {"started_again_it_ends_the_same"}
+
+
+def test_an_analysis_that_needs_arguments_is_told_how():
+    with pytest.raises(HapteraError, match=r"trends needs reference; check functools.partial\(trends, reference=...\)"):
+        check_named("trends")

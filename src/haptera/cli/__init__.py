@@ -24,7 +24,7 @@ COMMANDS = {
     "materialise": ("materialise:materialise", "Write a corrupted data set to disk."),
     "list": ("lists:list_", "Show what the catalog holds, plugins included."),
     "verify": ("lists:verify", "Check that what is finished in a folder is what it was when it was finished."),
-    "check": ("lists:check", "Run the laws on a shift, stream, adapter or measure of your own."),
+    "check": ("lists:check", "Run the laws on a shift, stream, adapter, measure or analysis of your own."),
 }
 """Name -> where the command is, and its summary; the analyses of the catalog are commands as well."""
 

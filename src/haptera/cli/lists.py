@@ -37,7 +37,7 @@ def check(
     name: Annotated[str, typer.Argument(help="module:object, file.py:object, or a name of the catalog.")],
     as_json: Json = False,
 ) -> None:
-    """Run the laws on a shift, stream, adapter or measure of your own."""
+    """Run the laws on a shift, stream, adapter, measure or analysis of your own."""
     from haptera.testing import check_named
 
     kind, verdicts = check_named(name)

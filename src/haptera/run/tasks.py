@@ -19,14 +19,17 @@ With a folder, results are pieces of its ledger: the same call after a kill make
 returns what was read from the folder, so that it ends the same. Without one they are made in memory.
 """
 
+import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from haptera.files.fingerprint import fingerprint
+from haptera.files.json import plain, read_json
 from haptera.progress import Progress
 from haptera.run.ledger import Ledger, Piece
 from haptera.words import count
@@ -61,6 +64,33 @@ class Task(ABC, Generic[T]):
     @abstractmethod
     def read(self, path: Path) -> T:
         """Return what `write` wrote."""
+
+
+class Call(Task[Any]):
+    """A function and its arguments, whose result is kept as JSON.
+
+    Args:
+        function: of JSON-like results; another name, or other arguments, make another piece.
+        title: what people call the result.
+        arguments: of the function, which may be arrays.
+    """
+
+    def __init__(self, function: Callable[..., Any], title: str, **arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+        key = fingerprint(function.__qualname__, arguments)
+        self.piece = Piece(key, f"{function.__name__}/{key}.json", title)
+
+    def make(self) -> Any:
+        """Call the function."""
+        return plain(self.function(**self.arguments))
+
+    def write(self, result: Any, path: Path) -> None:
+        """Write JSON."""
+        path.write_text(json.dumps(result))
+
+    def read(self, path: Path) -> Any:
+        """Read JSON."""
+        return read_json(path)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def trends(
     from haptera.analyses.trends.side import join
     from haptera.analyses.trends.wedge import as_wedge
 
-    sides = [read_side(source) for source in (reference, shifted)]
+    sides = [read_side(str(source)) for source in (reference, shifted)]
     if n is not None:
         sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
     return Trends(

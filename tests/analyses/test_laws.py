@@ -1,0 +1,87 @@
+"""Every analysis keeps the laws; whoever adds one adds a line to ANALYSES."""
+
+import numpy as np
+import pytest
+import torch
+
+import haptera
+from haptera.data import ArrayData, digits
+from haptera.models import LeNet, ResNet
+from haptera.run.report import StudyReport
+from haptera.shifts import GaussianNoise
+from haptera.testing import check_analysis
+from haptera.testing.measures import example_table
+from haptera.theory.probit_models import ProbitModels
+
+NETS = [f"net-{place}" for place in range(9)]
+
+
+def trends(folder):
+    for name, right in zip("ab", ProbitModels(np.linspace(-0.2, 1.6, 9), noise=0.4).correct(600, 400), strict=True):
+        np.savez(folder / f"{name}.npz", models=NETS, correct=right)
+    return haptera.trends(folder / "a.npz", folder / "b.npz", draws=50)
+
+
+def trends_of_accuracies(folder):
+    for name, right in zip("ab", ProbitModels(np.linspace(-0.2, 1.6, 9), noise=0.4).correct(600, 400), strict=True):
+        rows = [f"{model},{accuracy}" for model, accuracy in zip(NETS, right.mean(1), strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(["model,accuracy", *rows]))
+    return haptera.trends(folder / "a.csv", folder / "b.csv", draws=50)
+
+
+def dependencies(folder):
+    generator = np.random.default_rng(0)
+    targets = generator.integers(0, 6, 400)
+    logits = generator.standard_normal((400, 6)) + 2 * np.eye(6)[targets]
+    logits[:, 5] = logits[:, 0] + logits[:, 1]
+    np.savez(folder / "net.npz", logits=logits, targets=targets, classes=["cat", "dog", "eel", "fox", "gnu", "hen"])
+    return haptera.dependencies(folder / "net.npz")
+
+
+def dependencies_without_targets(folder):
+    np.savez(folder / "few.npz", logits=np.random.default_rng(0).standard_normal((3, 5)))
+    return haptera.dependencies(folder / "few.npz", alpha=1e6)
+
+
+def diagnose(folder):
+    torch.manual_seed(0)
+    test = digits("test", size=16)
+    images = test.images(np.arange(120))
+    old = ArrayData(images[:60], test.targets[:60], "old")
+    new = ArrayData(GaussianNoise(4)(images[60:]), None, "new")
+    return haptera.diagnose(ResNet(width=4, stem=2).eval(), new, old, known_samples=20)
+
+
+def diagnose_without_a_reference(folder):
+    torch.manual_seed(0)
+    images = digits("test", size=16).images(np.arange(60))
+    return haptera.diagnose(ResNet(width=4, stem=2).eval(), ArrayData(images, None, "new"))
+
+
+def stability(folder):
+    torch.manual_seed(0)
+    nets = {name: LeNet(size=16, width=width) for name, width in (("narrow", 2), ("wide", 4), ("wider", 6))}
+    fresh = {"wide, init": LeNet(size=16, width=4)}
+    return haptera.stability(nets, digits("test", size=16), initial=fresh, samples=40, delta=(1, 2), layers=True)
+
+
+def study(folder):
+    return StudyReport(example_table(), "Example", {"seeds": [0]}, ["one cell failed"])
+
+
+ANALYSES = [
+    trends,
+    trends_of_accuracies,
+    dependencies,
+    dependencies_without_targets,
+    diagnose,
+    diagnose_without_a_reference,
+    stability,
+    study,
+]
+
+
+@pytest.mark.parametrize("make", ANALYSES, ids=lambda make: make.__name__)
+def test_an_analysis_keeps_the_laws(make, tmp_path):
+    broken = {law: why for law, why in check_analysis(make(tmp_path)).items() if why}
+    assert not broken
