@@ -3,7 +3,7 @@
     python benchmarks/dependencies.py
 
 Every measurement is a process of its own. "From a file" reads the .npz in batches, "in memory" fits an array that was
-read before. Times begin when the libraries are imported; numba has compiled before, as it does once after installation.
+read before. Times begin when the libraries are imported.
 The printed recipe is scikit-learn's Lasso (alpha 0.25, max_iter 50,000, all else default) for each class on the logits;
 ten classes are fitted, and their time is multiplied by a hundred. Without its intercept it solves our problem, so the
 coefficients of these classes are compared with ours.
@@ -22,7 +22,7 @@ import numpy as np
 
 SAMPLES, CLASSES, ALPHA, SOME = 50_000, 1_000, 0.25, 10
 REPEATS = 3
-ALLOWED = {"numba": 3.0, "numpy": 6.0}
+ALLOWED = 6.0
 
 
 def logits(seed: int = 0, width: int = 2048, decay: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -56,13 +56,11 @@ def peak() -> float:
     return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
 
 
-def child(mode: str, engine: str, path: Path) -> dict[str, float]:
+def child(mode: str, path: Path) -> dict[str, float]:
     from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
     from haptera.analyses.dependencies.files import LogitsFile
 
-    lasso = CovarianceLasso(ALPHA, compiled=engine == "numba")
-    if engine == "numba":  # loads the code that was compiled before
-        CovarianceLasso(0.1, compiled=True).fit(np.random.default_rng(0).standard_normal((50, 20)))
+    lasso = CovarianceLasso(ALPHA)
     start = time.perf_counter()
     if mode == "file":
         lasso.fit_stream(LogitsFile(path))
@@ -93,7 +91,7 @@ def recipe(path: Path) -> dict[str, float]:
         start = time.perf_counter()
         Lasso(alpha=ALPHA, max_iter=50_000).fit(np.delete(rows, place, 1), rows[:, place])
         seconds += time.perf_counter() - start
-    ours = CovarianceLasso(ALPHA, compiled=False).fit(rows).coef_[0]
+    ours = CovarianceLasso(ALPHA).fit(rows).coef_[0]
     theirs = Lasso(alpha=ALPHA, max_iter=50_000, fit_intercept=False, precompute=True, tol=1e-10)
     theirs.fit(rows[:, 1:].astype(np.float64), rows[:, 0].astype(np.float64))
     return {"seconds": seconds * CLASSES / SOME, "off": float(np.abs(ours[1:] - theirs.coef_).max())}
@@ -107,9 +105,6 @@ def run(*arguments: object) -> dict[str, float]:
 
 
 def main() -> None:
-    from haptera.analyses.dependencies.lasso_rounds import has_numba
-
-    engines = ["numba", "numpy"] if has_numba() else ["numpy"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "logits.npz"
         rows, targets = logits()
@@ -117,33 +112,29 @@ def main() -> None:
         size = rows.nbytes / 2**20
         print(f"{SAMPLES:,} x {CLASSES:,} logits, {size:.0f} MB; α {ALPHA}; {os.cpu_count()} cores")
         print(f"load {os.getloadavg()[0]:.1f} before the start; best and median of {REPEATS}")
-        if "numba" in engines:
-            run("memory", "numba", path)  # compiles, and puts the file into the cache of the system
+        run("memory", path)  # puts the file into the cache of the system
         print(f"{'':<22}{'best s':>8}{'median s':>10}{'allowed':>9}{'peak MB':>9}{'allowed':>9}")
         best = {}
-        for engine in engines:
-            for mode in ("file", "memory"):
-                found = [run(mode, engine, path) for _ in range(REPEATS)]
-                seconds = [one["seconds"] for one in found]
-                best[engine, mode] = min(seconds)
-                allowed = 200 if mode == "file" else 2 * size
-                name = f"{engine}, {'from a file' if mode == 'file' else 'in memory'}"
-                print(
-                    f"{name:<22}{min(seconds):>8.2f}{statistics.median(seconds):>10.2f}{ALLOWED[engine]:>9.1f}"
-                    f"{max(one['peak'] for one in found):>9.0f}{allowed:>9.0f}"
-                )
+        for mode, name in (("file", "from a file"), ("memory", "in memory")):
+            found = [run(mode, path) for _ in range(REPEATS)]
+            seconds = [one["seconds"] for one in found]
+            best[mode] = min(seconds)
+            allowed = 200 if mode == "file" else 2 * size
+            print(
+                f"{name:<22}{min(seconds):>8.2f}{statistics.median(seconds):>10.2f}{ALLOWED:>9.1f}"
+                f"{max(one['peak'] for one in found):>9.0f}{allowed:>9.0f}"
+            )
         print(f"{found[0]['dependencies']:,} dependencies, KKT violation {found[0]['violation']:.1g} of λ")
-        peer = run("recipe", "", path)
+        peer = run("recipe", path)
         print(
             f"printed recipe: {peer['seconds']:,.0f} s, from {SOME} classes; coefficients differ by {peer['off']:.1g}"
         )
-        for engine in engines:
-            print(f"ratio to {engine} from a file: {peer['seconds'] / best[engine, 'file']:,.0f} (500 wanted)")
+        print(f"ratio to ours from a file: {peer['seconds'] / best['file']:,.0f} (500 wanted)")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        mode, engine, file = sys.argv[1:]
-        print(json.dumps(recipe(Path(file)) if mode == "recipe" else child(mode, engine, Path(file))))
+    if len(sys.argv) == 3:
+        mode, file = sys.argv[1:]
+        print(json.dumps(recipe(Path(file)) if mode == "recipe" else child(mode, Path(file))))
     else:
         main()

@@ -8,15 +8,10 @@ from sklearn.base import clone
 from sklearn.linear_model import Lasso, lars_path_gram
 
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
-from haptera.analyses.dependencies.lasso_rounds import has_numba
 from haptera.analyses.dependencies.second_moment import SecondMoment
 from haptera.errors import HapteraError
 
 HAND = [[2.0, 1.0], [1.0, 1.0]]
-ENGINES = [
-    False,
-    pytest.param(True, marks=pytest.mark.skipif(not has_numba(), reason="numba, the extra `fast`, is not installed")),
-]
 
 
 def logits(seed: int, samples: int = 200, classes: int = 12, rank: int | None = None) -> np.ndarray:
@@ -59,11 +54,10 @@ def test_the_example_that_can_be_solved_by_hand():
     assert CovarianceLasso(alpha=1.0).fit_moment(HAND).dependencies_.counts.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("compiled", ENGINES)
 @pytest.mark.parametrize("seed", range(8))
-def test_agrees_with_scikit_learn_without_intercept(seed, compiled):
+def test_agrees_with_scikit_learn_without_intercept(seed):
     rows = logits(seed)
-    lasso = CovarianceLasso(alpha=0.3, compiled=compiled).fit(rows)
+    lasso = CovarianceLasso(alpha=0.3).fit(rows)
     for target in range(rows.shape[1]):
         peer = Lasso(alpha=0.3, fit_intercept=False, max_iter=200_000, tol=1e-14)
         peer.fit(np.delete(rows, target, 1), rows[:, target])
@@ -86,13 +80,12 @@ def test_agrees_with_least_angle_regression_on_the_moment(seed):
             assert lasso.coef_[target, keep] == pytest.approx(peer, abs=1e-6)
 
 
-@pytest.mark.parametrize("compiled", ENGINES)
 @pytest.mark.parametrize("seed", range(6))
-def test_reaches_the_same_optimum_as_scikit_learn_where_many_are_optimal(seed, compiled):
+def test_reaches_the_same_optimum_as_scikit_learn_where_many_are_optimal(seed):
     rows = logits(seed, samples=40, classes=15, rank=5)
     rows[:, 3] = rows[:, 8]
     matrix = SecondMoment.of(rows).matrix()
-    lasso = CovarianceLasso(alpha=0.2, compiled=compiled).fit(rows)
+    lasso = CovarianceLasso(alpha=0.2).fit(rows)
     assert violation(matrix, lasso.dependencies_) <= 1e-8
     for target in range(15):
         peer = Lasso(alpha=0.2, fit_intercept=False, max_iter=1_000_000, tol=1e-13)
@@ -102,10 +95,9 @@ def test_reaches_the_same_optimum_as_scikit_learn_where_many_are_optimal(seed, c
         assert np.delete(rows, target, 1) @ (ours - theirs) == pytest.approx(np.zeros(40), abs=1e-4)
 
 
-@pytest.mark.parametrize("compiled", ENGINES)
-def test_conditions_hold_for_every_class_and_lambda(compiled):
+def test_conditions_hold_for_every_class_and_lambda():
     for rows in (logits(1, 300, 40), logits(2, 300, 40, rank=9), logits(3, 20, 40)):
-        lasso = CovarianceLasso(alpha=1.0, compiled=compiled).fit(rows)
+        lasso = CovarianceLasso(alpha=1.0).fit(rows)
         matrix = lasso.moment_.matrix()
         for share in (1.5, 0.9, 0.3, 0.1, 0.01, 0.001):
             lasso.set_params(alpha=share * float(lasso.alpha_max_.max())).fit_moment(lasso.moment_)
@@ -129,7 +121,7 @@ def moments(draw: st.DrawFn) -> np.ndarray:
 @settings(deadline=None, max_examples=150)
 @given(moments(), st.floats(0.01, 1.2))
 def test_conditions_hold_on_singular_moments_with_ties(matrix, share):
-    lasso = CovarianceLasso(alpha=1.0, compiled=False).fit_moment(matrix)
+    lasso = CovarianceLasso(alpha=1.0).fit_moment(matrix)
     top = float(lasso.alpha_max_.max())
     found = lasso.set_params(alpha=share * top or 1.0).fit_moment(matrix).dependencies_
     assert np.isfinite(found.coefficients.data).all()
@@ -138,14 +130,6 @@ def test_conditions_hold_on_singular_moments_with_ties(matrix, share):
     if share >= 1:
         assert found.coefficients.nnz == 0
         assert found.error == pytest.approx(matrix.diagonal())
-
-
-@pytest.mark.skipif(not has_numba(), reason="numba, the extra `fast`, is not installed")
-def test_compiled_and_plain_solver_agree_on_many_classes():
-    rows = logits(5, 500, 150, rank=60)
-    plain, fast = (CovarianceLasso(alpha=0.5, compiled=compiled).fit(rows) for compiled in (False, True))
-    assert fast.coef_ == pytest.approx(plain.coef_, abs=1e-9)
-    assert fast.dependencies_.violation.max() <= 1e-8
 
 
 def test_a_tiny_lambda_ends_and_says_how_far_off_it_is():
@@ -252,8 +236,8 @@ def test_a_derived_logit_is_within_epsilon_as_often_as_promised():
 
 def test_settings_are_scikit_learns():
     lasso = CovarianceLasso(alpha=2.5)
-    assert clone(lasso).get_params() == {"alpha": 2.5, "per_class": None, "compiled": None}
-    assert repr(lasso) == "CovarianceLasso(alpha=2.5, per_class=None, compiled=None)"
+    assert clone(lasso).get_params() == {"alpha": 2.5, "per_class": None}
+    assert repr(lasso) == "CovarianceLasso(alpha=2.5, per_class=None)"
     with pytest.raises(HapteraError, match="did you mean 'alpha'"):
         lasso.set_params(alhpa=1)
 

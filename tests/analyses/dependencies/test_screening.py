@@ -29,7 +29,7 @@ def test_theorem_3_never_screens_a_true_dependency(seed, classes, rank, share, w
     screening = Screening(moment)
     top = screening.lambda_max.max()
     lam = share * top if top > 0 else 1.0
-    found = CovarianceLasso(alpha=lam / 2, compiled=False).fit_moment(moment).dependencies_
+    found = CovarianceLasso(alpha=lam / 2).fit_moment(moment).dependencies_
     target, on, _ = found.edges()
     assert not screening.screened(lam)[target, on].any()
 

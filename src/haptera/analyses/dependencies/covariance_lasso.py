@@ -79,7 +79,6 @@ class CovarianceLasso:
     Args:
         alpha: λ/2, as scikit-learn counts; 0.25 and 2.5 are the source's.
         per_class: instead of alpha, keep this many dependencies for each class, at the λ at which one more would join.
-        compiled: whether to use numba; None uses it where it is installed and there are enough classes.
 
     Attributes:
         moment_: the second moment it was fitted on.
@@ -91,10 +90,9 @@ class CovarianceLasso:
     ([(1, 0.5)], 1.25)
     """
 
-    def __init__(self, alpha: float = 0.25, *, per_class: int | None = None, compiled: bool | None = None) -> None:
+    def __init__(self, alpha: float = 0.25, *, per_class: int | None = None) -> None:
         self.alpha = alpha
         self.per_class = per_class
-        self.compiled = compiled
 
     def fit(self, logits: np.ndarray, onto: np.ndarray | None = None) -> Self:
         """Fit on logits `(samples, classes)`; with `onto`, derive that network's logits from those of the first."""
@@ -111,10 +109,10 @@ class CovarianceLasso:
         self._problems = *self.moment_.problems(), self.moment_.left_out()
         matrix, right, own, left_out = self._problems
         if self.per_class is not None:
-            lam, theta = keep(matrix, right, left_out, self.per_class, compiled=self.compiled)
+            lam, theta = keep(matrix, right, left_out, self.per_class)
         else:
             lam = np.full(len(own), 2.0 * self.alpha)
-            theta = solve(matrix, right, lam, left_out, compiled=self.compiled)
+            theta = solve(matrix, right, lam, left_out)
         self.dependencies_ = _described(*self._problems, lam, theta)
         self.n_features_in_ = len(matrix)
         return self
@@ -148,7 +146,7 @@ class CovarianceLasso:
         theta = None
         for alpha in wanted:
             lam = np.full(len(own), 2.0 * alpha)
-            theta = solve(matrix, right, lam, left_out, theta, compiled=self.compiled)
+            theta = solve(matrix, right, lam, left_out, theta)
             yield _described(matrix, right, own, left_out, lam, theta)
 
     def predict(self, logits: np.ndarray) -> np.ndarray:
@@ -163,7 +161,7 @@ class CovarianceLasso:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings, as scikit-learn asks for them."""
-        return {"alpha": self.alpha, "per_class": self.per_class, "compiled": self.compiled}
+        return {"alpha": self.alpha, "per_class": self.per_class}
 
     def set_params(self, **params: Any) -> Self:
         """Change settings."""

@@ -55,9 +55,7 @@ def next_knots(
     return np.maximum(lam - 2 * falls, 0.0)
 
 
-def keep(
-    matrix: np.ndarray, right: np.ndarray, left_out: np.ndarray, count: int, *, compiled: bool | None = None
-) -> tuple[np.ndarray, csr_array]:
+def keep(matrix: np.ndarray, right: np.ndarray, left_out: np.ndarray, count: int) -> tuple[np.ndarray, csr_array]:
     """For each problem the λ just above the first knot at which more than `count` coefficients are not 0.
 
     That is the smallest λ for which no larger one keeps more, so the coefficients that are kept shrink the least. Fewer
@@ -74,7 +72,7 @@ def keep(
         rows = theta[waiting]
         knots = next_knots(matrix, right[waiting], lam[waiting], left_out[waiting], rows)
         beyond = np.maximum(knots * (1 - PAST), least[waiting])
-        further = solve(matrix, right[waiting], beyond, left_out[waiting], rows, compiled=compiled)
+        further = solve(matrix, right[waiting], beyond, left_out[waiting], rows)
         fits = np.diff(further.indptr) <= count
         full = waiting[~fits]
         lam[full] = np.minimum(lam[full], np.maximum(knots[~fits], least[full]) * (1 + PAST))
@@ -83,7 +81,7 @@ def keep(
         waiting = waiting[fits & (beyond > least[waiting])]
         if not len(waiting):
             break
-    return lam, solve(matrix, right, lam, left_out, theta, compiled=compiled)
+    return lam, solve(matrix, right, lam, left_out, theta)
 
 
 def _with_rows(theta: csr_array, rows: np.ndarray, new: csr_array) -> csr_array:

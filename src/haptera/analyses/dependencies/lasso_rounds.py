@@ -7,13 +7,11 @@ set by an active-set method (`lasso_support`), after which zeros leave it again.
 breaks its condition, so the answer is the optimum up to rounding, not up to a step size.
 
 Cost: about 7 rounds, each a product of the supports with C. Problems are independent, and pieces of them run in
-threads, which NumPy and the compiled support solver leave free to run side by side.
+threads, which NumPy leaves free to run side by side.
 """
 
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -23,11 +21,7 @@ from haptera.analyses.dependencies.lasso_support import ROUNDING, TOLERANCE, sol
 FEWEST = 10
 PIECE = 64
 """Problems in one piece: small enough for the cache, large enough for array operations."""
-COMPILE_FROM = 100
-"""Problems from which on importing numba pays."""
 ROUNDS = 1000
-
-Solver = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 
 
 def solve(
@@ -36,10 +30,8 @@ def solve(
     lam: np.ndarray,
     left_out: np.ndarray,
     start: csr_array | None = None,
-    *,
-    compiled: bool | None = None,
 ) -> csr_array:
-    """The coefficients that minimise each problem.
+    """Return the coefficients that minimise each problem.
 
     Args:
         matrix: C, `(classes, classes)`, symmetric and positive semidefinite.
@@ -47,17 +39,15 @@ def solve(
         lam: λ, `(problems,)`, positive.
         left_out: `(problems,)`, a class whose coefficient stays 0, or -1.
         start: coefficients to begin with, such as those at a larger λ.
-        compiled: whether to use numba; None uses it where it is installed and there is enough to do.
 
     Returns:
         `(problems, classes)`.
     """
-    support_solver = _support_solver(compiled, len(right))
     start = csr_array(right.shape) if start is None else start
     pieces = pieces_of(len(right))
 
     def piece(rows: slice) -> csr_array:
-        return _solve_piece(matrix, right[rows], lam[rows] / 2, left_out[rows], start[rows], support_solver)
+        return _solve_piece(matrix, right[rows], lam[rows] / 2, left_out[rows], start[rows])
 
     if len(pieces) == 1:
         return piece(pieces[0])
@@ -78,23 +68,8 @@ def gradient(matrix: np.ndarray, right: np.ndarray, left_out: np.ndarray, theta:
     return result
 
 
-def has_numba() -> bool:
-    """Whether the extra `fast` is installed."""
-    return find_spec("numba") is not None
-
-
-def _support_solver(compiled: bool | None, problems: int) -> Solver:
-    if compiled is None:
-        compiled = problems >= COMPILE_FROM and has_numba()
-    if not compiled:
-        return solve_supports
-    from haptera.analyses.dependencies.lasso_compiled import solve_supports as solve_supports_compiled
-
-    return solve_supports_compiled
-
-
 def _solve_piece(
-    matrix: np.ndarray, right: np.ndarray, half: np.ndarray, left_out: np.ndarray, start: csr_array, solver: Solver
+    matrix: np.ndarray, right: np.ndarray, half: np.ndarray, left_out: np.ndarray, start: csr_array
 ) -> csr_array:
     """Rounds until every problem is solved; `half` is λ/2."""
     theta = start.toarray()
@@ -115,7 +90,7 @@ def _solve_piece(
         working, used, signs = _working_sets(now, slope, support, excess)
         small = np.take_along_axis(now, working, 1) * used
         gram = matrix[working[:, :, None], working[:, None, :]]
-        solver(gram, np.take_along_axis(right[waiting], working, 1), half[waiting], small, signs)
+        solve_supports(gram, np.take_along_axis(right[waiting], working, 1), half[waiting], small, signs)
         theta[waiting] = 0
         rows, places = np.nonzero(used)
         theta[waiting[rows], working[rows, places]] = small[rows, places]

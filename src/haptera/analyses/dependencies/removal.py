@@ -134,9 +134,7 @@ class _State:
             left = np.flatnonzero(~self.gone & (np.arange(len(self.gone)) != place))
             lam, nothing = self.lasso.dependencies_.lam[[place]], np.array([-1])
             start = row[:, left]
-            found = solve(
-                self.matrix[np.ix_(left, left)], self.matrix[[place]][:, left], lam, nothing, start, compiled=False
-            )
+            found = solve(self.matrix[np.ix_(left, left)], self.matrix[[place]][:, left], lam, nothing, start)
             theta = np.zeros(len(self.gone))
             theta[left] = found.toarray()[0]
         return theta
