@@ -104,13 +104,13 @@ def page(folder: Path | None) -> None:
             for path, accuracies in zip(files, sides, strict=True):
                 rows = [f"model {i},{accuracy}" for i, accuracy in enumerate(accuracies.tolist())]
                 path.write_text("\n".join(["model,accuracy", *rows]))
-        command = [sys.executable, "-m", "haptera", "trends", *map(str, files), "--report", str(work / "page.html")]
+        command = [sys.executable, "-m", "haptera", "trends", *map(str, files), "--out", str(work / "out")]
         start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
         seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         number = done.stdout[done.stdout.index('"models"') :].split(",")[0].split(":")[1].strip()
-        size = (work / "page.html").stat().st_size / 1e6
+        size = (work / "out" / "report.html").stat().st_size / 1e6
         print(f"\n{number} models from two CSVs to a page of {size:.1f} MB ({PAGE} s allowed)")
         print(f"{seconds:.1f} s, of which this process had the processor for {used:.1f} s")
 

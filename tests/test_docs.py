@@ -102,6 +102,11 @@ def test_command_on_the_page_exists(page, command):
         assert program in ("pip", ".", "cd", "git")
 
 
+def test_every_command_is_on_the_page_of_commands():
+    headings = set(re.findall(r"^## (\w+)$", (DOCS / "reference" / "commands.md").read_text("utf-8"), re.MULTILINE))
+    assert headings == set(typer.main.get_command(app_for(None)).commands)
+
+
 @pytest.mark.parametrize("page", TEXTS, ids=name)
 def test_files_on_the_page_exist(page):
     folders = "examples|tests|src|benchmarks|experiments|tools|docs"
