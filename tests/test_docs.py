@@ -169,10 +169,14 @@ def test_names_on_the_page_exist(page):
 @pytest.mark.parametrize("page", [page for page in REFERENCE if ".. auto" in page.read_text("utf-8")], ids=name)
 def test_names_of_the_reference_exist(page):
     """As autodoc looks them up, so that a name that was moved is noticed without building the documentation."""
-    for kind, path in re.findall(r"^\.\. auto(\w+):: (\S+)$", page.read_text("utf-8"), re.MULTILINE):
+    entries = re.findall(r"^\.\. auto(\w+):: (\S+)((?:\n   .*)*)", page.read_text("utf-8"), re.MULTILINE)
+    for kind, path, options in entries:
         if kind == "module":
-            importlib.import_module(path)
+            value = importlib.import_module(path)
         else:
             module, _, own = path.rpartition(".")
             value = getattr(importlib.import_module(module), own)
             assert inspect.isclass(value) if kind in ("class", "exception") else callable(value), path
+        named = re.search(r":members: ([\w,\s]+?)(?=\n   :|\Z)", options)
+        members = re.findall(r"\w+", named[1]) if named else []
+        assert not [member for member in members if not exists(f"{path}.{member}")], path
