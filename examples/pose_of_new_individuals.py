@@ -11,8 +11,7 @@ from pathlib import Path
 import torch
 
 from haptera.adapters import BatchNorm, NoAdaptation
-from haptera.pose import PoseModel, PoseStudy, drawn_animals, fit, predict, split_individuals
-from haptera.pose.page_frames import write_page
+from haptera.pose import PoseModel, Training, drawn_animals, fit, predict, score, split_individuals
 from haptera.shifts import Contrast
 
 
@@ -22,24 +21,24 @@ def main(folder: Path) -> None:
     split = split_individuals(animals, 3, fraction=0.7)
     torch.manual_seed(0)
     model = PoseModel(animals.parts, "small", settings={"width": 12}, skeleton=animals.skeleton)
-    fit(model, animals.select(split.train), steps=300, lr=4e-3)
+    fit(model, animals.select(split.train), Training(steps=300, lr=4e-3))
 
-    study = PoseStudy(
+    scores = score(
         {"small": model},
         {"within": animals.select(split.within), "out": animals.select(split.out)},
         shifts=[None, Contrast(5)],
         adapters={"none": NoAdaptation, "batchnorm": partial(BatchNorm, prior=0)},
     )
-    table = study.run()
+    table = scores.table()
     shown = table[(table["part"] == "") & (table["individual"] == "") & (table["measure"] == "pck")]
     shown = shown.sort_values(["stream", "shift", "adapter"], ascending=[False, True, False])
     for _, row in shown.iterrows():
         print(f"{row['stream']:<7} {row['shift']:<9} {row['adapter']:<10} PCK@0.3 {row['value']:.2f}")
 
-    write_page(study, table, folder / "poses.html")
+    scores.save(folder / "scores")
     others = animals.select(split.out)
     predict(model, others).table(animals.parts, others.files).write(folder / "predictions.csv")
-    print("wrote poses.html and predictions.csv")
+    print("wrote scores/report.html and predictions.csv")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from haptera.measures import keypoint_distances, keypoint_scales, mean_over_indi
 from haptera.measures.keypoints import Mean
 from haptera.observe import layer_similarity
 from haptera.outputs import Outputs
-from haptera.pose import PoseData, PoseModel, Split, drawn_animals, evaluate, fit, split_individuals
+from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, fit, split_individuals
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import Clean
 
@@ -101,7 +101,8 @@ def trained(
 
     start = time.process_time()
     chosen = data.select(split.train)
-    fit(model, chosen, steps=steps, lr=kind.lr, every=-(-steps // 4), seed=shuffle, watch=watch, progress=False)
+    training = Training(steps=steps, lr=kind.lr, seed=shuffle)
+    fit(model, chosen, training, every=-(-steps // 4), watch=watch, progress=False)
     model.save(path)
     watched.write_text(json.dumps(errors))
     print(f"{path.stem}: {time.process_time() - start:.0f} CPU-seconds, errors {errors}", file=sys.stderr, flush=True)

@@ -34,7 +34,7 @@ SAYS = {
     "my_own_analysis.py": "laws broken: none",
     "my_own_shift.py": "laws broken: none",
     "net.py": "net.safetensors",
-    "pose_of_new_individuals.py": "wrote poses.html and predictions.csv",
+    "pose_of_new_individuals.py": "wrote scores/report.html and predictions.csv",
     "small_theories.py": "0 of them where none was promised",
     "stability_of_networks.py": "the image moves alike: True",
     "study_in_python.py": "20 cells run, 0 found finished",

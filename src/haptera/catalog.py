@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -171,6 +171,8 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
     },
 }  # fmt: skip
 KINDS = tuple(_BUILT_IN)
+WORDS = {"shifts": "severity"}
+"""Kind -> the setting of all its parts that a bare word stands for: `contrast:5` is `contrast:severity=5`."""
 
 
 @cache
@@ -178,9 +180,10 @@ def entries(kind: str) -> Mapping[str, Entry]:
     """Everything of one kind: our own, then plugins, which cannot replace our own."""
     if kind not in _BUILT_IN:
         raise unknown("kind", kind, KINDS)
-    ours = _BUILT_IN[kind]
+    word = WORDS.get(kind, "")
+    ours = {name: replace(entry, word=entry.word or word) for name, entry in _BUILT_IN[kind].items()}
     plugins = {
-        point.name: Entry(point.value, f"from {point.dist.name if point.dist else 'a plugin'}")
+        point.name: Entry(point.value, f"from {point.dist.name if point.dist else 'a plugin'}", word)
         for point in entry_points(group=f"haptera.{kind}")
         if point.name not in ours
     }

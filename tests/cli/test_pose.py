@@ -1,11 +1,15 @@
 """`haptera pose`: train, go on, predict, score, and what is said about bad input."""
 
 import json
+import random
+import signal
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from tests.conftest import CommandLine
 
 from haptera.cli import main
 from haptera.files.deeplabcut import KeypointTable
@@ -32,7 +36,7 @@ def pose(tmp_path, monkeypatch, capsys):
     return run
 
 
-SMALL = ("--drawn", "individuals=3,frames=6,height=48,width=64")
+SMALL = "drawn:individuals=3,frames=6,height=48,width=64"
 
 
 @pytest.fixture(scope="module")
@@ -71,36 +75,41 @@ def test_train_predict_and_score(pose, project, tmp_path):
         assert row["value"] == pytest.approx(other["value"], abs=1e-3)
     whole = pose(
         "score", project, "--model", "net/model.safetensors", "--split", "net/split.csv",
-        "--shift", "contrast=5", "--report", "page.html", "--table", "table.csv",
+        "--shift", "contrast:5", "--out", "scores",
     )  # fmt: skip
     assert whole.returncode == 0, whole.stderr
-    assert whole.stdout.splitlines()[-2:] == ["table.csv", "page.html"]
+    assert whole.stdout.splitlines()[-1] == "scores/report.html  scores/table.parquet  scores/result.json"
     assert "out · contrast 5 · batchnorm:prior=0" in whole.stdout
-    assert set(pd.read_csv(tmp_path / "table.csv")["stream"]) == {"within", "out"}
+    assert set(pd.read_parquet(tmp_path / "scores" / "table.parquet")["stream"]) == {"within", "out"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["train", "gone.csv", "--out", "x"], "there is no table of keypoints gone.csv"),
-        (["train", "drawn", *SMALL, "--out", "x", "--individuals", "9"], "9 of 3 individuals"),
-        (["train", "drawn", *SMALL, "--out", "x", "--leave-out", "cow"], "unknown species 'cow'"),
+        (["train", SMALL, "--out", "x", "--individuals", "9"], "9 of 3 individuals"),
+        (["train", SMALL, "--out", "x", "--leave-out", "cow"], "unknown species 'cow'"),
         (
-            ["train", "drawn", "--drawn", "individual=3", "--out", "x"],
+            ["train", "drawn:individual=3", "--out", "x"],
             "did you mean 'individuals'",
         ),
-        (["train", "drawn", *SMALL, "--out", "x", "--backbone", "smal"], "did you mean 'small'"),
+        (["train", SMALL, "--out", "x", "--backbone", "smal"], "did you mean 'small'"),
         (["train", "drawn", "--size", "40", "--out", "x"], "HEIGHTxWIDTH was expected"),
         (["predict", "net.py", "x", "--out", "y.csv"], "cannot read net.py"),
         (["predict", "gone", "x", "--out", "y.csv"], "there is no file gone"),
         (["predict", "gone", "x", "--out", "y.txt"], "a name ending in .csv or .h5 was expected"),
         (["score", "drawn"], "give either --predictions, a table, or --model"),
-        (["score", "drawn", "--predictions", "p.csv", "--shift", "fog=1"], "need --model"),
-        (["score", "drawn", *SMALL, "--predictions", "p.csv"], "there is no table of keypoints p.csv"),
+        (["score", "drawn", "--predictions", "p.csv", "--shift", "fog:1"], "need --model"),
+        (["score", SMALL, "--predictions", "p.csv"], "there is no table of keypoints p.csv"),
+        (["score", SMALL, "--model", "net.safetensors", "--shift", "fog"], "'fog' has no severity; fog:5 or fog:sev"),
+        (["score", SMALL, "--model", "net.safetensors", "--shift", "fgo:3"], "did you mean 'fog'"),
+        (["score", SMALL, "--model", "net.safetensors", "--shift", "fog:table=cifar"], "has no severity"),
+        (["score", SMALL, "--model", "net.safetensors", "--shift", "fog:severty=3"], "did you mean 'severity'"),
     ],
 )
 def test_bad_input_ends_with_2_and_says_what_was_expected(pose, tmp_path, arguments, message):
     (tmp_path / "net.py").write_text("")
+    PoseModel(drawn_animals(1, 1).parts, settings={"width": 4}).save(tmp_path / "net.safetensors")
     done = pose(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
@@ -205,3 +214,82 @@ def test_a_split_survives_names_with_commas(pose, tmp_path):
     assert train.returncode == 0, train.stderr
     score = ("score", "CollectedData_me.csv", "--model", "net/model.safetensors", "--adapter", "none")
     assert pose(*score, "--split", "net/split.csv").returncode == 0
+
+
+@pytest.mark.parametrize("given", ["contrast:5", "contrast:severity=5", "contrast:5,table=imagenet"])
+def test_a_shift_has_its_severity_as_a_word_or_by_name(pose, project, given):
+    PoseModel(drawn_animals(1, 1).parts, settings={"width": 8}).save(project / "net.safetensors")
+    done = pose("score", project, "--model", project / "net.safetensors", "--adapter", "none", "--shift", given)
+    assert "data · contrast 5 · none" in done.stdout
+
+
+def test_a_model_that_was_damaged_after_training_is_refused(pose, tmp_path):
+    train = ("train", SMALL, "--out", "net", "--steps", 2, "--backbone", "small:width=4")
+    assert pose(*train, "--quiet").returncode == 0
+    path = tmp_path / "net" / "model.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+    refused = pose("score", SMALL, "--model", path)
+    assert refused.returncode == 2
+    assert "model.safetensors is not what it was when it was finished" in refused.stderr
+    again = pose(*train)
+    assert "model.safetensors is not what it was when it was finished; it is made again" in again.stderr
+    assert path.read_bytes() == content
+    assert pose("score", SMALL, "--model", path, "--adapter", "none").returncode == 0
+
+
+TRAIN = ("pose", "train", SMALL, "--steps", 60, "--every", 10, "--backbone", "small:width=4", "--seed", 3, "--out")
+
+
+def results(folder):
+    return {name: (folder / name).read_bytes() for name in ("model.safetensors", "history.csv", "split.csv")}
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_training_that_was_stopped_ends_with_the_same_weights(tmp_path, stop):
+    haptera = CommandLine(tmp_path)
+    process = haptera.start_until("*/checkpoint-*.safetensors", *TRAIN, "net", after=3)
+    process.send_signal(stop)
+    _, said = process.communicate()
+    if stop == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+    else:
+        assert process.returncode == 130
+        assert said.endswith("error: stopped after 30 of 60 steps; the same command goes on from there\n")
+    again = haptera(*TRAIN, "net")
+    assert again.returncode == 0, again.stderr
+    assert "training goes on from step 30" in again.stderr
+    assert haptera(*TRAIN, "undisturbed").returncode == 0
+    assert results(tmp_path / "net") == results(tmp_path / "undisturbed")
+    assert not list((tmp_path / "net").glob(".*.part"))
+
+
+@pytest.mark.slow
+def test_a_training_killed_at_random_moments_ends_with_the_same_weights(tmp_path):
+    haptera, moments = CommandLine(tmp_path), random.Random(1)
+    more = ("--every", 1, "--steps", 300)
+    for _ in range(4):
+        process = haptera.start(*TRAIN, "net", *more)
+        time.sleep(moments.uniform(3, 8))
+        process.kill()
+        process.communicate()
+    assert haptera(*TRAIN, "net", *more).returncode == 0
+    assert haptera(*TRAIN, "undisturbed", *more).returncode == 0
+    assert results(tmp_path / "net") == results(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_scores_that_were_stopped_end_with_the_same_table(tmp_path, stop):
+    haptera = CommandLine(tmp_path)
+    PoseModel(drawn_animals(1, 1).parts, settings={"width": 4}).save(tmp_path / "net.safetensors")
+    command = ("pose", "score", SMALL, "--model", "net.safetensors", "--shift", "fog:3", "--shift", "contrast:5")
+    process = haptera.start_until("*/cells/*.npz", *command, "--out", "scores", after=2)
+    process.send_signal(stop)
+    _, said = process.communicate()
+    assert process.returncode == (-signal.SIGKILL if stop == signal.SIGKILL else 130)
+    if stop == signal.SIGINT:
+        assert said.endswith("error: stopped after 2 of 6 cells; the same command goes on from there\n")
+    assert haptera(*command, "--out", "scores").returncode == 0
+    assert haptera(*command, "--out", "undisturbed").returncode == 0
+    tables = [pd.read_parquet(tmp_path / name / "table.parquet") for name in ("scores", "undisturbed")]
+    pd.testing.assert_frame_equal(*tables)

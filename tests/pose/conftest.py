@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from haptera.pose import PoseModel, drawn_animals, fit, split_individuals
+from haptera.pose import PoseModel, Training, drawn_animals, fit, split_individuals
 
 
 @pytest.fixture(scope="session")
@@ -24,5 +24,5 @@ def trained(animals, seen):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = PoseModel(animals.parts, "small", settings={"width": 8}, skeleton=animals.skeleton)
-    fit(model, seen, steps=120, lr=5e-3)
+    fit(model, seen, Training(steps=120, lr=5e-3))
     return model

@@ -1,6 +1,5 @@
 """The same shifts, streams and adapters as for classes: outputs, table, moved keypoints, statistics per individual."""
 
-import re
 from functools import partial
 
 import numpy as np
@@ -12,9 +11,7 @@ from haptera.adapters import BatchNorm, NoAdaptation, Offline
 from haptera.errors import HapteraError
 from haptera.measures import keypoint_distances
 from haptera.outputs import Outputs
-from haptera.pose import PoseData, PoseStudy, decode, error_trend, evaluate, moved_keypoints, predict
-from haptera.pose.page import write_pose
-from haptera.pose.page_frames import drawn_frames, write_page
+from haptera.pose import PoseData, decode, error_trend, evaluate, moved_keypoints, predict, score
 from haptera.shifts import Compose, Contrast, Diffeo, Fog, GaussianNoise
 from haptera.streams import Corruptions
 from haptera.table import COLUMNS
@@ -106,7 +103,7 @@ def test_the_model_is_not_changed(animals, trained):
 
 def test_adaptation_mends_what_contrast_breaks(seen, trained):
     adapters = {"none": NoAdaptation, "batchnorm": partial(BatchNorm, prior=0)}
-    table = PoseStudy({"net": trained}, {"seen": seen}, (None, Contrast(4)), adapters).run()
+    table = score({"net": trained}, {"seen": seen}, shifts=(None, Contrast(4)), adapters=adapters).table()
     assert list(table.columns)[: len(COLUMNS)] == COLUMNS
     rows = table[(table["part"] == "") & (table["individual"] == "")]
     error = rows[rows["measure"] == "normalised_error"].set_index(["shift", "adapter"])["value"]
@@ -130,21 +127,6 @@ def test_models_for_other_parts_are_refused(animals, trained):
     other = PoseData(np.zeros((1, 48, 64, 3), np.uint8), np.ones((1, 1, 2)), ["nose"])
     with pytest.raises(HapteraError, match="the model has the parts"):
         evaluate(trained, other)
-
-
-def test_the_page_shows_skeletons_and_scores(animals, trained, tmp_path):
-    study = PoseStudy({"net": trained}, {"all": animals}, (None, Contrast(4)), {"none": NoAdaptation, "bn": BatchNorm})
-    table = study.run()
-    write_page(study, table, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert '<img src="data:image/png;base64' in page
-    assert re.search(r"divides the error by [\d.]+; it lowers the error in \d of 2 cells", page)
-    assert "near_front_foot" in page
-    frames = drawn_frames(study, trained)
-    assert len(frames) == 2 * 2 * 2
-    assert {frame.caption for frame in frames} >= {"all, clean, none", "all, contrast 4, bn"}
-    write_pose(table, tmp_path / "plain.html", title="without frames")
-    assert "<img " not in (tmp_path / "plain.html").read_text()
 
 
 def test_the_line_of_errors_is_that_of_least_squares():

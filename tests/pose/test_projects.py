@@ -10,9 +10,8 @@ from PIL import Image
 
 from haptera.errors import HapteraError
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
-from haptera.pose import open_pose, read_coco, split_individuals
+from haptera.pose import open_pose, read_coco, score_predictions, split_individuals
 from haptera.pose.coco import read_coco_labels
-from haptera.pose.evaluate import score_table
 from haptera.pose.joining import joined, match_files
 
 PARTS = ("nose", "eye", "tail")
@@ -104,8 +103,8 @@ def test_predictions_are_joined_by_video_and_file_name(project, tmp_path):
     bare = KeypointTable(shifted[:4], PARTS, np.array([file.rpartition("/")[2] for file in labels.files[:4]]), "net")
     bare.write(tmp_path / "bare.csv")
     with pytest.raises(HapteraError, match=r"img0000.png of .* could be .*ina/img0000.png or .*rex/img0000.png"):
-        score_table(tmp_path / "bare.csv", project)
-    alone = score_table(tmp_path / "bare.csv", project / "labeled-data" / "ina" / "CollectedData_me.csv")
+        score_predictions(tmp_path / "bare.csv", project)
+    alone = score_predictions(tmp_path / "bare.csv", project / "labeled-data/ina/CollectedData_me.csv").table()
     assert (alone[alone["measure"] == "normalised_error"]["value"] == 0).all()
 
 
@@ -192,7 +191,7 @@ def test_perfect_predictions_score_zero_whatever_the_size(tmp_path, project, siz
     path = coco(tmp_path / "coco.json", [{}] * 6)
     for labels, data in ((path, read_coco_labels(path)), (project, read_deeplabcut(project))):
         KeypointTable(data.keypoints, data.parts, data.files, "net").write(tmp_path / "said.csv")
-        rows = score_table(tmp_path / "said.csv", labels)
+        rows = score_predictions(tmp_path / "said.csv", labels).table()
         assert (rows.loc[rows["measure"] == "normalised_error", "value"] == 0).all()
         frames = open_pose(labels, size=size)
         assert np.allclose(frames.in_source(frames.keypoints), data.keypoints)

@@ -211,7 +211,7 @@ def test_other_folders_are_refused_with_a_sentence(tmp_path):
         reopened(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["study.json", "manifest.json", "calibration.json"])
+@pytest.mark.parametrize("name", ["study.json", "manifest.json", "calibration.json", "checkpoint.safetensors"])
 def test_folders_of_the_first_version_are_refused_with_a_sentence(tmp_path, name):
     (tmp_path / name).write_text("{}")
     with pytest.raises(HapteraError, match=r"version 0\.1"):

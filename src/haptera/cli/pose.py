@@ -1,7 +1,7 @@
 """`pose train`, `pose predict` and `pose score`: keypoints of animals, on individuals that were never seen."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,27 +9,22 @@ from haptera.cli.options import Json, Quiet
 from haptera.cli.pose_options import (
     BatchSize,
     Data,
-    Drawn,
     Images,
     Individual,
-    Normalise,
     OwnBackbone,
     Scorer,
     Size,
     load_model,
-    open_frames,
     read_backbone,
-    read_shift,
     read_size,
 )
+from haptera.cli.present import command_of
 from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 from haptera.errors import HapteraError
 from haptera.words import count
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from haptera.pose import PoseData, PoseModel
+    from haptera.pose import PoseScores
 
 app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_args_is_help=True)
 
@@ -37,7 +32,7 @@ app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_ar
 @app.command("train")
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Folder for the model, its history and the split.")],
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints, the model, its history and the split.")],
     images: Images = None,
     individuals: Annotated[int | None, typer.Option(help="How many to learn from; a third by default.")] = None,
     leave_out: Annotated[str | None, typer.Option(help="Learn from all species but this one.")] = None,
@@ -58,59 +53,48 @@ def train(
     size: Size = None,
     scorer: Scorer = None,
     individual: Individual = None,
-    drawn: Drawn = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0,
     every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 200,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Train a pose model on some individuals; the same command goes on where it was stopped."""
-    with logging_to_stderr(quiet):
+    with logging_to_stderr(quiet), resumable():
         import torch
 
-        from haptera.files.atomic import writable_folder, write_text
-        from haptera.pose import PoseModel, fit, leave_species_out, split_individuals
+        from haptera.pose import PoseModel, Training, fit, leave_species_out, open_pose, split_individuals
+        from haptera.pose.joining import split_text
+        from haptera.pose.training import MODEL, WEIGHT
 
-        found = open_frames(data, images, size, scorer, individual, drawn)
+        to = read_size(size)
+        found = open_pose(data, images, size=to, scorer=scorer, individual=individual)
         split = None
         if leave_out is not None:
             split = leave_species_out(found, leave_out, fraction=fraction, seed=seed)
         elif not everything:
             split = split_individuals(found, individuals, fraction=fraction, shuffle=shuffle)
-        learnt = found if split is None else found.select(split.train)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = PoseModel(found.parts, skeleton=found.skeleton, size=read_size(size), **read_backbone(backbone))
-        writable_folder(out)
-        with resumable():
-            history = fit(
-                model,
-                learnt,
-                steps=steps,
-                lr=lr,
-                lr_end=lr_end,
-                cycles=cycles,
-                batch_size=batch_size,
-                rotation=rotation,
-                crop=crop,
-                radius=radius,
-                seed=seed,
-                every=every,
-                checkpoint=out / "checkpoint.safetensors",
-                progress=False if quiet else None,
-            )
-        model.save(out / "model.safetensors")
-        write_text(out / "history.csv", history.to_csv(index=False))
-        parts = ["train"] * len(found) if split is None else split.names().tolist()
-        write_text(out / "split.csv", _split_table(found, parts))
-    counts = {part: parts.count(part) for part in ("train", "within", "out")}
+            model = PoseModel(found.parts, skeleton=found.skeleton, size=to, **read_backbone(backbone))
+        sets = ["train"] * len(found) if split is None else split.names().tolist()
+        history = fit(
+            model,
+            found if split is None else found.select(split.train),
+            Training(steps, lr, lr_end, cycles, batch_size, rotation, crop, radius, seed),
+            every=every,
+            out=out,
+            texts={"split.csv": split_text(found, sets)},
+            progress=False if quiet else None,
+        )
+    counts = {name: sets.count(name) for name in ("train", "within", "out")}
+    loss = float(history["scores"].iloc[-1] + WEIGHT * history["offsets"].iloc[-1])
     if as_json:
-        files = {"model": str(out / "model.safetensors"), "split": str(out / "split.csv")}
-        say_json({"frames": counts, "loss": _last(history), "steps": steps, "files": files})
+        files = {"model": str(out / MODEL), "split": str(out / "split.csv")}
+        say_json({"frames": counts, "loss": loss, "steps": steps, "files": files})
         return
-    say(f"learnt from {count(counts['train'], 'frame')}; loss {_last(history):.4f} after {count(steps, 'step')}")
+    say(f"learnt from {count(counts['train'], 'frame')}; loss {loss:.4f} after {count(steps, 'step')}")
     say(f"left for tests: {counts['within']} within domain, {counts['out']} out of domain ({out / 'split.csv'})")
-    say(str(out / "model.safetensors"))
+    say(str(out / MODEL))
 
 
 @app.command("predict")
@@ -149,7 +133,6 @@ def predict_(
     say(str(out))
 
 
-@app.command("score")
 def score(
     labels: Data,
     predictions: Annotated[Path | None, typer.Option(help="A table of DeepLabCut with predictions.")] = None,
@@ -157,7 +140,7 @@ def score(
     backbone: OwnBackbone = None,
     split: Annotated[Path | None, typer.Option(help="split.csv of `pose train`: scores within and out of it.")] = None,
     shift: Annotated[
-        list[str] | None, typer.Option(help="NAME=SEVERITY, such as contrast=5, beside clean; repeatable.")
+        list[str] | None, typer.Option(help="name:severity, such as contrast:5, beside clean; repeatable.")
     ] = None,
     adapter: Annotated[
         list[str] | None, typer.Option(help="name:key=value; none and batchnorm:prior=0 by default; repeatable.")
@@ -165,128 +148,49 @@ def score(
     threshold: Annotated[
         float | None, typer.Option(help="Of PCK: 0.3 units of the animal; 5 where errors are in pixels.")
     ] = None,
-    normalise: Normalise = None,
+    normalise: Annotated[
+        str | None, typer.Option(help="box, pixels, or two parts such as nose,eye; nose,eye where there are both.")
+    ] = None,
     images: Images = None,
     size: Size = None,
     scorer: Scorer = None,
     individual: Individual = None,
-    drawn: Drawn = None,
     batch_size: BatchSize = 256,
     seed: Annotated[int, typer.Option(help="Of the shifts.")] = 0,
-    table: Annotated[Path | None, typer.Option(help="Also write the table to this .csv file.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page with figures to this file.")] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+    out: Path | None = None,
+    progress: bool | None = None,
+) -> "PoseScores":
     """Score predictions, or a model under shifts with and without adaptation."""
     if (predictions is None) == (model is None):
         raise HapteraError("give either --predictions, a table, or --model, a file of weights")
-    if predictions is not None and (shift or adapter or split or report):
-        raise HapteraError("--shift, --adapter, --split and --report need --model, for they predict")
-    with logging_to_stderr(quiet):
-        if predictions is not None:
-            from haptera.pose.evaluate import score_table
-
-            drawn_too = open_frames(labels, images, size, scorer, individual, drawn) if labels == "drawn" else None
-            rows = score_table(
-                predictions, drawn_too or Path(labels), scorer=scorer, individual=individual, threshold=threshold,
-                normalise=normalise,
-            )  # fmt: skip
-        else:
-            assert model is not None
-            network = load_model(model, backbone)
-            to = size or (f"{network.size[0]}x{network.size[1]}" if network.size else None)
-            found = open_frames(labels, images, to, scorer, individual, drawn)
-            rows = _of_model(
-                model,
-                network,
-                found,
-                split,
-                shift or [],
-                adapter or [],
-                threshold,
-                normalise,
-                batch_size,
-                seed,
-                quiet,
-                report,
-            )
-        if table is not None:
-            from haptera.files.atomic import write_text
-
-            write_text(table, rows.to_csv(index=False))
-    from haptera.pose.summary import lines, notes
-
-    if as_json:
-        said = {"normalise": str(rows["normalise"].iloc[0]), "notes": notes(rows, normalise is not None)}
-        say_json({"scores": _records(rows)} | said | ({"report": str(report)} if report else {}))
-        return
-    for line in (*lines(rows), *notes(rows, normalise is not None)):
-        say(line)
-    for path in (table, report):
-        if path is not None:
-            say(str(path))
-
-
-def _split_table(data: "PoseData", parts: list[str]) -> str:
-    """The part of every frame, as CSV."""
-    import pandas as pd
-
-    return pd.DataFrame({"file": data.files, "individual": data.individuals, "part": parts}).to_csv(index=False)
-
-
-def _last(history: "pd.DataFrame") -> float:
-    from haptera.pose.training import WEIGHT
-
-    return float(history["scores"].iloc[-1] + WEIGHT * history["offsets"].iloc[-1])
-
-
-def _of_model(
-    model: Path,
-    network: "PoseModel",
-    data: "PoseData",
-    split: Path | None,
-    shifts: list[str],
-    adapters: list[str],
-    threshold: float | None,
-    normalise: str | None,
-    batch_size: int,
-    seed: int,
-    quiet: bool,
-    report: Path | None,
-) -> "pd.DataFrame":
-    from haptera import catalog
-    from haptera.pose import PoseStudy
+    if predictions is not None and (shift or adapter or split):
+        raise HapteraError("--shift, --adapter and --split need --model, for they predict")
+    from haptera import pose
     from haptera.pose.joining import read_split
-    from haptera.run.flags import Spec
-    from haptera.run.parts import configured
+    from haptera.pose.opening import is_drawn
+    from haptera.run.flags import from_flags
+    from haptera.run.parts import make_adapter, make_shift
 
-    named = [Spec.parse(text) for text in adapters or ["none", "batchnorm:prior=0"]]
-    study = PoseStudy(
+    named = {"scorer": scorer, "individual": individual}
+    if predictions is not None:
+        truth = pose.open_pose(labels, size=read_size(size)) if is_drawn(labels) else Path(labels)
+        return pose.score_predictions(predictions, truth, **named, threshold=threshold, normalise=normalise)
+    assert model is not None
+    network = load_model(model, backbone)
+    frames = pose.open_pose(labels, images, size=read_size(size) or network.size, **named)
+    adapters = from_flags([], adapters=adapter or ["none", "batchnorm:prior=0"])["adapters"]
+    return pose.score(
         {model.stem if model.stem != "model" else model.parent.name or "model": network},
-        {"data": data} if split is None else read_split(split, data),
-        (None, *(read_shift(text) for text in shifts)),
-        {
-            catalog.label(spec.name, spec.arguments): configured(
-                catalog.find_or_import("adapters", spec.name), spec.arguments
-            )
-            for spec in named
-        },
-        threshold,
-        normalise,
-        batch_size,
-        seed,
+        {"data": frames} if split is None else read_split(split, frames),
+        shifts=(None, *map(make_shift, shift or [])),
+        adapters=dict(make_adapter(table, Path()) for table in adapters),
+        threshold=threshold,
+        normalise=normalise,
+        batch_size=batch_size,
+        seed=seed,
+        out=out,
+        progress=progress,
     )
-    rows = study.run(progress=False if quiet else None)
-    if report is not None:
-        from haptera.pose.page_frames import write_page
-
-        write_page(study, rows, report)
-    return rows
 
 
-def _records(rows: "pd.DataFrame") -> list[dict[str, Any]]:
-    from haptera.files.json import plain
-
-    keys = ("model", "stream", "adapter", "shift", "severity", "part", "individual", "measure", "value", "low", "high")
-    return [plain({key: row[key] for key in (*keys, "n", "missing")}) for row in rows.to_dict("records")]
+app.command("score")(command_of(score))

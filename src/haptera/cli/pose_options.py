@@ -5,13 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from haptera.errors import HapteraError, check_keys
+from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
-    from haptera.pose import PoseData, PoseModel
+    from haptera.pose import PoseModel
 
 Data = Annotated[
-    str, typer.Argument(help="drawn, a table or project of DeepLabCut, or a COCO .json file.", show_default=False)
+    str,
+    typer.Argument(
+        help="drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file.",
+        show_default=False,
+    ),
 ]
 Images = Annotated[Path | None, typer.Option(help="The folder that paths of images begin at.")]
 Size = Annotated[
@@ -24,31 +28,13 @@ Individual = Annotated[
     typer.Option("--individual-by", help="Whose image it is in a COCO file: a field of it, folder, or image."),
 ]
 BatchSize = Annotated[int, typer.Option(help="Frames in a pass.")]
-Normalise = Annotated[
-    str | None, typer.Option(help="box, pixels, or two parts such as nose,eye; nose,eye where there are both.")
-]
 OwnBackbone = Annotated[
     str | None, typer.Option("--backbone", help="file.py:function, again, if the model was trained with one.")
 ]
-Drawn = Annotated[str | None, typer.Option(help="Settings of drawn animals: individuals=30,frames=40,seed=0.")]
-
-
-def open_frames(
-    data: str, images: Path | None, size: str | None, scorer: str | None, individual: str | None, drawn: str | None
-) -> "PoseData":
-    """Return labelled frames, as the options say."""
-    from inspect import signature
-
-    from haptera.pose import drawn_animals, open_pose
-    from haptera.run.flags import Spec
-
-    settings = {} if drawn is None else dict(Spec.parse(f"drawn:{drawn}").arguments)
-    check_keys("setting of drawn animals", settings, signature(drawn_animals).parameters)
-    return open_pose(data, images, size=read_size(size), scorer=scorer, individual=individual, **settings)
 
 
 def read_size(text: str | None) -> tuple[int, int] | None:
-    """Height and width.
+    """Return height and width.
 
     >>> read_size("160x288")
     (160, 288)
@@ -77,20 +63,10 @@ def read_backbone(text: str) -> dict[str, Any]:
 def load_model(path: Path, backbone: str | None) -> "PoseModel":
     """Return a trained model; a backbone of one's own is named again."""
     from haptera.pose import PoseModel
+    from haptera.pose.checkpoints import check_result
 
     own = None if backbone is None else read_backbone(backbone)["backbone"]
     if isinstance(own, str):
         raise HapteraError(f"--backbone is {backbone!r}, which the file says by itself; file.py:function was expected")
+    check_result(path)
     return PoseModel.load(path, own)
-
-
-def read_shift(text: str) -> Any:
-    """Return the shift of `contrast=5`."""
-    from haptera import catalog
-
-    name, _, severity = text.partition("=")
-    try:
-        level = float(severity)
-    except ValueError as error:
-        raise HapteraError(f"--shift is {text!r}; NAME=SEVERITY was expected, such as contrast=5") from error
-    return catalog.find_or_import("shifts", name)(level)

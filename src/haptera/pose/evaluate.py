@@ -1,42 +1,28 @@
-"""Pose models under shifts, with and without adaptation: the outputs of cells, and the table of all of them.
+"""A pose model under a shift, with and without adaptation: the outputs of a cell.
 
 Source: thesis chapter 5, "Horse-C": frames are corrupted, keypoints stay where they are, and the statistics of
 BatchNorm are estimated anew for each individual and corruption. A deformation (`Diffeo`) moves the keypoints as well.
 An adapter is fresh for each individual. With `BatchNorm(prior=0)` and batches that hold all frames of an individual,
 this is the protocol of the chapter in one pass; `Offline` reads longer ones twice.
-
-Scores of a table of predictions against labels: frames are joined by video and file name, parts by their names.
-
-Both are in pixels of the images as they are, so no image is opened.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 
 from haptera.adapters import Adapter, NoAdaptation, Offline
 from haptera.batch import Batch
 from haptera.errors import HapteraError
-from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
-from haptera.measures import normalised_error, pck
 from haptera.outputs import Outputs
-from haptera.pose.coco import CocoLabels, read_coco_labels
 from haptera.pose.data import PoseData
-from haptera.pose.joining import joined
 from haptera.pose.model import decode
 from haptera.pose.predict import check_adapter, pose_model
-from haptera.progress import Progress
 from haptera.run.loop import versions
 from haptera.shifts import Compose, Diffeo, Shift
 from haptera.streams import Clean, Shifted
-from haptera.table import Rows, measured, tidy
 
 log = logging.getLogger("haptera")
 
@@ -73,7 +59,7 @@ def evaluate(
     seed: int = 0,
     normalise: str | None = None,
 ) -> Outputs:
-    """What a pose model says about frames, shifted and adapted to, with their labels.
+    """Return what a pose model says about frames, shifted and adapted to, with their labels.
 
     Args:
         model: a `PoseModel`; it is not changed.
@@ -130,90 +116,3 @@ def _decoded(adapted: Adapter, batch: Batch, stride: int) -> tuple[np.ndarray, n
     if lost := int((~torch.isfinite(keypoints)).any(2).sum()):
         log.warning("the model's maps are not finite: %d keypoints of a batch of %d count as missing", lost, len(batch))
     return keypoints.cpu().numpy(), confidence.cpu().numpy()
-
-
-@dataclass(frozen=True)
-class PoseStudy:
-    """Models x sets of frames x shifts x adapters, as one table.
-
-    Attributes:
-        models: name -> a `PoseModel`.
-        data: name -> frames, such as `within` and `out`; the name is the column `stream`.
-        shifts: what happens to the frames; None among them is clean.
-        adapters: name -> from a model to an adapter.
-        threshold: of PCK; see `pck` for the default.
-        normalise: see `keypoint_scales`.
-        batch_size: see `evaluate`.
-        seed: of the shifts.
-    """
-
-    models: Mapping[str, nn.Module]
-    data: Mapping[str, PoseData]
-    shifts: Sequence[Shift | None] = (None,)
-    adapters: Mapping[str, MakeAdapter] = field(default_factory=lambda: {"none": NoAdaptation})
-    threshold: float | None = None
-    normalise: str | None = None
-    batch_size: int = 256
-    seed: int = 0
-
-    def run(self, progress: bool | None = False) -> pd.DataFrame:
-        """The tidy table with measures `normalised_error` and `pck`; further columns are `part` and `individual`."""
-        for network, make in product(self.models.values(), self.adapters.values()):
-            check_adapter(make(network))  # before anything runs
-        rows: Rows = []
-        cells = [(m, d, s, a) for m in self.models for d in self.data for s in self.shifts for a in self.adapters]
-        with Progress("pose", len(cells), progress) as bar:
-            for model, data, shift, adapter in cells:
-                outputs = evaluate(
-                    self.models[model],
-                    self.data[data],
-                    adapter=self.adapters[adapter],
-                    shift=shift,
-                    batch_size=self.batch_size,
-                    seed=self.seed,
-                    normalise=self.normalise,
-                )
-                outputs.provenance.update(model=model, stream=data, adapter=adapter)
-                rows += measured(outputs, [normalised_error, self._pck])
-                bar.advance(f"{data} · {shift.name if shift else 'clean'} · {adapter}")
-        return tidy(rows)
-
-    def _pck(self, outputs: Outputs) -> Rows:
-        return pck(outputs, self.threshold)
-
-
-def score_table(
-    predictions: Path,
-    labels: Path | PoseData,
-    *,
-    scorer: str | None = None,
-    individual: str | None = None,
-    threshold: float | None = None,
-    normalise: str | None = None,
-) -> pd.DataFrame:
-    """The tidy table with measures `normalised_error` and `pck`.
-
-    Args:
-        predictions: a table of DeepLabCut.
-        labels: a table or project of DeepLabCut, a `.json` of COCO, or frames whose labels are in pixels of the images
-            as they are.
-        scorer: whose labels, where there are several.
-        individual: what says whose image it is in a file of COCO; see `read_coco_labels`.
-        threshold: of PCK.
-        normalise: see `keypoint_scales`.
-    """
-    said = read_deeplabcut(predictions)
-    truth: PoseData | CocoLabels | KeypointTable
-    if isinstance(labels, PoseData):
-        truth = labels
-    else:
-        truth = read_coco_labels(labels, individual) if labels.suffix == ".json" else read_deeplabcut(labels, scorer)
-    keypoints, places = joined(said, truth.parts, np.asarray(truth.files), str(predictions))
-    outputs = Outputs(
-        {"keypoints": keypoints},
-        ids=places,
-        targets=truth.keypoints[places],
-        context={"individual": truth.individuals[places]},
-        provenance={"parts": list(truth.parts), "normalise": normalise, "model": said.scorer, "seed": None},
-    )
-    return tidy(measured(outputs, [normalised_error, lambda found: pck(found, threshold)]))

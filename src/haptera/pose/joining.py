@@ -86,15 +86,20 @@ def _shared(one: str, two: str) -> int:
     return same if same >= min(2, least) else 0
 
 
+def split_text(data: PoseData, sets: Sequence[str]) -> str:
+    """Return the content of `split.csv`: whose each frame is, and whether it is for `train`, `within` or `out`."""
+    return pd.DataFrame({"file": data.files, "individual": data.individuals, "part": sets}).to_csv(index=False)
+
+
 def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:
-    """`within` and `out`, where they have frames, from the `split.csv` of a training."""
+    """Return `within` and `out`, where they have frames, from the `split.csv` of a training."""
     if not path.is_file():
         raise HapteraError(f"there is no split {path}")
     try:
         frame = pd.read_csv(path, dtype=str)
         parts = dict(zip(frame["file"], frame["part"], strict=True))
     except (KeyError, ValueError) as error:
-        raise HapteraError(f"{path} is no split of `haptera pose train`: {error}") from error
+        raise HapteraError(f"{path} is not a split of `haptera pose train`: {error}") from error
     found = np.array([parts.get(file, "") for file in data.files])
     if (found == "").any():
         raise HapteraError(f"{path} does not say where {data.files[found == ''][0]} belongs; it is of other data")

@@ -102,11 +102,15 @@ class PoseModel(nn.Module):
 
         Of a backbone of your own the file has the weights and what it was called; `load` must be given it again.
         """
+        with whole(path) as file:
+            file.write(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` writes."""
         facts: dict[str, Any] = {"parts": self.parts, "skeleton": self.skeleton, "origin": self.origin}
         facts |= {"size": self.size, **self.recipe}
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        with whole(path) as file:
-            file.write(save(state, {"pose": json.dumps(facts)}))
+        return save(state, {"pose": json.dumps(facts)})
 
     @classmethod
     def load(cls, path: Path, backbone: nn.Module | None = None) -> "PoseModel":

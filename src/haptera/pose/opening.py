@@ -3,13 +3,13 @@
 import logging
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 from haptera.errors import HapteraError, check_keys
 from haptera.files.deeplabcut import find_images, read_deeplabcut
 from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
+from haptera.run.flags import Spec
 
 log = logging.getLogger("haptera")
 
@@ -21,25 +21,23 @@ def open_pose(
     size: tuple[int, int] | None = None,
     scorer: str | None = None,
     individual: str | None = None,
-    **drawn: Any,
 ) -> PoseData:
-    """Frames with keypoints.
+    """Return frames with keypoints.
 
     Args:
-        source: `drawn`; a `.csv` or `.h5` of DeepLabCut, or its project, see `read_deeplabcut`; or a `.json` of COCO.
+        source: `drawn`, with settings of `drawn_animals` such as `drawn:individuals=30,frames=40`; a `.csv` or `.h5` of
+            DeepLabCut, or its project, see `read_deeplabcut`; or a `.json` of COCO.
         images: the folder that paths of images begin at; found by itself if they are beside the table or above it.
         size: height and width to which images of different sizes are brought.
         scorer: whose labels of a table with several.
         individual: what says whose image it is in a file of COCO; see `read_coco_labels`.
-        drawn: settings of `drawn_animals`.
     """
-    if str(source) == "drawn":
-        check_keys("setting of drawn animals", drawn, signature(drawn_animals).parameters)
+    if is_drawn(source):
+        settings = dict(Spec.parse(str(source)).arguments)
+        check_keys("setting of drawn animals", settings, signature(drawn_animals).parameters)
         if size is not None:
-            drawn = {"height": size[0], "width": size[1]} | drawn
-        return drawn_animals(**drawn)
-    if drawn:
-        raise HapteraError(f"{next(iter(drawn))} is a setting of drawn animals, and the data is {source}")
+            settings = {"height": size[0], "width": size[1]} | settings
+        return drawn_animals(**settings)
     path = Path(source)
     if path.suffix == ".json":
         return read_coco(path, images, size=size, individual=individual)
@@ -59,3 +57,8 @@ def open_pose(
         size=size,
         name=path.name,
     )
+
+
+def is_drawn(source: str | Path) -> bool:
+    """Say whether animals are to be drawn, rather than read from a file."""
+    return str(source).partition(":")[0] == "drawn"

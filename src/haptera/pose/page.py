@@ -1,34 +1,26 @@
-"""The page of a pose model: skeletons on frames, and errors by shift, adapter, part and individual."""
+"""The page of scores of poses: skeletons on frames, and errors by shift, adapter, part and individual."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
-from haptera import __version__
+from haptera.pose.findings import overall
 from haptera.report.figure import Figure
-from haptera.report.page import render, write_page
-from haptera.report.section import Finding, Listing, Picture, Section
+from haptera.report.section import Listing, Picture, Section
 
-DEFINITIONS = {
-    "normalised error": "distance between prediction and label, over the distance from nose to eye of that individual "
-    "(or the root of the area of the box around the labels)",
-    "PCK": "the share of keypoints whose normalised error is at most the threshold",
-    "within, out": "other frames of the individuals that the model learnt from; individuals it never saw",
-    "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
-    "within each individual first. None where there is one individual, or all have the same mean",
-}
 LABELS = {"n": "keypoints", "what": "shift and severity"}
+MEASURES = {"normalised_error": "Normalised error", "pck": "PCK"}
+SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
 SIDE = 240
 COLUMNS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Frame:
     """One frame to draw skeletons on.
 
     Attributes:
@@ -44,90 +36,56 @@ class Drawn:
     caption: str
 
 
-def write_pose(
-    table: pd.DataFrame,
-    path: Path,
-    *,
-    title: str,
-    frames: Sequence[Drawn] = (),
-    parts: Sequence[str] = (),
-    skeleton: Sequence[tuple[str, str]] = (),
-    settings: Mapping[str, object] | None = None,
-    notes: Sequence[str] = (),
-) -> None:
-    """Write the page, whole.
+def sections(
+    rows: pd.DataFrame, frames: Sequence[Frame], parts: Sequence[str], skeleton: Sequence[tuple[str, str]]
+) -> list[Section]:
+    """Return frames with both skeletons, and both scores over shifts, parts and individuals.
 
     Args:
-        table: of a `PoseStudy`.
-        path: the HTML file.
-        title: heading of the page.
+        rows: of the table.
         frames: to show.
         parts: their names.
         skeleton: pairs of parts between which lines are drawn.
-        settings: shown at the end.
-        notes: what to know before believing the scores.
     """
-    table = _named(table)
-    sections = [
-        frames_section(frames, parts, skeleton),
-        shifts_section(table),
-        places_section(table, "part", "Parts", "Which parts are found."),
-        places_section(table, "individual", "Individuals", "Which individuals are hard."),
-        Section("All values", "", (), (Listing("Scores", "One row each.", table, LABELS),)),
-    ]
-    page = render(
-        [section for section in sections if section is not None],
-        answers(table),
-        title=title,
-        settings={"haptera": __version__} | dict(settings or {}),
-        definitions=DEFINITIONS,
-        notes=notes,
-    )
-    write_page(page, path)
-
-
-def answers(table: pd.DataFrame) -> list[Finding]:
-    """How well it finds known and new individuals, what shifts cost, and what adapters win back."""
-    every = _overall(table)
-    first = every["adapter"].iloc[0] if "none" not in set(every["adapter"]) else "none"
+    severity = [f" {value:g}" if value > 0 else "" for value in rows["severity"]]
+    table = rows.assign(what=rows["shift"] + severity).drop(columns=["step", "seed"], errors="ignore")
     found = []
-    clean = every[(every["shift"].isin(["clean", ""])) & (every["adapter"] == first)]
-    words = [
-        f"{stream}: {_value(rows, 'pck'):.1%} of keypoints, normalised error {_value(rows, 'normalised_error'):.3f}"
-        for stream, rows in clean.groupby("stream", sort=False)
-    ]
-    found.append(Finding("", "Does it find the parts?", "; ".join(words) + "."))
-    errors = every[every["measure"] == "normalised_error"]
-    wide = errors.pivot_table(index=["stream", "shift", "severity"], columns="adapter", values="value")
-    others = [name for name in wide.columns if name != first]
-    if others:
-        ratio = (wide[first] / wide[others].min(axis=1)).sort_values(ascending=False)
-        stream, shift, severity = ratio.index[0]
-        best = wide.loc[ratio.index[0], others].idxmin()
-        found.append(
-            Finding(
-                "",
-                "Does adaptation help?",
-                f"Most under {shift} {severity:g} ({stream}): {best} divides the error by {ratio.iloc[0]:.1f}; "
-                f"it lowers the error in {int((ratio > 1).sum())} of {len(ratio)} cells.",
-            )
-        )
-    return found
+    if frames:
+        picture = Picture("Predicted skeletons", SKELETONS, contact_sheet(frames, parts, skeleton))
+        found.append(Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,)))
+    caption = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
+    figures = _heatmaps(overall(table), "shift and adapter", caption, "adapter", "what", ("stream",))
+    found.append(Section("Shifts", "What shifts cost, and what adaptation wins back.", figures))
+    for column, title, text, caption in (
+        ("part", "Parts", "Which parts are found.", "A part without labels has no row."),
+        ("individual", "Individuals", "Which individuals are hard.", "One individual alone has no interval."),
+    ):
+        own = table[table[column] != ""]
+        if not own.empty:
+            figures = _heatmaps(own, column, caption, "what", column, ("stream", "adapter"))
+            found.append(Section(title, text, figures))
+    return [*found, Section("All values", "", (), (Listing("Scores", "One row each.", table, LABELS),))]
 
 
-def frames_section(
-    frames: Sequence[Drawn], parts: Sequence[str], skeleton: Sequence[tuple[str, str]]
-) -> Section | None:
-    """Frames with both skeletons."""
-    if not frames:
-        return None
-    caption = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
-    picture = Picture("Predicted skeletons", caption, contact_sheet(frames, parts, skeleton))
-    return Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,))
+def _heatmaps(rows: pd.DataFrame, by: str, caption: str, x: str, y: str, select: tuple[str, ...]) -> tuple[Figure, ...]:
+    """Return a heatmap of each score."""
+    made = []
+    for measure, name in MEASURES.items():
+        own = rows[rows["measure"] == measure]
+        most = 1.0 if measure == "pck" else float(own["value"].max())
+        start = {"adapter": "none"} if "adapter" in select and "none" in set(own["adapter"]) else {}
+        labels = {"value": name, "n": "keypoints", "what": "shift"}
+        frame = own[[*select, x, y, "value", "low", "high", "n"]]
+        figure = Figure(
+            f"{name} by {by}", caption, frame, kind="heatmap", x=x, y=y, value=("value",), low="low", high="high",
+            select=select, start=start, labels=labels, limits=(0.0, most),
+        )  # fmt: skip
+        made.append(figure)
+    return tuple(made)
 
 
-def contact_sheet(frames: Sequence[Drawn], parts: Sequence[str], skeleton: Sequence[tuple[str, str]]) -> bytes:
-    """A PNG with all frames, four in a row."""
+def contact_sheet(frames: Sequence[Frame], parts: Sequence[str], skeleton: Sequence[tuple[str, str]]) -> bytes:
+    """Return a PNG with all frames, four in a row."""
     scale = max(1, round(SIDE / frames[0].image.shape[1]))
     height, width = (scale * side for side in frames[0].image.shape[:2])
     rows = -(-len(frames) // COLUMNS)
@@ -142,7 +100,7 @@ def contact_sheet(frames: Sequence[Drawn], parts: Sequence[str], skeleton: Seque
     return buffer.getvalue()
 
 
-def _with_skeleton(frame: Drawn, parts: Sequence[str], skeleton: Sequence[tuple[str, str]], scale: int) -> Image.Image:
+def _with_skeleton(frame: Frame, parts: Sequence[str], skeleton: Sequence[tuple[str, str]], scale: int) -> Image.Image:
     height, width = frame.image.shape[:2]
     image = Image.fromarray(frame.image).resize((scale * width, scale * height), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(image)
@@ -167,60 +125,3 @@ def _colour(share: float) -> tuple[int, int, int]:
     angle = 2 * np.pi * (share + np.array([0.0, 1 / 3, 2 / 3]))
     red, green, blue = (127.5 * (1 + np.cos(angle))).astype(int).tolist()
     return red, green, blue
-
-
-def shifts_section(table: pd.DataFrame) -> Section:
-    """Both scores over shifts and adapters."""
-    caption = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
-    figures = _figures(_overall(table), "shift and adapter", caption, x="adapter", y="what", select=("stream",))
-    return Section("Shifts", "What shifts cost, and what adaptation wins back.", figures)
-
-
-def places_section(table: pd.DataFrame, column: str, title: str, text: str) -> Section | None:
-    """Both scores by part or by individual."""
-    rows = table[table[column] != ""]
-    if rows.empty:
-        return None
-    caption = "A part without labels has no row." if column == "part" else "One individual alone has no interval."
-    return Section(title, text, _figures(rows, column, caption, x="what", y=column, select=("stream", "adapter")))
-
-
-def _figures(
-    rows: pd.DataFrame, by: str, caption: str, *, x: str, y: str, select: tuple[str, ...]
-) -> tuple[Figure, ...]:
-    """A heatmap of each score."""
-    made = []
-    for measure, name in (("normalised_error", "Normalised error"), ("pck", "PCK")):
-        own = rows[rows["measure"] == measure]
-        most = 1.0 if measure == "pck" else float(own["value"].max())
-        made.append(
-            Figure(
-                f"{name} by {by}",
-                caption,
-                own[[*select, x, y, "value", "low", "high", "n"]],
-                kind="heatmap",
-                x=x,
-                y=y,
-                value=("value",),
-                low="low",
-                high="high",
-                select=select,
-                start={"adapter": "none"} if "adapter" in select and "none" in set(own["adapter"]) else {},
-                labels={"value": name, "n": "keypoints", "what": "shift"},
-                limits=(0.0, most),
-            )
-        )
-    return tuple(made)
-
-
-def _named(table: pd.DataFrame) -> pd.DataFrame:
-    severity = [f" {value:g}" if value > 0 else "" for value in table["severity"]]
-    return table.assign(what=table["shift"] + severity).drop(columns=["step", "seed"], errors="ignore")
-
-
-def _overall(table: pd.DataFrame) -> pd.DataFrame:
-    return table[(table["part"] == "") & (table["individual"] == "")]
-
-
-def _value(rows: pd.DataFrame, measure: str) -> float:
-    return float(rows.loc[rows["measure"] == measure, "value"].iloc[0])

@@ -4,7 +4,7 @@ Source: thesis chapter 5: Adam, batches of 8, a learning rate that falls along a
 and crops. The chapter's rates: ResNets 1e-4 to 1e-5, EfficientNets 5e-4 to 1e-5 (or 0), MobileNets 1e-2 to 0 (or 1e-4),
 for 30,000 iterations; from scratch with restarts for 180,000. Small networks on small frames need far fewer.
 What a step draws depends on the seed and the number of the step alone, so that a run that was stopped ends as one that
-was not. A checkpoint is a safetensors file with weights, Adam's moments and the history.
+was not; see `haptera.pose.checkpoints`.
 
 Augmentation of frames with keypoints: rotation, and a crop that is made as large as the frame again.
 
@@ -17,52 +17,35 @@ Source: thesis chapter 5. Cross-entropy is the mean over all cells and parts, Hu
 the discs, in both coordinates.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from math import cos, pi
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.torch import load_file, save
 from torch.nn import functional as F
 
 from haptera.adapters.layout import arranged, takes_channels_last
+from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
-from haptera.files.atomic import whole
-from haptera.files.fingerprint import fingerprint
+from haptera.pose.checkpoints import KIND, Checkpoints
 from haptera.pose.data import PoseData
-from haptera.pose.model import PoseModel, make_targets, read_facts, split_maps
+from haptera.pose.model import PoseModel, make_targets, split_maps
 from haptera.progress import Progress
+from haptera.run.ledger import Ledger
 
 COLUMNS = ["step", "scores", "offsets", "lr"]
+MODEL, HISTORY = "model.safetensors", "history.csv"
 
 
-def fit(
-    model: PoseModel,
-    data: PoseData,
-    *,
-    steps: int = 2000,
-    lr: float = 1e-3,
-    lr_end: float = 1e-5,
-    cycles: int = 1,
-    batch_size: int = 8,
-    rotation: float = 25.0,
-    crop: float = 0.15,
-    radius: float | None = None,
-    seed: int = 0,
-    every: int = 200,
-    checkpoint: Path | None = None,
-    watch: Callable[[int], None] | None = None,
-    progress: bool | None = None,
-) -> pd.DataFrame:
-    """Train in place; the model ends in evaluation mode.
+@dataclass(frozen=True)
+class Training:
+    """How a pose model is trained.
 
-    Args:
-        model: whose parts are those of the data.
-        data: labelled frames.
+    Attributes:
         steps: batches in all.
         lr: the learning rate at the start of a cycle.
         lr_end: at its end.
@@ -72,51 +55,77 @@ def fit(
         crop: likewise.
         radius: of the discs, in pixels; see `make_targets`.
         seed: of the order of frames and of the augmentation.
+    """
+
+    steps: int = 2000
+    lr: float = 1e-3
+    lr_end: float = 1e-5
+    cycles: int = 1
+    batch_size: int = 8
+    rotation: float = 25.0
+    crop: float = 0.15
+    radius: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "cycles", "batch_size"):
+            check_whole_number(name, getattr(self, name))
+
+
+def fit(
+    model: PoseModel,
+    data: PoseData,
+    training: Training | None = None,
+    *,
+    every: int = 200,
+    out: Path | None = None,
+    texts: Mapping[str, str] | None = None,
+    watch: Callable[[int], None] | None = None,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Train in place; the model ends in evaluation mode.
+
+    Args:
+        model: whose parts are those of the data.
+        data: labelled frames.
+        training: how; `Training()` if left out.
         every: so many steps come between checkpoints, and between calls of `watch`.
-        checkpoint: a file to go on from, if it is there, and to write to.
+        out: a folder for checkpoints, from which the same call goes on, and for `model.safetensors` and `history.csv`.
+        texts: name -> content of further files for the folder.
         watch: called with the number of steps done, the model in evaluation mode.
         progress: None shows it where somebody is looking.
 
     Returns:
         `step`, `scores`, `offsets`, `lr`: means of both terms of the loss over the steps until then.
     """
-    _check(model, data, {"steps": steps, "cycles": cycles, "batch_size": batch_size, "every": every})
-    optimiser = torch.optim.Adam(model.parameters(), lr)
-    run = _Run(model, optimiser, watch)
-    settings = (steps, lr, lr_end, cycles, batch_size, rotation, crop, radius, seed)
-    key = "" if checkpoint is None else fingerprint(data.fingerprint(), model.parts, *settings)
-    if checkpoint is not None and checkpoint.is_file():
-        run.restore(checkpoint, key)
-    device = next(model.parameters()).device
-    keypoints = torch.from_numpy(data.keypoints).float()
-    with torch.no_grad():
-        channels_last = takes_channels_last(model, model.eval(), data.images(np.arange(1)).to(device))
-    with Progress("training", steps - run.step, progress, "steps") as bar, torch.random.fork_rng(devices=[]):
-        while run.step < steps:
-            rate = schedule(run.step, steps, lr, lr_end, cycles)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            rows = batch_rows(len(data), run.step, batch_size, seed)
-            torch.manual_seed(_mixed(seed, run.step))  # for layers that draw, such as dropout
-            generator = torch.Generator().manual_seed(_mixed(seed, run.step) + 1)
-            images, points = augmented(data.images(rows), keypoints[rows], generator, rotation, crop)
-            model.train()
-            found, apart = pose_loss(
-                model(arranged(images.to(device), channels_last)), points.to(device), model.stride, radius
-            )
-            optimiser.zero_grad()
-            (found + WEIGHT * apart).backward()
-            optimiser.step()
-            run.after(float(found.detach()), float(apart.detach()), rate)
-            if run.step % every == 0 or run.step == steps:
-                run.pause(checkpoint, key)
-            bar.advance(f"loss {run.recent:.4f}")
-    model.eval()
-    return run.history()
+    training, texts = training or Training(), texts or {}
+    if model.parts != data.parts:
+        raise HapteraError(f"the model has the parts {model.parts}, the data {data.parts}; the same were expected")
+    check_whole_number("every", every)
+    optimiser = torch.optim.Adam(model.parameters(), training.lr)
+    ledger = None if out is None else Ledger(out, KIND, noun="file")
+    with ledger or nullcontext():
+        kept = None
+        if ledger is not None:
+            about = asdict(training) | {"model": {**model.recipe, "origin": model.origin, "parts": model.parts}}
+            about |= {"prints": {"data": data.fingerprint()}}
+            kept = Checkpoints(ledger, about, [MODEL, HISTORY, *texts])
+        run = _Run(model, optimiser, kept, watch)
+        try:
+            run.train(data, training, every, progress)
+        except KeyboardInterrupt as error:
+            if kept is not None:
+                error.add_note(f" after {run.saved:,} of {training.steps:,} steps")
+            raise
+        history = pd.DataFrame(run.rows, columns=COLUMNS).astype({"step": int})
+        if kept is not None:
+            contents = {name: text.encode() for name, text in texts.items()}
+            kept.finish(contents | {MODEL: model.to_bytes(), HISTORY: history.to_csv(index=False).encode()})
+    return history
 
 
 def schedule(step: int, steps: int, lr: float, lr_end: float, cycles: int = 1) -> float:
-    """The learning rate of a step: along half a cosine from `lr` towards `lr_end`, as often as there are cycles.
+    """Return the learning rate of a step: along half a cosine from `lr` towards `lr_end`, as often as there are cycles.
 
     >>> [round(schedule(step, 4, 1.0, 0.0), 3) for step in range(4)]
     [1.0, 0.854, 0.5, 0.146]
@@ -126,7 +135,7 @@ def schedule(step: int, steps: int, lr: float, lr_end: float, cycles: int = 1) -
 
 
 def batch_rows(frames: int, step: int, batch_size: int, seed: int) -> np.ndarray:
-    """The frames of a step: one pass after another through all frames, each in an order of its own."""
+    """Return the frames of a step: one pass after another through all frames, each in an order of its own."""
     places = np.arange(step * batch_size, (step + 1) * batch_size)
     turns = range(int(places[0]) // frames, int(places[-1]) // frames + 1)
     orders = [np.random.default_rng([seed, turn]).permutation(frames) for turn in turns]
@@ -136,69 +145,69 @@ def batch_rows(frames: int, step: int, batch_size: int, seed: int) -> np.ndarray
 class _Run:
     """How far training came."""
 
-    def __init__(self, model: PoseModel, optimiser: torch.optim.Adam, watch: Callable[[int], None] | None) -> None:
-        self.model, self.optimiser, self.watch = model, optimiser, watch
-        self.step = 0
-        self.rows: list[dict[str, float]] = []
+    def __init__(
+        self,
+        model: PoseModel,
+        optimiser: torch.optim.Adam,
+        kept: Checkpoints | None,
+        watch: Callable[[int], None] | None,
+    ) -> None:
+        self.model, self.optimiser, self.kept, self.watch = model, optimiser, kept, watch
+        self.step, self.rows = (0, []) if kept is None else kept.restore(model, optimiser)
+        self.saved = self.step
         self.terms: list[tuple[float, float]] = []
 
+    def train(self, data: PoseData, training: Training, every: int, progress: bool | None) -> None:
+        """Take the steps that are left."""
+        model, device = self.model, next(self.model.parameters()).device
+        keypoints = torch.from_numpy(data.keypoints).float()
+        with torch.no_grad():
+            channels_last = takes_channels_last(model, model.eval(), data.images(np.arange(1)).to(device))
+        left = training.steps - self.step
+        with Progress("training", left, progress, "steps") as bar, torch.random.fork_rng(devices=[]):
+            while self.step < training.steps:
+                rate = schedule(self.step, training.steps, training.lr, training.lr_end, training.cycles)
+                for group in self.optimiser.param_groups:
+                    group["lr"] = rate
+                rows = batch_rows(len(data), self.step, training.batch_size, training.seed)
+                drawn = _mixed(training.seed, self.step)
+                torch.manual_seed(drawn)  # for layers that draw, such as dropout
+                generator = torch.Generator().manual_seed(drawn + 1)
+                frames = data.images(rows), keypoints[rows]
+                images, points = augmented(*frames, generator, training.rotation, training.crop)
+                model.train()
+                maps = model(arranged(images.to(device), channels_last))
+                scores, offsets = pose_loss(maps, points.to(device), model.stride, training.radius)
+                self.optimiser.zero_grad()
+                (scores + WEIGHT * offsets).backward()
+                self.optimiser.step()
+                self._count(float(scores.detach()), float(offsets.detach()))
+                if self.step % every == 0 or self.step == training.steps:
+                    self._pause(rate)
+                bar.advance(f"loss {self._recent:.4f}")
+        model.eval()
+
     @property
-    def recent(self) -> float:
+    def _recent(self) -> float:
         scores, offsets = np.mean(self.terms[-50:] or [(self.rows[-1]["scores"], self.rows[-1]["offsets"])], axis=0)
         return float(scores + WEIGHT * offsets)
 
-    def after(self, found: float, apart: float, rate: float) -> None:
-        if not np.isfinite(found + apart):
+    def _count(self, scores: float, offsets: float) -> None:
+        if not np.isfinite(scores + offsets):
             raise HapteraError(f"the loss is not finite at step {self.step + 1}; a smaller learning rate may help")
         self.step += 1
-        self.terms.append((found, apart))
-        self.rate = rate
+        self.terms.append((scores, offsets))
 
-    def pause(self, checkpoint: Path | None, key: str) -> None:
+    def _pause(self, rate: float) -> None:
         scores, offsets = np.mean(self.terms, axis=0)
-        self.rows.append({"step": self.step, "scores": float(scores), "offsets": float(offsets), "lr": self.rate})
+        self.rows.append({"step": self.step, "scores": float(scores), "offsets": float(offsets), "lr": rate})
         self.terms = []
-        if checkpoint is not None:
-            self._save(checkpoint, key)
+        if self.kept is not None:
+            self.kept.save(self.model, self.optimiser, self.step, self.rows)
+            self.saved = self.step
         if self.watch is not None:
             self.model.eval()
             self.watch(self.step)
-
-    def history(self) -> pd.DataFrame:
-        return pd.DataFrame(self.rows, columns=COLUMNS).astype({"step": int})
-
-    def _save(self, path: Path, key: str) -> None:
-        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for number, moments in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
-        facts = {"step": self.step, "key": key, "rows": self.rows}
-        with whole(path) as file:
-            plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-            file.write(save(plain, {"training": json.dumps(facts)}))
-
-    def restore(self, path: Path, key: str) -> None:
-        facts = read_facts(path, "training")
-        if facts["key"] != key:
-            raise HapteraError(
-                f"the checkpoint {path} is of other data or settings; train into another folder, or delete it"
-            )
-        tensors = load_file(path)
-        self.model.load_state_dict({k[6:]: tensor for k, tensor in tensors.items() if k.startswith("model.")})
-        state: dict[int, dict[str, Any]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam."):
-                _, number, moment = name.split(".")
-                state.setdefault(int(number), {})[moment] = tensor
-        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": state})
-        self.step, self.rows = facts["step"], facts["rows"]
-
-
-def _check(model: PoseModel, data: PoseData, numbers: dict[str, int]) -> None:
-    if model.parts != data.parts:
-        raise HapteraError(f"the model has the parts {model.parts}, the data {data.parts}; the same were expected")
-    for name, value in numbers.items():
-        if not isinstance(value, int) or value < 1:
-            raise HapteraError(f"{name} is {value!r}; a whole number of at least 1 was expected")
 
 
 def _mixed(seed: int, step: int) -> int:
@@ -212,7 +221,7 @@ def augmented(
     rotation: float = 25.0,
     crop: float = 0.15,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Images `(batch, 3, height, width)` and keypoints `(batch, parts, 2)`, both moved.
+    """Return images `(batch, 3, height, width)` and keypoints `(batch, parts, 2)`, both moved.
 
     Args:
         images: in [0, 1].
@@ -245,7 +254,7 @@ WEIGHT = 0.05
 def pose_loss(
     maps: torch.Tensor, keypoints: torch.Tensor, stride: int, radius: float | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy and Huber's loss, whose weighted sum, with `WEIGHT`, is minimised.
+    """Return cross-entropy and Huber's loss, whose weighted sum, with `WEIGHT`, is minimised.
 
     Args:
         maps: of a model.

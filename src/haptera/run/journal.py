@@ -21,7 +21,11 @@ INSIDE = Kind(
 PLAN, JOURNAL = "plan.json", "journal.jsonl"
 SCHEMA = 2
 """Raised when the meaning of a plan or a journal changes; folders of other versions are refused with a sentence."""
-OLD_PLANS = ("study.json", "manifest.json", "calibration.json")
+OLD_PLANS = {
+    "study.json": "study", "manifest.json": "data set", "calibration.json": "calibration",
+    "checkpoint.safetensors": "training",
+}  # fmt: skip
+"""File -> what the folder of version 0.1 that has it holds."""
 KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(re.fullmatch(r"[\w. -]{1,200}", value)))
 
 
@@ -42,9 +46,8 @@ def read_plan(folder: Path) -> dict[str, Any] | None:
     """Return what the plan of a folder says; None where there is none, an error for one of another version."""
     path = folder / PLAN
     if not path.is_file():
-        for name in OLD_PLANS:
+        for name, what in OLD_PLANS.items():
             if (folder / name).is_file():
-                what = name.removesuffix(".json").replace("manifest", "data set")
                 raise HapteraError(
                     f"{folder} holds a {what} of version 0.1 (holdfast), which this one does not read; "
                     "use another folder"

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haptera import catalog
-from haptera.checks import check_whole_number
+from haptera.checks import check_whole_number, is_number
 from haptera.errors import HapteraError, check_keys
 from haptera.files.schema import kind_of, shown
+from haptera.files.toml import parse_value
 from haptera.run.flags import Spec, located
 from haptera.run.settings import CALIBRATION
 
@@ -98,6 +99,17 @@ def _shift(text: Any) -> Any:
     except ValueError as error:
         raise HapteraError(f"by is {text!r}; a shift and its severity, such as 'contrast 5', was expected") from error
     return catalog.find_or_import("shifts", name or severity)(level)
+
+
+def make_shift(text: str) -> Any:
+    """Return the shift behind `name:severity`, or `name:severity=...,key=value`."""
+    name, _, rest = text.rpartition(":")
+    word = {name: catalog.WORDS["shifts"]} if is_number(parse_value(rest.partition(",")[0])) else {}
+    spec = Spec.parse(text, word)
+    make = _find("shifts", spec.name, spec.arguments, (), Path())
+    if "severity" not in spec.arguments:
+        raise HapteraError(f"the shift {text!r} has no severity; {spec.name}:5 or {spec.name}:severity=5 was expected")
+    return make(**spec.arguments)
 
 
 def make_adapter(table: dict[str, Any], folder: Path) -> tuple[str, Any]:

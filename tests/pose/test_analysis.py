@@ -1,0 +1,73 @@
+"""Scores as an analysis: page, JSON, summary and table say the same; cells are kept, and damaged ones run again."""
+
+import json
+import re
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+import pytest
+
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.analysis import SavedAnalysis
+from haptera.pose import PoseModel, score
+from haptera.shifts import Contrast
+
+SHIFTS = (None, Contrast(4))
+ADAPTERS = {"none": NoAdaptation, "bn": BatchNorm}
+
+
+@pytest.fixture(scope="module")
+def scores(animals, trained):
+    return score({"net": trained}, {"all": animals}, shifts=SHIFTS, adapters=ADAPTERS)
+
+
+def test_the_page_shows_skeletons_and_scores(scores):
+    page = scores.page()
+    assert '<img src="data:image/png;base64' in page
+    assert re.search(r"divides the error by [\d.]+; it lowers the error in \d of 2 cells", page)
+    assert "near_front_foot" in page
+    assert len(scores.frames) == 2 * 2 * 2
+    assert {frame.caption for frame in scores.frames} >= {"all, clean, none", "all, contrast 4, bn"}
+    assert "<img " not in replace(scores, frames=()).page()
+
+
+def test_what_it_writes_is_read_again_and_says_the_same(scores, tmp_path):
+    scores.save(tmp_path)
+    saved = SavedAnalysis(tmp_path)
+    pd.testing.assert_frame_equal(saved.table(), scores.table())
+    assert [finding.sentence for finding in saved.findings()] == [finding.sentence for finding in scores.findings()]
+    assert json.loads((tmp_path / "result.json").read_text()) == json.loads(json.dumps(scores.json()))
+    summary = scores.summary()
+    assert all(finding.sentence in summary for finding in scores.findings())
+    every = scores.table().query("part == '' and individual == ''")
+    for value in every["value"]:
+        assert f" {value:.3f}" in summary
+
+
+def test_frames_are_what_the_model_said_about_them(scores, animals, trained):
+    own = animals.select((animals.individuals == animals.individuals[0]).nonzero()[0])
+    [alone] = score({"net": trained}, {"all": own}).frames
+    [frame] = [frame for frame in scores.frames if frame.caption == "all, clean, none"][:1]
+    assert (frame.image == alone.image).all()
+    assert frame.predicted == pytest.approx(alone.predicted, abs=1e-3)
+
+
+def test_finished_cells_are_kept_and_damaged_ones_run_again(scores, animals, trained, tmp_path, caplog, monkeypatch):
+    calls, forward = [], PoseModel.forward
+
+    def counted(self, images):
+        calls.append(len(images))
+        return forward(self, images)
+
+    monkeypatch.setattr(PoseModel, "forward", counted)
+    run = partial(score, {"net": trained}, {"all": animals}, shifts=SHIFTS, adapters=ADAPTERS, out=tmp_path)
+    assert run().json() == scores.json()
+    calls.clear()
+    pd.testing.assert_frame_equal(run().table(), scores.table())
+    assert calls == []
+    damaged = sorted((tmp_path / "cells").iterdir())[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    pd.testing.assert_frame_equal(run().table(), scores.table())
+    assert sum(size for size in calls if size > 1) == len(animals)  # one image is for the layout of memory
+    assert f"{damaged} " in caplog.text
