@@ -7,6 +7,7 @@ import pandas as pd
 from haptera.files.json import plain
 from haptera.measures.keypoints import BOX, PIXELS
 from haptera.report.section import Finding
+from haptera.words import count, interval
 
 CELL = ["model", "stream", "shift", "severity", "adapter"]
 RECORD = [*CELL, "part", "individual", "measure", "value", "low", "high", "n", "missing"]
@@ -28,7 +29,7 @@ def overall(rows: pd.DataFrame) -> pd.DataFrame:
 def headline(rows: pd.DataFrame) -> str:
     """Return how many parts and individuals there are."""
     counts = {name: rows.loc[rows[name] != "", name].nunique() for name in ("part", "individual")}
-    return ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
+    return ", ".join(count(number, name) for name, number in counts.items())
 
 
 def findings(rows: pd.DataFrame) -> list[Finding]:
@@ -107,6 +108,5 @@ def _scores(rows: pd.DataFrame) -> str:
     for measure in ("normalised_error", "pck"):
         row = rows[rows["measure"] == measure].iloc[0]
         label = "error" if measure == "normalised_error" else f"PCK@{row['threshold']:g}"
-        known = row["low"] == row["low"]
-        words.append(f"{label} {row['value']:.3f}" + (f" ({row['low']:.3f} .. {row['high']:.3f})" if known else ""))
+        words.append(f"{label} {row['value']:.3f}{interval(row['low'], row['high'], digits=3)}")
     return "   ".join(words)
