@@ -1,17 +1,23 @@
-"""A study on a Dask cluster of two processes, one of which is killed in the middle."""
+"""A study on a Dask cluster, of which a worker or the scheduler is killed in the middle, or which is not there."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.conftest import wait_until
+from tests.conftest import CommandLine, wait_until
 
+import haptera
 from haptera.data import ArrayData
+from haptera.errors import Unfinished
 from haptera.models import LeNet
 from haptera.run.study import RunSummary, Study
 from haptera.shifts import Contrast, GaussianNoise
@@ -94,3 +100,64 @@ def test_a_killed_worker_costs_only_the_cell_it_was_running(tmp_path, study):
     assert len({cell for cell, _ in begun}) == 11
     assert len(twice) <= 1
     assert all(next(pid for name, pid in begun if name == cell) == str(victim) for cell in twice)
+
+
+@pytest.fixture
+def cluster(tmp_path, slow):
+    """A scheduler and a worker as processes of their own: the scheduler, and its address."""
+    file = tmp_path / "scheduler.json"
+    places = os.pathsep.join([str(tmp_path), str(Path(haptera.__file__).parents[1])])
+    options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ | {"PYTHONPATH": places}}
+    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    processes = [subprocess.Popen([*start, "--host", "127.0.0.1", "--scheduler-file", file], **options)]
+
+    def address():
+        try:
+            return json.loads(file.read_text())["address"]
+        except (OSError, ValueError):
+            return None
+
+    wait_until(address, processes[0])
+    start = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    processes.append(subprocess.Popen([*start, address()], cwd=tmp_path, **options))
+    yield processes[0], address()
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_killed_scheduler_is_one_sentence_and_the_same_study_goes_on(tmp_path, study, cluster, capfd):
+    scheduler, address = cluster
+    together, said = study("together"), []
+
+    def run():
+        try:
+            together.run(cluster=address)
+        except Unfinished as error:
+            said.append(str(error))
+
+    runner = threading.Thread(target=run)
+    runner.start()
+    cells = tmp_path / "together" / "cells"
+    wait_until(lambda: len(list(cells.glob("*.npz"))) >= 3 or not runner.is_alive())
+    scheduler.kill()
+    runner.join()
+    assert said == [f"the Dask scheduler at {address} is gone; what is finished is kept, and the same command goes on"]
+    assert "Traceback" not in capfd.readouterr().err
+    again = study("together")
+    table = again.run()
+    assert again.last.kept >= 2
+    assert again.last.ran + again.last.kept == 11
+    pd.testing.assert_frame_equal(values(table), values(study("alone").run()))
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:1", "tls://127.0.0.1:9"])
+def test_an_address_that_cannot_be_is_one_sentence(folder, address):
+    run = ["run", "--model", "net.py:build", "--data", "data.npz", "--stream", "clean", "--out", "out", "--quiet"]
+    command = CommandLine(folder)
+    done = command(*run, "--cluster", address)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"error: cannot reach a Dask scheduler at {address}: ")
+    assert command(*run).returncode == 0

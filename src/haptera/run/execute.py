@@ -102,7 +102,7 @@ def on_cluster(work: Work, cells: Sequence[int], address: str) -> Ended:
                     raise result[1]
                 if not failed and future.status != "finished":
                     raise Unfinished(gone)
-                yield futures[future], f"its worker failed: {result[1]}" if failed else result
+                yield futures[future], f"its worker failed: {first_line(result[1])}" if failed else result
                 future.release()
         except TimeoutError as error:
             raise HapteraError(f"the Dask scheduler at {address} has no workers") from error
