@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from haptera.adapters import BatchNorm, Learner, NoAdaptation, Tent, adapt
 from haptera.adapters.base import all_finite
+from haptera.adapters.notes import Once, once
 from haptera.errors import HapteraError, NotApplicable
 from haptera.testing.adapters import example_batches, example_models
 
@@ -246,7 +247,7 @@ def test_wrong_settings_are_refused(model, settings, message):
 
 
 def test_the_choice_of_parameters_is_logged_once(model, caplog, monkeypatch):
-    monkeypatch.setattr("haptera.adapters.learner._SAID", set())
+    monkeypatch.setattr(once(), "filters", [Once()])
     with caplog.at_level(logging.INFO, "haptera"):
         Tent(model)
         Tent(model)

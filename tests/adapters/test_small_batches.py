@@ -8,6 +8,7 @@ from torch import nn
 
 from haptera.adapters import BatchNorm, RDumb, Tent
 from haptera.adapters.norm import REACH, SMALL, blends_of
+from haptera.adapters.notes import Once, once
 from haptera.data import digits
 from haptera.models import ResNet
 from haptera.models.training import fit
@@ -63,7 +64,7 @@ def test_a_single_image_is_adapted_to():
 
 
 def test_the_note_is_logged_once_and_not_with_a_prior(model, caplog, monkeypatch):
-    monkeypatch.setattr("haptera.adapters.norm._SAID", set())
+    monkeypatch.setattr(once(), "filters", [Once()])
     with caplog.at_level(logging.WARNING, "haptera"):
         Tent(model, prior=0)(batch_of(4))
         Tent(model)(batch_of(16))

@@ -6,12 +6,13 @@ the adapter works on a copy of the modules that shares every parameter but those
 """
 
 import copy
+import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import torch
 from torch import nn
@@ -25,42 +26,49 @@ from haptera.batch import Batch
 from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
 
-
-class Ready(type):
-    """Hands over the network inside a wrapped model, and calls `_remember` once an object is wholly built, so that no
-    method has to think of either."""
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """That of `__init__`, `**settings` spelt out: what a class passes on to its base, or to the class named in
-        `passes_to`, belongs to its signature."""
-        parameters: dict[str, inspect.Parameter] = {}
-        further = cls.__dict__.get("passes_to")
-        for kind in (cls, *further.__mro__) if further else cls.__mro__:
-            if "__init__" not in vars(kind):
-                continue
-            own = inspect.signature(vars(kind)["__init__"]).parameters
-            parameters |= {name: p for name, p in own.items() if name not in parameters and p.kind != p.VAR_KEYWORD}
-            if not any(p.kind == p.VAR_KEYWORD for p in own.values()):
-                break
-        del parameters["self"]
-        order = sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty))
-        return inspect.Signature(order)
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Build an adapter, whole."""
-        args = tuple(unwrapped(value) for value in args)
-        kwargs = {name: unwrapped(value) for name, value in kwargs.items()}
-        with torch.inference_mode(False):  # else its tensors could never have a gradient
-            adapter = super().__call__(*args, **kwargs)
-            adapter._remember()
-        return adapter
-
-
+Build = TypeVar("Build", bound=Callable[..., None])
 log = logging.getLogger("haptera")
 
 
-class Adapter(Stateful, metaclass=Ready):
+def _signature(cls: type) -> inspect.Signature:
+    """Return the signature of `__init__` with `**settings` spelt out.
+
+    What a class passes on to its base, or to the class named in `passes_to`, belongs to its signature.
+    """
+    parameters: dict[str, inspect.Parameter] = {}
+    further = vars(cls).get("passes_to")
+    for kind in (cls, *further.__mro__) if further else cls.__mro__:
+        if "__init__" not in vars(kind):
+            continue
+        own = inspect.signature(vars(kind)["__init__"]).parameters
+        parameters |= {name: p for name, p in own.items() if name not in parameters and p.kind != p.VAR_KEYWORD}
+        if not any(p.kind == p.VAR_KEYWORD for p in own.values()):
+            break
+    del parameters["self"]
+    return inspect.Signature(sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty)))
+
+
+def _whole(build: Build) -> Build:
+    """Return an `__init__` that takes the network out of a wrapped model and, when the object is whole, remembers it.
+
+    Of the `__init__` of a class and those of its bases, which it calls, only the first to begin does so.
+    """
+
+    @functools.wraps(build)
+    def build_whole(adapter: "Adapter", *args: Any, **kwargs: Any) -> None:
+        if "_whole" in vars(adapter):
+            return build(adapter, *args, **kwargs)
+        vars(adapter)["_whole"] = False
+        kwargs = {name: unwrapped(value) for name, value in kwargs.items()}
+        with torch.inference_mode(False):  # else its tensors could never have a gradient
+            build(adapter, *map(unwrapped, args), **kwargs)
+            adapter._remember()
+        del vars(adapter)["_whole"]
+
+    return cast(Build, build_whole)
+
+
+class Adapter(Stateful):
     """A model that adapts online.
 
     State that `state_dict` carries and `reset` restores lives in parameters, in buffers, and in `memory`. Calls from
@@ -76,6 +84,16 @@ class Adapter(Stateful, metaclass=Ready):
         memory: name -> number, text or tensor; what changes and is neither parameter nor buffer.
     """
 
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Spell out the signature, and have every object remember itself once it is built."""
+        super().__init_subclass__(**settings)
+        cls.__signature__ = _signature(cls)
+        if "__init__" in vars(cls):
+            cls.__init__ = _whole(cls.__init__)  # type: ignore[method-assign]
+
+    @_whole
     def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
         super().__init__()
         check_model(model)

@@ -24,6 +24,7 @@ from haptera.adapters.norm import (
     second_pass_refused,
     unblended,
 )
+from haptera.adapters.notes import once
 from haptera.adapters.passes import check_logits, run
 from haptera.adapters.select import Select, selected
 from haptera.checks import check_number, check_whole_number
@@ -40,7 +41,6 @@ NO_GRADIENT = (
     "no gradient reaches the parameters that adapt: the model runs without gradients, as quantised layers do; adapt "
     "the model before it is quantised, or choose an adapter that does not learn"
 )
-_SAID: set[str] = set()
 
 
 class Learning(TypedDict, total=False):
@@ -115,9 +115,7 @@ class Learner(Adapter):
         self.masters = Masters(self.adapted.values())
         settings = {"momentum": momentum} if optimiser == "sgd" else {}
         self.optimiser = OPTIMISERS[optimiser](self.masters.values, lr=lr, **settings)
-        if (choice := self.choice()) not in _SAID:
-            _SAID.add(choice)
-            log.info("%s", choice)
+        once().info(self.choice())
 
     def loss(self, logits: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor | None:
         """What to minimise, a scalar; None where this batch has nothing to learn from."""

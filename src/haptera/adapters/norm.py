@@ -1,9 +1,5 @@
 """Blended statistics: BatchNorm layers that use a blend of the statistics from training and those of the data at hand.
 
-Source: thesis chapter 2, (2.2): mean = N/(N+n) source + n/(N+n) batch, the same for the variance, n counts images. The
-batch variance is the biased one, so that N = 0 is exactly train-mode normalisation and N = ∞ the unadapted layer.
-The gradient flows through the batch's share of the statistics, as it does in train mode.
-
 The layer stays where it is and its own `forward` runs: within `blending`, calls of `batch_norm` with the running
 statistics of a layer get the blend in their place. So whatever a subclass adds, such as the activation in timm's
 `BatchNormAct2d`, is kept, and it makes no difference whether a layer is called, shared between two places, or only its
@@ -14,7 +10,6 @@ backward pass, must be off for learners: by then the statistics have moved on.
 Batches of fewer than 16 images have statistics that are mostly chance, and N = 0 fails on them; a large N is the
 unadapted model. Unless a prior is given, their share moves the statistics found at earlier steps, which count as 32
 images: `moving`. `experiments/small_batches.py` has the figures behind both numbers.
-Cost: N = 0 is torch's own fused pass; otherwise one more pass over the input. Holds four vectors per layer.
 """
 
 import logging
@@ -31,9 +26,10 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
-from haptera.adapters.normalise import BlendedFunction, statistics, train_mode, unite
+from haptera.adapters.blend import REACH, Blend
+from haptera.adapters.notes import once
 from haptera.checks import check_number
-from haptera.errors import HapteraError, NotApplicable
+from haptera.errors import NotApplicable
 
 CALLS = {
     F.batch_norm: ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps"),
@@ -45,128 +41,11 @@ log = logging.getLogger("haptera")
 
 SMALL = 16
 """Batches of fewer images are small."""
-REACH = 32.0
-"""How many images the statistics of earlier steps count for, where batches are small."""
 SIZED = "sized"
 """The prior that is 0 but for small batches."""
 NAME = "_blend"
 """Under which a layer has its blend as a child."""
-_SAID: set[str] = set()
-Watch = Callable[["Blend", torch.Tensor], None]
-
-
-class Blend(nn.Module):
-    """The statistics that one BatchNorm layer uses; it is a child of that layer.
-
-    Attributes:
-        prior: N, how many images the training statistics count for.
-        momentum: the batch's share in the running statistics; None weighs all images seen so far, and N, alike.
-        mean: found last.
-        var: found last.
-        held_mean: what the step began with, or what is pooled.
-        held_var: the same.
-    """
-
-    def __init__(self, layer: _BatchNorm, prior: float, momentum: float | None = None) -> None:
-        super().__init__()
-        self.prior, self.momentum, self.said_unmet = prior, momentum, False
-        self._layer = [layer]  # in a list, so that it is not a module of this one
-        self.mean: torch.Tensor
-        self.var: torch.Tensor
-        self.held_mean: torch.Tensor
-        self.held_var: torch.Tensor
-        self.seen: torch.Tensor
-        for name, tensor in (("mean", self.source_mean), ("var", self.source_var)):
-            self.register_buffer(name, tensor.detach().clone())
-            self.register_buffer(f"held_{name}", torch.zeros_like(tensor))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64, device=self.mean.device))
-
-    @property
-    def source_mean(self) -> torch.Tensor:
-        """The layer's own, from training."""
-        assert self._layer[0].running_mean is not None
-        return self._layer[0].running_mean
-
-    @property
-    def source_var(self) -> torch.Tensor:
-        """The layer's own, from training."""
-        assert self._layer[0].running_var is not None
-        return self._layer[0].running_var
-
-    def normalise(
-        self,
-        inputs: torch.Tensor,
-        weight: torch.Tensor | None,
-        bias: torch.Tensor | None,
-        eps: float,
-        use: str,
-        earlier: int = 0,
-    ) -> torch.Tensor:
-        """Normalise and scale, channels in dimension 1; `earlier` calls of this pass had the same layer."""
-        if use == "last" or (self.prior == inf and use == "batch"):
-            return F.batch_norm(inputs, self.mean, self.var, weight, bias, False, 0.0, eps)
-        values = inputs.numel() // inputs.shape[1]
-        if self.prior == 0 and values == 1 and use == "batch":
-            raise HapteraError(
-                f"one value per channel has no variance: a batch of {len(inputs)} of shape {tuple(inputs.shape)} "
-                "needs a prior above 0, a window, or more samples"
-            )
-        if self.prior == 0 and use == "batch":
-            out, mean, var = train_mode(inputs, weight, bias, eps, self.mean.dtype)
-            self._keep(mean, var, earlier)
-            return out
-        with torch.no_grad():
-            own, var = statistics(inputs, eps, self.mean.dtype)
-            mean, var, share = self._take(own, var, len(inputs), use, earlier)
-        return BlendedFunction.apply(inputs, weight, bias, own, mean, var, share, eps)
-
-    def _take(
-        self, mean: torch.Tensor, var: torch.Tensor, n: int, use: str, earlier: int
-    ) -> tuple[torch.Tensor, torch.Tensor, float]:
-        """Bring the statistics found last up to date; those to use, and the share of this batch in them."""
-        if use == "running":
-            share = n / (self.prior + int(self.seen) + n) if self.momentum is None else self.momentum
-            self.seen += n
-            self.mean.lerp_(mean, share)
-            self.var.lerp_(var, share)
-            return self.mean.clone(), self.var.clone(), share
-        if use == "moving":
-            share = n / (REACH + n)
-            mean, var = self.held_mean.lerp(mean, share), self.held_var.lerp(var, share)
-        else:
-            share = n / (self.prior + n)
-            mean, var = self.source_mean.lerp(mean, share), self.source_var.lerp(var, share)
-        self._keep(mean, var, earlier)
-        return mean, var, share
-
-    def _keep(self, mean: torch.Tensor, var: torch.Tensor, earlier: int) -> None:
-        """Take statistics as those found last; of several calls in one pass, those of the union."""
-        unite(self.mean, self.var, mean, var, 1 / (earlier + 1))
-
-    def pool(self, inputs: torch.Tensor) -> None:
-        """Add a batch to the pooled statistics."""
-        mean, var = statistics(inputs, 1e-5, self.mean.dtype)
-        unite(self.held_mean, self.held_var, mean, var, len(inputs) / (int(self.seen) + len(inputs)))
-        self.seen += len(inputs)
-
-    def settle(self) -> None:
-        """Use what was pooled from now on, and begin to pool anew."""
-        if int(self.seen):
-            share = int(self.seen) / (self.prior + int(self.seen))
-            torch.lerp(self.source_mean, self.held_mean, share, out=self.mean)
-            torch.lerp(self.source_var, self.held_var, share, out=self.var)
-        for buffer in (self.seen, self.held_mean, self.held_var):
-            buffer.zero_()
-
-    def begin_step(self) -> None:
-        """From here on, `moving` statistics start from those found last."""
-        self.held_mean.copy_(self.mean)
-        self.held_var.copy_(self.var)
-
-    def forget(self) -> None:
-        """Return to the statistics of training."""
-        self.mean.copy_(self.source_mean)
-        self.var.copy_(self.source_var)
+Watch = Callable[[Blend, torch.Tensor], None]
 
 
 class _Eagerly:
@@ -332,9 +211,8 @@ def begin_small_step(adapter: nn.Module, inputs: torch.Tensor) -> None:
     """Make ready for a small batch, and say once what happens to such batches."""
     for blend in blends_of(adapter):
         blend.begin_step()
-    if "small" not in _SAID and any(blends_of(adapter)):
-        _SAID.add("small")
-        log.warning(
+    if any(blends_of(adapter)):
+        once().warning(
             "a batch of %d has too few images for BatchNorm statistics of its own: below %d, statistics move along the "
             "stream, where earlier ones count as %d images; a prior of your own choice turns this off",
             len(inputs),
