@@ -8,13 +8,16 @@ import pytest
 
 from haptera import dependencies
 from haptera.analyses.dependencies.analysis import ClassDependencies
-from haptera.analyses.dependencies.page import (
+from haptera.analyses.dependencies.frames import (
     classes,
     coefficients_and_covariances,
+    edges,
+    layout,
     paths,
-    spectrum_section,
+    placed_edges,
+    shown_classes,
 )
-from haptera.analyses.dependencies.page_graph import edges, graph_section, layout, placed_edges, shown_classes
+from haptera.analyses.dependencies.page import graph_section, spectrum_section
 from haptera.report.page import write_page
 
 HOSTILE = "</script><img src=x onerror='window.harmed = 1'>"

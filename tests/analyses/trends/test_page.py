@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from haptera.analyses.trends import page as page
-from haptera.analyses.trends import page_events as events_page
+from haptera.analyses.trends import frames, page
 from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.side import Side, join
 from haptera.theory.probit_models import ProbitModels
@@ -33,7 +32,7 @@ def alone(trends: Trends) -> Trends:
 
 
 def test_every_model_is_a_point_and_every_line_a_layer(trends: Trends) -> None:
-    frame = page.models_and_lines(trends)
+    frame = frames.models_and_lines(trends)
     points = frame[frame["mark"] == "point"]
     assert points["model"].tolist() == NAMES
     assert points["shifted"].tolist() == trends.accuracies[1].tolist()
@@ -47,7 +46,7 @@ def test_every_model_is_a_point_and_every_line_a_layer(trends: Trends) -> None:
 
 
 def test_every_event_is_in_a_cell_and_every_wedge_a_band(trends: Trends) -> None:
-    frame = events_page.events_and_wedges(trends.events)
+    frame = frames.events_and_wedges(trends.events)
     assert frame[frame["mark"] == "cell"]["events"].sum() == 504
     bands = frame[frame["mark"] == "band"]
     assert bands["layer"].nunique() == 2
@@ -56,12 +55,12 @@ def test_every_event_is_in_a_cell_and_every_wedge_a_band(trends: Trends) -> None
 
 
 def test_frontiers_of_both_shares_are_shown(trends: Trends) -> None:
-    frame = events_page.frontier_frame(trends.events)
+    frame = frames.frontier_frame(trends.events)
     assert frame["events"].unique().tolist() == ["100 % of the events", "95 % of the events"]
 
 
 def test_lower_bounds_are_below_the_line_of_the_ends_and_fall_with_zeta(trends: Trends) -> None:
-    frame = events_page.lower_bounds(trends)
+    frame = frames.lower_bounds(trends)
     curves = frame[frame["layer"].str.startswith("lower bound")]
     means = curves.groupby(["wedge", "layer"])["shifted"].mean().unstack("layer")
     assert (means["lower bound, ζ = 0"] > means["lower bound, ζ = 0.05"]).all()
@@ -69,7 +68,7 @@ def test_lower_bounds_are_below_the_line_of_the_ends_and_fall_with_zeta(trends: 
 
 
 def test_regions_narrow_when_more_is_known(trends: Trends) -> None:
-    frame = events_page.regions(trends, trends.guarantee.wedge)
+    frame = frames.regions(trends, trends.guarantee.wedge)
     bands = frame[frame["mark"] == "band"]
     width = (bands["high"] - bands["low"]).groupby(bands["layer"]).sum()
     assert width["bound (2) once"] > width.drop("bound (2) once").max()
@@ -84,8 +83,8 @@ def test_accuracies_alone_have_a_page_without_events(alone: Trends, tmp_path: Pa
 
 
 def test_many_pairs_are_cut_to_the_largest_and_said_so(trends: Trends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_page, "MOST_PAIRS", 10)
-    figure = events_page.similarity_section(trends).figures[0]
+    monkeypatch.setattr(page, "MOST_PAIRS", 10)
+    figure = page.similarity_section(trends).figures[0]
     assert len(figure.frame) == 10
     assert figure.frame["dominance"].min() >= np.sort(trends.pairs["dominance"])[-10]
     assert "These are the 10 of 36 pairs" in figure.caption

@@ -1,6 +1,6 @@
 """The page of a diagnosis: the profile over depth, what known corruptions cost, a map of them, and the best N."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -11,6 +11,12 @@ from haptera.theory.figures import prior_figure
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
 
+DEPTH = "Layers in the order of the model, the first at the left; point at one for its name."
+COST = "Each point is a known corruption of the reference at one severity."
+MAP = (
+    "Distances on the map are those of the changes of statistics, as well as two dimensions show them (classical "
+    "multidimensional scaling)."
+)
 REGRESSIONS = (
     "As table A.6: a line through the hold-out corruption of a family predicts the mean error of its other ones. "
     "“off” is the mean absolute difference, “adapted” means with BatchNorm statistics of the corrupted images."
@@ -34,17 +40,9 @@ def depth_section(found: "Diagnosis") -> Section:
     kinds = [name for name in DISTANCES if name in found.profile]
     frame = found.profile.melt(["layer", "depth", "channels"], kinds, "distance", "value")
     frame["distance"] = frame["distance"].map(DISTANCES)
-    figure = Figure(
-        "Distance over depth",
-        "Layers in the order of the model, the first at the left; point at one for its name.",
-        frame[["distance", "depth", "value", "layer", "channels"]],
-        kind="line",
-        x="depth",
-        y="value",
-        color=("distance",),
-        select=("distance",),
-        start={"distance": DISTANCES["normalised"]},
-    )
+    frame = frame[["distance", "depth", "value", "layer", "channels"]]
+    choice: dict[str, Any] = {"select": ("distance",), "start": {"distance": DISTANCES["normalised"]}}
+    figure = Figure("Distance over depth", DEPTH, frame, "line", "depth", "value", color=("distance",), **choice)
     listing = Listing("Layers", "Roots of means over channels; Jeffreys' divergence is a mean.", found.profile)
     return Section("Where", "In which layers the statistics of the data differ.", (figure,), (listing,))
 
@@ -54,17 +52,9 @@ def cost_section(found: "Diagnosis") -> Section | None:
     if found.known.empty or found.known["error"].isna().any():
         return None
     frame = found.known[["family", "shift", "severity", "size", "error", "cosine"]]
-    figure = Figure(
-        "Error against size",
-        f"Each point is a known corruption of the reference at one severity. The data has size {found.test.size:.3f}.",
-        frame,
-        kind="scatter",
-        x="size",
-        y="error",
-        color=("family",),
-        limits=(0.0, 1.0),
-        labels={"size": "size of the shift"},
-    )
+    caption = f"{COST} The data has size {found.test.size:.3f}."
+    more: dict[str, Any] = {"limits": (0.0, 1.0), "labels": {"size": "size of the shift"}}
+    figure = Figure("Error against size", caption, frame, "scatter", "size", "error", color=("family",), **more)
     tables = [Listing("Error by family", BY_FAMILY, found.families)]
     if not found.regressions.empty:
         tables.append(Listing("How well lines predict errors", REGRESSIONS, found.regressions))
@@ -77,16 +67,7 @@ def map_section(found: "Diagnosis") -> Section | None:
         return None
     data = pd.DataFrame({"family": ["the data"], "shift": ["the data"], "x": [found.place[0]], "y": [found.place[1]]})
     frame = pd.concat([data, found.known[["family", "shift", "severity", "x", "y", "cosine"]]], ignore_index=True)
-    figure = Figure(
-        "Map of shifts",
-        "Distances on the map are those of the changes of statistics, as well as two dimensions show them (classical "
-        "multidimensional scaling).",
-        frame,
-        kind="scatter",
-        x="x",
-        y="y",
-        color=("family",),
-    )
+    figure = Figure("Map of shifts", MAP, frame, "scatter", "x", "y", color=("family",))
     return Section("What it is like", "Known corruptions beside the data.", (figure,))
 
 
@@ -94,14 +75,12 @@ def prior_section(found: "Diagnosis") -> Section | None:
     """The expected distance of blended statistics from the target's, against N."""
     if found.prior_curves.empty:
         return None
-    figure = prior_figure(found.prior_curves)
-    return Section(
-        "BatchNorm", "How much training statistics should count.", (figure,), (Listing("Best N", BEST, _best(found)),)
-    )
+    figures, tables = (prior_figure(found.prior_curves),), (Listing("Best N", BEST, _best(found)),)
+    return Section("BatchNorm", "How much training statistics should count.", figures, tables)
 
 
 def _best(found: "Diagnosis") -> pd.DataFrame:
-    """A row for the network by each curve and for each layer, a column for each n."""
+    """Return a row for the network by each curve and for each layer, a column for each n."""
     names = {"prior": "network, lower bound", "upper": "network, upper bound", "simulated": "network, simulated"}
     frame = found.priors.set_index("n").rename(columns=names).T.rename_axis("of").reset_index()
     return frame.rename(columns={n: f"batches of {n:g}" for n in found.priors["n"]})

@@ -1,6 +1,6 @@
 """The page of a measurement of stability: networks, layers, ranges of deformations, errors, and the phase diagram."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,32 @@ if TYPE_CHECKING:
 
 LABELS = {"log value": "log₁₀ of the index", "n": "images", "delta": "δ, pixels", "cutoff": "c"}
 LOGARITHMS = ("log value", "log low", "log high")
+MEDIANS: dict[str, Any] = {"start": {"aggregate": "median"}, "labels": LABELS}
+CURVES = MEDIANS | {"low": "log low", "high": "log high", "color": ("model",)}
+NETWORKS = (
+    "Logarithms to base 10: below 0, deformations move the output less than noise does (R), or both less than another "
+    "image (D, G). Point at a field for the index itself."
+)
+DEFORMATIONS = (
+    "The temperature follows from δ by the exact sum over modes; where fields that fold are drawn again, δ is that of "
+    "the others; norms are of the change in pixels."
+)
+USED = {"delta_used": "δ, of the fields used", "norm_mean": "mean norm", "norm_median": "median norm"}
+DEPTH = (
+    "Layers in the order in which they are run, the pixels first and the output last; point at one for its name. "
+    "Distances between images are taken within batches, but for the output."
+)
+RANGE = (
+    "Where δ is well below a pixel, what is seen depends on the interpolation; Gaussian weights change an image even "
+    "where nothing moves."
+)
+BIJECTIONS = "Share of fields that do not fold, measured; δ by the exact sum."
+PLACES = {"delta": "δ, pixels", "good": "a good place", "gradient_norm": "mean ‖∇τ‖²", "cutoff": "c"}
+BOUNDARIES = (
+    "Between δ = ½ and where half of the fields fold, deformations are visible and bijections. (8/π³)/c² is what the "
+    "print wants T to be far below."
+)
+SAMPLES = "One field for each place. Framed where at least half of the fields are bijections and δ is at least ½ pixel."
 
 
 def sections(found: "Stability") -> list[Section]:
@@ -27,34 +53,12 @@ def networks_section(found: "Stability") -> Section:
     """R, D and G of every network."""
     rows = found.indices[found.indices["layer"] == "output"]
     frame = _logarithmic(rows)[["setting", "aggregate", "model", "index", "log value", "value", "low", "high", "n"]]
-    figure = Figure(
-        "Indices of each network",
-        "Logarithms to base 10: below 0, deformations move the output less than noise does (R), or both less than "
-        "another image (D, G). Point at a field for the index itself.",
-        frame,
-        kind="heatmap",
-        x="index",
-        y="model",
-        value=("log value",),
-        select=("setting", "aggregate"),
-        start={"aggregate": "median"},
-        diverging=("log value",),
-        labels=LABELS,
+    colours: dict[str, Any] = {"value": ("log value",), "diverging": ("log value",), "select": ("setting", "aggregate")}
+    figure = Figure("Indices of each network", NETWORKS, frame, "heatmap", "index", "model", **colours, **MEDIANS)
+    tables = (
+        Listing("Indices", "95 % intervals over images.", frame.drop(columns="log value"), LABELS),
+        Listing("Deformations", DEFORMATIONS, found.deformations, USED | {"folded": "share folded"} | LABELS),
     )
-    listing = Listing(
-        "Deformations",
-        "The temperature follows from δ by the exact sum over modes; where fields that fold are drawn again, δ is that "
-        "of the others; norms are of the change in pixels.",
-        found.deformations,
-        {
-            "delta_used": "δ, of the fields used",
-            "norm_mean": "mean norm",
-            "norm_median": "median norm",
-            "folded": "share folded",
-        }
-        | LABELS,
-    )
-    tables = (Listing("Indices", "95 % intervals over images.", frame.drop(columns="log value"), LABELS), listing)
     return Section("Networks", "How each network takes deformations, relative to noise.", (figure,), tables)
 
 
@@ -62,22 +66,9 @@ def layers_section(found: "Stability") -> Section | None:
     """The indices over depth."""
     if found.indices["layer"].nunique() < 2:
         return None
-    frame = _logarithmic(found.indices)
-    figure = Figure(
-        "Over depth",
-        "Layers in the order in which they are run, the pixels first and the output last; point at one for its name. "
-        "Distances between images are taken within batches, but for the output.",
-        frame[["setting", "index", "aggregate", "model", "depth", "layer", "value", *LOGARITHMS]],
-        kind="line",
-        x="depth",
-        y="log value",
-        low="log low",
-        high="log high",
-        color=("model",),
-        select=("setting", "index", "aggregate"),
-        start={"aggregate": "median"},
-        labels=LABELS,
-    )
+    select = ("setting", "index", "aggregate")
+    frame = _logarithmic(found.indices)[[*select, "model", "depth", "layer", "value", *LOGARITHMS]]
+    figure = Figure("Over depth", DEPTH, frame, "line", "depth", "log value", select=select, **CURVES)
     return Section("Layers", "Where stability builds up.", (figure,))
 
 
@@ -88,80 +79,39 @@ def range_section(found: "Stability") -> Section | None:
         return None
     used = found.deformations[[*SETTING, "delta_used"]]
     rows = rows.merge(used, on=SETTING).assign(delta=lambda frame: frame["delta_used"])  # as the fields were
-    along = "delta" if rows["delta"].nunique() > 1 else "cutoff"
-    other = "cutoff" if along == "delta" else "delta"
-    symbol = "c" if other == "cutoff" else "δ"
-    frame = _logarithmic(rows)
-    frame["of"] = [f"{symbol} = {value:g}, {how}" for value, how in rows[[other, "interpolation"]].to_numpy()]
-    figure = Figure(
-        "Over deformations",
-        "Where δ is well below a pixel, what is seen depends on the interpolation; Gaussian weights change an image "
-        "even where nothing moves.",
-        frame[["index", "aggregate", "model", "of", along, "value", "n", *LOGARITHMS]],
-        kind="line",
-        x=along,
-        y="log value",
-        low="log low",
-        high="log high",
-        color=("model",),
-        dash="of",
-        select=("index", "aggregate"),
-        start={"aggregate": "median"},
-        labels=LABELS,
-    )
+    along, other, symbol = ("delta", "cutoff", "c") if rows["delta"].nunique() > 1 else ("cutoff", "delta", "δ")
+    words = [f"{symbol} = {value:g}, {how}" for value, how in rows[[other, "interpolation"]].to_numpy()]
+    select = ("index", "aggregate")
+    frame = _logarithmic(rows).assign(of=words)[[*select, "model", "of", along, "value", "n", *LOGARITHMS]]
+    figure = Figure("Over deformations", RANGE, frame, "line", along, "log value", dash="of", select=select, **CURVES)
     return Section("Range", "How the indices depend on the deformations.", (figure,))
 
 
 def error_section(found: "Stability") -> Section | None:
     """Error against the indices, with the power laws."""
-    if len(found.against_error) < 2:
-        return None
-    return against_error(found.against_error, found.laws)
+    return None if len(found.against_error) < 2 else against_error(found.against_error, found.laws)
 
 
 def phase_section(found: "Stability") -> Section | None:
     """Samples, the share of bijections, and the boundaries; None for images that are too small."""
     if (phases := found.phases) is None:
         return None
-    cells = phases.cells.assign(temperature=phases.cells["temperature"].map("{:.1e}".format), good=phases.cells["good"])
-    cells = cells.iloc[::-1].assign(
-        cutoff=cells["cutoff"].map("{:g}".format), good=np.where(cells["good"], "yes", "no")[::-1]
-    )
-    heat = Figure(
-        "Bijections",
-        "Share of fields that do not fold, measured; δ by the exact sum.",
-        cells.sort_values("cutoff", key=lambda names: names.astype(float), kind="stable"),
-        kind="heatmap",
-        x="cutoff",
-        y="temperature",
-        value=("bijective", "delta"),
-        limits=(0.0, 1.0),
-        labels={"delta": "δ, pixels", "good": "a good place", "gradient_norm": "mean ‖∇τ‖²", "cutoff": "c"},
-    )
+    cells = phases.cells.iloc[::-1].sort_values("cutoff", kind="stable")
+    texts = {"temperature": cells["temperature"].map("{:.1e}".format), "cutoff": cells["cutoff"].map("{:g}".format)}
+    cells = cells.assign(**texts, good=np.where(cells["good"], "yes", "no"))
+    colours: dict[str, Any] = {"value": ("bijective", "delta"), "limits": (0.0, 1.0), "labels": PLACES}
     lines = phases.lines.assign(**{"log temperature": np.log10(phases.lines["temperature"])})
-    boundaries = Figure(
-        "Boundaries",
-        "Between δ = ½ and where half of the fields fold, deformations are visible and bijections. (8/π³)/c² is what "
-        "the print wants T to be far below.",
-        lines,
-        kind="line",
-        x="cutoff",
-        y="log temperature",
-        color=("line",),
-        labels={"log temperature": "log₁₀ T", "cutoff": "c"},
+    labels = {"log temperature": "log₁₀ T", "cutoff": "c"}
+    figures = (
+        Figure("Bijections", BIJECTIONS, cells, "heatmap", "cutoff", "temperature", **colours),
+        Figure("Boundaries", BOUNDARIES, lines, "line", "cutoff", "log temperature", color=("line",), labels=labels),
     )
-    picture = Picture(
-        "Samples",
-        "One field for each place. Framed where at least half of the fields are bijections and δ is at least ½ pixel.",
-        phases.png,
-    )
-    return Section(
-        "Phases", "Which deformations of the first image are diffeomorphisms.", (heat, boundaries), (), (picture,)
-    )
+    text = "Which deformations of the first image are diffeomorphisms."
+    return Section("Phases", text, figures, (), (Picture("Samples", SAMPLES, phases.png),))
 
 
 def _logarithmic(rows: pd.DataFrame) -> pd.DataFrame:
-    """With the setting in words, and logarithms to base 10."""
+    """Return rows with the setting in words, and logarithms to base 10."""
     words = [f"δ = {delta:g}, c = {cutoff:g}, {how}" for delta, cutoff, how in rows[SETTING].to_numpy()]
     with np.errstate(divide="ignore"):
         logs = {f"log {name}": np.log10(rows[name]).replace(-np.inf, np.nan) for name in ("value", "low", "high")}

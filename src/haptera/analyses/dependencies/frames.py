@@ -1,4 +1,4 @@
-"""The graph of dependencies: a class in the middle of those it depends on, all classes, and the list behind both.
+"""The frames behind the page of dependencies: edges and their places, coefficients, paths, and every class.
 
 Cost of the layout, by networkx: nodes² for each of some steps.
 """
@@ -8,72 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from haptera.report.figure import Figure
-from haptera.report.section import Listing, Section
+from haptera.analyses.dependencies.findings import combination
 
 if TYPE_CHECKING:
     from haptera.analyses.dependencies.analysis import ClassDependencies
 
 SHOWN = 12
 """Classes whose every pair, and whose path, are on the page: those with the smallest relative error."""
-EDGES, FEW_EDGES, MANY_CLASSES = 3, 1, 200
-"""Largest coefficients of a class that the graph of all classes draws, and how many where there are many classes."""
 MOST_NODES = 1500
-MOST_ROWS = 60_000
-LABELS = {
-    "on": "depends on",
-    "relative_error": "relative error",
-    "relative_redundancy": "R / mean square",
-    "null_mass": "part in the null space",
-    "own_covariance": "mean square of the logit",
-    "mean_error": "mean |error|",
-    "relative_mean_error": "mean |error| / mean |logit|",
-    "own_accuracy": "accuracy before",
-    "accuracy": "accuracy, replaced",
-    "positive_accuracy": "on its own examples, replaced",
-    "own_positive_accuracy": "on its own examples, before",
-}
-
-
-def graph_section(analysis: "ClassDependencies") -> Section | None:
-    """A class and those it depends on; and all classes."""
-    frame = edges(analysis)
-    if frame.empty:
-        return None
-    first = analysis.target_names[shown_classes(analysis)[0]]
-    star = Figure(
-        "A class and those it depends on",
-        "Lines are wider for larger coefficients.",
-        frame.head(MOST_ROWS),
-        kind="star",
-        x="on",
-        y="coefficient",
-        select=("class",),
-        start={"class": first},
-        labels=LABELS,
-    )
-    drawn = EDGES if len(analysis.dependencies) <= MANY_CLASSES else FEW_EDGES
-    placed, left_out = placed_edges(analysis, frame, drawn)
-    everything = Figure(
-        "All classes",
-        f"A line for {f'each of the {drawn} largest coefficients' if drawn > 1 else 'the largest coefficient'} of a "
-        f"class; a node is larger the more others depend on it. Choose classes to see theirs alone.{left_out}",
-        placed,
-        kind="graph",
-        x="x",
-        y="y",
-        value=("coefficient",),
-        choose="class",
-        ends=("on", "on_x", "on_y"),
-        labels=LABELS | {"class": "dependencies of classe"},
-    )
-    listing = Listing(
-        "Every dependency",
-        f"The largest first.{_cut(len(frame))}",
-        frame.sort_values("coefficient", key=abs, ascending=False, kind="stable").head(MOST_ROWS),
-        LABELS,
-    )
-    return Section("Graph", "Which classes a logit can be derived from.", (star, everything), (listing,))
+STEPS = 30
 
 
 def edges(analysis: "ClassDependencies") -> pd.DataFrame:
@@ -122,8 +65,74 @@ def shown_classes(analysis: "ClassDependencies") -> list[int]:
     return [int(place) for place in np.argsort(relative, kind="stable")[:SHOWN]]
 
 
-def _cut(rows: int) -> str:
-    return f" These are {MOST_ROWS:,} of {rows:,}." if rows > MOST_ROWS else ""
+def coefficients_and_covariances(analysis: "ClassDependencies") -> pd.DataFrame:
+    """Every pair of the classes shown, and two ends of the line at λ/2."""
+    _, right, _ = analysis.lasso.moment_.problems()
+    left_out = analysis.lasso.moment_.left_out()
+    parts = []
+    for target in shown_classes(analysis):
+        coefficient = analysis.dependencies.coefficients[[target]].toarray()[0]
+        pairs = pd.DataFrame(
+            {
+                "class": analysis.target_names[target],
+                "mark": "point",
+                "layer": np.where(coefficient != 0, "dependency", "none"),
+                "on": analysis.names,
+                "covariance": np.abs(right[target]),
+                "coefficient": coefficient,
+            }
+        )
+        pairs = pairs.drop(index=left_out[target]) if left_out[target] >= 0 else pairs
+        half = analysis.dependencies.lam[target] / 2
+        ends = [min(coefficient.min(), 0.0), max(coefficient.max(), 0.0)]
+        line = {"class": analysis.target_names[target], "mark": "line", "layer": "λ/2", "covariance": half}
+        parts += [pairs, pd.DataFrame([line | {"coefficient": end} for end in ends])]
+    return pd.concat(parts, ignore_index=True)
+
+
+def paths(analysis: "ClassDependencies") -> pd.DataFrame:
+    """The coefficients of the classes shown along α, with the error there; classes that never join are left out."""
+    chosen = shown_classes(analysis)
+    top = float(analysis.lasso.alpha_max_[chosen].max())
+    least = float(analysis.dependencies.lam[chosen].min()) / 2
+    if top <= 0:
+        return pd.DataFrame()
+    alphas = np.geomspace(top, min(least / 4, top / 20), STEPS)
+    solutions = list(analysis.lasso.path(alphas, chosen))
+    cube = np.stack([found.coefficients.toarray() for found in solutions])
+    drawn = cube != 0
+    drawn[:-1] |= cube[1:] != 0  # a line begins at the zero before it
+    target, on, place = np.nonzero(drawn.transpose(1, 2, 0))
+    return pd.DataFrame(
+        {
+            "class": np.array(analysis.target_names, dtype=object)[np.array(chosen)[target]],
+            "on": np.array(analysis.names, dtype=object)[on],
+            "alpha": alphas[place],
+            "coefficient": cube[place, target, on],
+            "relative_error": np.array([found.relative_error for found in solutions])[place, target],
+        }
+    )
+
+
+def classes(analysis: "ClassDependencies") -> pd.DataFrame:
+    """One row for each class, the smallest relative error first."""
+    found, redundancy = analysis.dependencies, analysis.redundancy
+    frame = pd.DataFrame(
+        {
+            "class": analysis.target_names,
+            "dependencies": found.counts,
+            "combination": [combination(analysis, target) for target in range(len(found))],
+            "error": found.error,
+            "relative_error": found.relative_error,
+            "redundancy": redundancy.value,
+            "relative_redundancy": redundancy.relative,
+            "reliable": np.where(redundancy.reliable, "yes", "no"),
+        }
+    )
+    if analysis.onto is None:
+        frame["null_mass"] = redundancy.null_mass
+    table = analysis.replacement.drop(columns="class")
+    return frame.join(table).sort_values("relative_error", kind="stable", ignore_index=True)
 
 
 def layout(nodes: int, ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
