@@ -38,7 +38,7 @@ from haptera.analyses.diagnosis.known_shifts import known_shifts
 from haptera.analyses.diagnosis.shift_size import shift_size, shift_test
 from haptera.data import ArrayData
 from haptera.observe import observe_moments
-from haptera.observe.moments import Observed
+from haptera.observe.moments import Observation
 from haptera.shifts import Shift
 from haptera.streams import Clean, Corruptions, Shifted, Truncated
 from haptera.streams.sequence import all_shifts
@@ -57,7 +57,7 @@ def halves() -> tuple[ArrayData, ArrayData]:
     return ArrayData(images[0::2], labels[0::2], "reference"), ArrayData(images[1::2], labels[1::2], "data")
 
 
-def look(net: nn.Module, data: ArrayData, shift: Shift | None = None, images: int = IMAGES) -> Observed:
+def look(net: nn.Module, data: ArrayData, shift: Shift | None = None, images: int = IMAGES) -> Observation:
     """Moments and outputs on the first images, shifted or not."""
     stream = Clean(data, batch_size=BATCH) if shift is None else Shifted(data, shift, batch_size=BATCH)
     return observe_moments(net, Truncated(stream, first=images))
@@ -130,7 +130,9 @@ def sizes(nets: list[nn.Module], reference: ArrayData, data: ArrayData) -> list[
     return lines
 
 
-def drawn(net: nn.Module, data: ArrayData, shift: Shift | None, images: int, random: np.random.Generator) -> Observed:
+def drawn(
+    net: nn.Module, data: ArrayData, shift: Shift | None, images: int, random: np.random.Generator
+) -> Observation:
     """Some images of the data, shifted or not, as a network sees them."""
     chosen = random.choice(len(data), images, replace=False)
     pixels = data.images(chosen)
@@ -138,7 +140,7 @@ def drawn(net: nn.Module, data: ArrayData, shift: Shift | None, images: int, ran
     return look(net, part, images=images)
 
 
-def scores(base: Observed, seen: Observed) -> dict[str, float]:
+def scores(base: Observation, seen: Observation) -> dict[str, float]:
     """What each detector says; more is more of a shift."""
     return {
         "size of the shift": shift_size(base.moments, seen.moments),

@@ -14,7 +14,7 @@ the package count, read by `ast`; nothing is imported.
 - A duplicate run is six lines of code or more, in a row, that stand somewhere else as well; each place after the first
   counts once. Import statements are left out.
 - Lines that present analyses are the lines of code of the files that `PRESENTING` names: the commands of the eight
-  analyses, their pages, their summaries and findings, and what they share for it.
+  analyses, their pages with the frames behind figures, their summaries and findings, and what they share for it.
 """
 
 import ast
@@ -42,14 +42,15 @@ ANALYSES = [
     "stability",
     "trends",
 ]
+PARTS = ("page", "frames", "summary", "findings")
 PRESENTING = (
     "analysis.py",  # the base of every analysis: summary, JSON, page
     "cli/present.py",
     "cli/options.py",
     *(f"cli/{name}{more}.py" for name in ANALYSES for more in ("", "_options")),
     *(f"report/{name}{more}.py" for name in ANALYSES for more in ("", "_*")),
-    *(f"{name}/{part}.py" for name in ANALYSES for part in ("page", "page_*", "summary", "findings", "findings_*")),
-    *(f"analyses/*/{part}.py" for part in ("page", "page_*", "summary", "findings", "findings_*")),
+    *(f"{name}/{part}{more}.py" for name in ANALYSES for part in PARTS for more in ("", "_*")),
+    *(f"analyses/*/{part}{more}.py" for part in PARTS for more in ("", "_*")),
 )
 """Patterns of paths inside the package, the same for every checkout."""
 STUDY_PAGES = ("report/stability_study.py",)

@@ -12,7 +12,7 @@ from haptera.statistics.intervals import wilson
 from haptera.testing import check_interval
 from haptera.testing.intervals import Coverage, coverage
 from haptera.testing.law import Broken
-from haptera.testing.printed_intervals import MAKERS, cases
+from printed_intervals import MAKERS, cases
 
 CASES = cases()
 MANY = 2000
@@ -45,7 +45,7 @@ def test_every_formula_of_an_interval_is_in_the_list():
             found.add(module)
     # Whether an event is outside a wedge by more than 1.96 errors is a test of chance, with no interval.
     tests_of_chance = {"haptera.analyses.trends.closeness"}
-    assert found - tests_of_chance <= set(MAKERS), "a new formula needs a case in haptera.testing.printed_intervals"
+    assert found - tests_of_chance <= set(MAKERS), "a new formula needs a case in tests/printed_intervals.py"
     for beginning in itertools.chain(*MAKERS.values()):
         assert any(name.startswith(beginning) for name in CASES), beginning
 

@@ -29,7 +29,7 @@ GROUPS = 200
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observation:
     """One pass over some images.
 
     Attributes:
@@ -52,8 +52,8 @@ class Observed:
 
 def observe_moments(
     model: nn.Module, stream: Iterable[Batch], layers: Sequence[str] = (), *, covariance: bool = False
-) -> Observed:
-    """The moments of a stream of images in a model, and what the model says about them.
+) -> Observation:
+    """Return the moments of a stream of images in a model, and what the model says about them.
 
     Args:
         model: in evaluation mode afterwards as before; it is not changed.
@@ -63,59 +63,76 @@ def observe_moments(
     """
     own = share(model).eval()
     device = next((tensor.device for tensor in own.parameters()), torch.device("cpu"))
-    chosen = chosen_layers(own, layers)
     classes: Classes | None = getattr(stream, "classes", None)
-    taken: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
-    outer: dict[str, np.ndarray] = {}
-    hooks: list[Any] = []
+    record = _Record(chosen_layers(own, layers), covariance)
     outputs: list[np.ndarray] = []
     targets: list[np.ndarray] = []
-
-    def take(name: str, values: torch.Tensor) -> None:
-        if values.ndim < 2 or not values.is_floating_point():
-            raise HapteraError(f"layer {name} gives shape {tuple(values.shape)}; (batch, channels, ...) was expected")
-        taken[name].append(per_image(values).cpu().numpy())
-        if covariance:
-            flat = values.transpose(0, 1).flatten(1).double()
-            product = (flat @ flat.T / (flat.shape[1] // len(values))).cpu().numpy()
-            outer[name] = outer.get(name, 0.0) + product
-
-    for name, layer in chosen.items():
-        if isinstance(layer, _BatchNorm):
-            hooks.append(layer.register_forward_pre_hook(lambda _, inputs, name=name: take(name, inputs[0])))
-        else:
-            hooks.append(layer.register_forward_hook(lambda _, __, output, name=name: take(name, _tensor(output))))
-    try:
-        channels_last: bool | None = None
-        with torch.no_grad():
-            for batch in stream:
-                if channels_last is None:
-                    channels_last = takes_channels_last(own, own, batch.inputs.to(device))
-                    for kept in taken.values():
-                        kept.clear()
-                    outer.clear()
-                said = own(arranged(batch.inputs.to(device), channels_last))
-                if batch.targets is not None:
-                    said = check_outputs(said, len(batch))
-                    check_classes(classes, said.shape[1], getattr(stream, "class_names", None))
-                    targets.append(batch.targets.numpy())
-                if isinstance(said, torch.Tensor):
-                    outputs.append(said.float().cpu().numpy())
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if not any(taken.values()):
-        raise HapteraError("no images, or none of the layers is used by the model")
-    per_layer = {name: np.concatenate(values) for name, values in taken.items() if values}
-    _check_finite(per_layer)
-    images = min(len(values) for values in per_layer.values())
-    covariances = {name: _centred(product / images, per_layer[name]) for name, product in outer.items()}
-    return Observed(
-        Moments.grouped(per_layer, GROUPS, covariances or None),
+    channels_last: bool | None = None
+    with record, torch.no_grad():
+        for batch in stream:
+            if channels_last is None:
+                channels_last = takes_channels_last(own, own, batch.inputs.to(device))
+                record.clear()
+            answer = own(arranged(batch.inputs.to(device), channels_last))
+            if batch.targets is not None:
+                answer = check_outputs(answer, len(batch))
+                check_classes(classes, answer.shape[1], getattr(stream, "class_names", None))
+                targets.append(batch.targets.numpy())
+            if isinstance(answer, torch.Tensor):
+                outputs.append(answer.float().cpu().numpy())
+    return Observation(
+        record.moments(),
         np.concatenate(outputs) if outputs else np.empty((0, 0)),
         np.concatenate(targets) if targets else None,
         classes,
     )
+
+
+class _Record:
+    """Means and mean squares of every image in some layers, and sums of products if wanted, while it is entered."""
+
+    def __init__(self, layers: dict[str, nn.Module], covariance: bool) -> None:
+        self._layers, self._covariance = layers, covariance
+        self._images: dict[str, list[np.ndarray]] = {name: [] for name in layers}
+        self._products: dict[str, np.ndarray] = {}
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> None:
+        for name, layer in self._layers.items():
+            if isinstance(layer, _BatchNorm):
+                hook = layer.register_forward_pre_hook(lambda _, inputs, name=name: self._take(name, inputs[0]))
+            else:
+                hook = layer.register_forward_hook(lambda _, __, out, name=name: self._take(name, _tensor(out)))
+            self._hooks.append(hook)
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def clear(self) -> None:
+        """Forget what was taken so far."""
+        for images in self._images.values():
+            images.clear()
+        self._products.clear()
+
+    def moments(self) -> Moments:
+        """Return the moments of everything that was taken."""
+        layers = {name: np.concatenate(images) for name, images in self._images.items() if images}
+        if not layers:
+            raise HapteraError("no images, or none of the layers is used by the model")
+        _check_finite(layers)
+        count = min(map(len, layers.values()))
+        covariances = {name: _centred(product / count, layers[name]) for name, product in self._products.items()}
+        return Moments.grouped(layers, GROUPS, covariances or None)
+
+    def _take(self, name: str, values: torch.Tensor) -> None:
+        if values.ndim < 2 or not values.is_floating_point():
+            raise HapteraError(f"layer {name} gives shape {tuple(values.shape)}; (batch, channels, ...) was expected")
+        self._images[name].append(per_image(values).cpu().numpy())
+        if self._covariance:
+            flat = values.transpose(0, 1).flatten(1).double()
+            product = (flat @ flat.T / (flat.shape[1] // len(values))).cpu().numpy()
+            self._products[name] = self._products.get(name, 0.0) + product
 
 
 def batchnorm_statistics(model: nn.Module) -> Moments:

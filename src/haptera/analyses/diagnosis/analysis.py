@@ -32,7 +32,7 @@ from haptera.correctness import few_labels
 from haptera.data import Data
 from haptera.errors import HapteraError, check_keys
 from haptera.observe import batchnorm_statistics, observe_moments
-from haptera.observe.moments import Observed
+from haptera.observe.moments import Observation
 from haptera.report.section import Finding, Section
 from haptera.statistics.moments import Moments, live
 from haptera.streams import Clean, Truncated
@@ -126,7 +126,7 @@ def diagnose(
     check_keys("setting of diagnose", settings, DiagnosisSettings.__match_args__)
     asked = DiagnosisSettings(**settings)
 
-    def seen(source: Data) -> Observed:
+    def seen(source: Data) -> Observation:
         stream = Truncated(Clean(source, batch_size=asked.batch_size, seed=asked.seed), first=asked.samples)
         return observe_moments(model, stream, layers, covariance=asked.covariance)
 

@@ -1,6 +1,6 @@
 """Every interval that the package prints, each with a world whose truth is known, for the law of intervals.
 
-Whoever writes a new formula adds a case here and its module to `MAKERS`; who uses `wilson`, `newcombe`,
+Whoever writes a new formula adds a case here and its module to `MAKERS`; whoever uses `wilson`, `newcombe`,
 `paired_interval`, `mean_of_units` or `resample.interval` as they are need not. Ends that are a least and a largest
 value (over seeds or fits) are called that, and are not intervals.
 """
