@@ -1,5 +1,7 @@
 """Outputs: what is right, what is kept, and that a file gives back what it was given."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from haptera.errors import HapteraError
 from haptera.outputs import Outputs, context_columns
+from haptera.outputs_schema import FACTS
 
 LOGITS = arrays(np.float32, st.tuples(st.integers(1, 12), st.integers(2, 7)), elements=st.integers(-3, 3).map(float))
 
@@ -139,3 +142,23 @@ def test_groups_are_the_distinct_contexts():
         {"shift": "b", "severity": 1.0},
     ]
     assert codes.tolist() == [2, 1, 2, 0]
+
+
+def test_provenance_is_checked_when_written_and_when_read(tmp_path):
+    outputs = Outputs({"labels": np.arange(3)}, np.arange(3), provenance={"threads": 1, "mine": [1, 2]})
+    outputs.save(tmp_path / "cell.npz")
+    assert Outputs.load(tmp_path / "cell.npz").provenance == {"threads": 1, "mine": [1, 2]}
+    outputs.provenance["threads"] = "many"
+    with pytest.raises(HapteraError, match=r"provenance of outputs: threads is 'many'; a whole number of at least 1"):
+        outputs.save(tmp_path / "cell.npz")
+    content = dict(np.load(tmp_path / "cell.npz"))
+    content["provenance"] = np.frombuffer(b'{"device": 3}', np.uint8)
+    np.savez(tmp_path / "cell.npz", **content)
+    with pytest.raises(HapteraError, match=r"cell\.npz: device is 3; a text was expected"):
+        Outputs.load(tmp_path / "cell.npz")
+
+
+def test_the_documentation_has_every_key_of_the_provenance():
+    text = (Path(__file__).parents[1] / "docs" / "reference" / "outputs.md").read_text(encoding="utf-8")
+    for key, (kind, meaning) in FACTS.items():
+        assert f"| `{key}` | {kind.expected} | {meaning} |" in text, key

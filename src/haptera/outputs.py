@@ -20,7 +20,7 @@ from haptera.errors import HapteraError
 from haptera.files.atomic import whole
 from haptera.files.json import parse_json
 from haptera.files.npz import member, open_npz, read_npz
-from haptera.outputs_schema import check_arrays, read_context, read_provenance
+from haptera.outputs_schema import check_arrays, check_provenance, read_context, read_provenance
 
 ROWS_AT_ONCE = 8192
 ASIDE = ("sample", "severity_1", "severity_2", "expected", "difficulty")
@@ -43,7 +43,7 @@ class Outputs:
         accepted: `(classes of the data, columns)`, true where a prediction counts as right; None: target i is column i.
         columns: `(columns,)`, the model's class behind each column of the logits, where they were restricted.
         classes: `(columns,)`, the name of each column's class, where the data has names and needs no mapping.
-        provenance: names, versions, seed, threads, fingerprints.
+        provenance: names, versions, seed, threads, fingerprints; `haptera.outputs_schema.FACTS` has all keys.
     """
 
     arrays: dict[str, np.ndarray]
@@ -141,7 +141,8 @@ class Outputs:
             content[f"context/{key}/values"] = values
             content[f"context/{key}/codes"] = codes.astype(np.min_scalar_type(max(len(values) - 1, 0)))
         content |= {f"steps/{key}": values for key, values in self.steps.items()}
-        content["provenance"] = np.frombuffer(json.dumps(self.provenance).encode(), np.uint8)
+        provenance = check_provenance(self.provenance, "the provenance of outputs")
+        content["provenance"] = np.frombuffer(json.dumps(provenance).encode(), np.uint8)
         with whole(path) as file:
             np.savez(file, **content)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""What a file of outputs must hold, checked before anything is measured: a cell is somebody's file like any other."""
+"""The schema of outputs: what their arrays and their provenance must be, checked when written and before measuring."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 
 from haptera.errors import HapteraError
 from haptera.files.json import parse_json
-from haptera.files.schema import TABLE, TEXT, check, list_of, optional, whole_number
+from haptera.files.schema import LARGEST, TEXT, Kind, check, list_of, optional, table_of, whole_number
 
 CLASSES = 2**20
 """The most classes that a model can have; every measure of classes counts each of them."""
@@ -28,17 +28,34 @@ SHAPES = {
 }
 """Array -> the kinds of numbers and the axes it must have; axes of one name have one length."""
 KINDS = {"iu": "whole numbers", "f": "floats", "b": "true or false", "U": "text"}
-PROVENANCE = {
-    "model": TEXT,
-    "stream": TEXT,
-    "adapter": TEXT,
-    "part": TEXT,
-    "parent": optional(TEXT),
-    "seed": optional(whole_number(-(2**53))),
-    "parts": list_of(TEXT),
-    "normalise": optional(TEXT),
-    "versions": TABLE,
+FACTS: dict[str, tuple[Kind, str]] = {
+    "model": (TEXT, "the model, as the table calls it"),
+    "stream": (TEXT, "the stream"),
+    "part": (TEXT, "which part of the stream, such as `contrast 4`"),
+    "adapter": (TEXT, "the adapter"),
+    "parent": (optional(TEXT), "the adapter without its learning, to which `learning_gain` compares"),
+    "seed": (optional(whole_number(-LARGEST)), "of the stream; null where predictions have none"),
+    "key": (TEXT, "fingerprint of all that decides the outputs; the name of the file"),
+    "schema": (whole_number(), "the version of the folder's format"),
+    "model_print": (TEXT, "fingerprint of the model; empty for predictions made elsewhere"),
+    "stream_print": (TEXT, "fingerprint of the part of the stream; empty for predictions made elsewhere"),
+    "imported": (TEXT, "the file that predictions made elsewhere came from"),
+    "versions": (table_of(TEXT), "library -> version, of all that affect the numbers"),
+    "threads": (whole_number(1), "of torch"),
+    "device": (TEXT, "where the model ran"),
+    "keep": (TEXT, "what was kept of the logits: `float32`, `float16` or `top5` and the like"),
+    "invalid": (whole_number(), "samples with a logit that is not a number"),
+    "dropped": (whole_number(), "samples whose class the mapping leaves out"),
+    "parts": (list_of(TEXT), "names of the keypoints, in the order of their axis"),
+    "normalise": (optional(TEXT), "what lengths of keypoints are divided by"),
 }
+"""Key of the provenance -> what its value must be, and what it says; none is required, others are kept as they are."""
+PROVENANCE = {key: kind for key, (kind, _) in FACTS.items()}
+
+
+def check_provenance(content: Any, where: str) -> dict[str, Any]:
+    """Return provenance after checking the keys that are known."""
+    return check(content, PROVENANCE, where, missing=tuple(PROVENANCE))
 
 
 def read_provenance(content: Mapping[str, np.ndarray], path: Path) -> dict[str, Any]:
@@ -46,7 +63,7 @@ def read_provenance(content: Mapping[str, np.ndarray], path: Path) -> dict[str, 
     if "provenance" not in content or "ids" not in content:
         raise HapteraError(f"{path} is not a file of outputs; `haptera import` reads predictions made elsewhere")
     where = f"the provenance of {path}"
-    return check(parse_json(content["provenance"].tobytes(), where), PROVENANCE, where, missing=tuple(PROVENANCE))
+    return check_provenance(parse_json(content["provenance"].tobytes(), where), where)
 
 
 def check_arrays(content: Mapping[str, np.ndarray], path: Path) -> None:

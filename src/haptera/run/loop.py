@@ -74,7 +74,7 @@ def _one_pass(adapter: Adapter, stream: Stream, collected: "_Collector", context
 
 
 def versions() -> dict[str, str]:
-    """Of what decides numbers."""
+    """Return the version of every library that affects the numbers."""
     return {
         "haptera": __version__,
         "python": platform.python_version(),
