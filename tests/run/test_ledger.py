@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,26 @@ def test_a_plan_cannot_lead_out_of_its_folder(tmp_path, path):
     plan.write_text(plan.read_text().replace("cells/k1.npz", path))
     with pytest.raises(HapteraError, match="a path inside the folder was expected"):
         reopened(tmp_path)
+
+
+def test_a_run_that_waits_outlives_the_folder_of_one_that_came_to_nothing(tmp_path):
+    folder, turns = tmp_path / "out", []
+
+    def second():
+        with Ledger(folder, "study", wait=None) as ledger:
+            ledger.plan([ONE], {})
+            turns.append(keys(ledger.missing()))
+
+    waiting = threading.Thread(target=second)
+
+    def first():
+        with Ledger(folder, "study"):
+            waiting.start()
+            time.sleep(0.5)
+            raise HapteraError("nothing came of it")
+
+    with pytest.raises(HapteraError, match="nothing"):
+        first()
+    waiting.join()
+    assert turns == [["k1"]]
+    assert reopened(folder).pieces == {"k1": ONE}

@@ -19,7 +19,7 @@ import logging
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -278,7 +278,8 @@ class Ledger:
             return
         if [path.name for path in self.folder.iterdir()] == [LOCK]:  # nothing came of it
             (self.folder / LOCK).unlink()
-            self.folder.rmdir()
+            with suppress(OSError):  # the next run has come in
+                self.folder.rmdir()
         lock.release()
 
 

@@ -10,6 +10,7 @@ from haptera.errors import Busy, WriteError
 log = logging.getLogger("haptera")
 
 LOCK = ".lock"
+FOREVER = -1.0
 PATIENCE = 2.0
 """Seconds that a second run waits for the first before it says so."""
 
@@ -21,12 +22,12 @@ def take_lock(folder: Path, wait: float | None) -> BaseFileLock:
         lock = make(path, is_singleton=True)
         try:
             try:
-                lock.acquire(timeout=first)
+                _acquire(lock, folder, first)
             except Timeout:
                 if wait is not None:
                     raise
                 log.info("waiting for another run that is writing into %s", folder)
-                lock.acquire()
+                _acquire(lock, folder, FOREVER)
             return lock
         except Timeout as error:
             raise Busy(f"another run is writing into {folder}; wait for it, or use another --out") from error
@@ -35,6 +36,16 @@ def take_lock(folder: Path, wait: float | None) -> BaseFileLock:
         except OSError as error:
             raise WriteError(f"cannot lock {path}: {error.strerror or error}") from error
     raise WriteError(f"cannot lock {path}: the drive has no locks")
+
+
+def _acquire(lock: BaseFileLock, folder: Path, seconds: float) -> None:
+    while True:
+        try:
+            lock.acquire(timeout=seconds)
+        except FileNotFoundError:  # a run that came to nothing has taken its empty folder away
+            folder.mkdir(parents=True, exist_ok=True)
+        else:
+            return
 
 
 def is_locked(folder: Path) -> bool:
