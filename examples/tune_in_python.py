@@ -17,7 +17,7 @@ from haptera.models import ResNet
 from haptera.models.training import fit
 from haptera.shifts import Contrast, GaussianNoise, ShotNoise
 from haptera.streams import Corruptions
-from haptera.tune import tune
+from haptera.tune import Search, tune
 
 
 def main(folder: Path) -> None:
@@ -27,9 +27,10 @@ def main(folder: Path) -> None:
     fit(net, digits("train", size=16), epochs=6)
     nets, data = {"net": net}, digits("test", size=16)
 
-    tent = tune(nets, data, Tent, {"lr": [1e-3, 1e-2, 1e-1]}, out=folder / "tent", severities=[5])
+    tent = tune(nets, data, Tent, Search({"lr": [1e-3, 1e-2, 1e-1]}, severities=[5]), out=folder / "tent")
     print(tent.summary(control=True), end="\n\n")
-    prior = tune(nets, data, BatchNorm, {"prior": [0, 16, 64, 256]}, out=folder / "prior", severities=[5])
+    search = Search({"prior": [0, 16, 64, 256]}, severities=[5])
+    prior = tune(nets, data, BatchNorm, search, out=folder / "prior")
     print(prior.summary(), end="\n\n")
 
     test = Corruptions(data, (GaussianNoise, ShotNoise, Contrast), (5,))

@@ -23,7 +23,7 @@ from haptera.run.loop import evaluate
 from haptera.run.yardstick import Scale
 from haptera.shifts import GaussianNoise, SpeckleNoise
 from haptera.streams import Clean
-from haptera.tune import tune
+from haptera.tune import Search, tune
 
 MAPPING = {"cat": (7, 9), "dog": (2,), "owl": (5,)}
 
@@ -90,10 +90,8 @@ def test_a_perfect_model_on_mapped_data_is_never_wrong(mapped, tmp_path):
     folder = tmp_path / "calibration"
     measured = calibrate(model, mapped, folder, shifts, Scale(16, 5.0, crop=0.0), progress=False)
     assert measured.clean == 16
-    held = {"shifts": [SpeckleNoise], "severities": [0.5]}
-    tuned = tune(
-        {"perfect": model}, mapped, BatchNorm, {"prior": [0, 16]}, **held, out=tmp_path / "tuned", progress=False
-    )
+    search = Search({"prior": [0, 16]}, shifts=[SpeckleNoise], severities=[0.5])
+    tuned = tune({"perfect": model}, mapped, BatchNorm, search, out=tmp_path / "tuned", progress=False)
     assert set(tuned.table["error"]) == {0.0}
 
 

@@ -22,12 +22,18 @@ from haptera.run.settings import read_study
 from haptera.run.study import RunSummary
 from haptera.shifts import Contrast, GaussianBlur, Saturate, Spatter, SpeckleNoise
 from haptera.streams import Continual, Repeated, Shifted
-from haptera.tune import tune
+from haptera.tune import Search
+from haptera.tune import tune as tune_with
 from haptera.tune.holdout import holdout_shifts
 
 HOLDOUT = (SpeckleNoise, GaussianBlur, Spatter, Saturate)
 T_OF_3 = 3.182446305284263  # Student's 97.5 % quantile with 3 degrees of freedom
 RATES = [1e-3, 1.0, 10.0]
+
+
+def tune(models, data, adapter=None, grid=None, *, out, study=None, **settings):
+    """Tune with the settings of a search by their names."""
+    return tune_with(models, data, adapter, Search(grid or {}, **settings), out=out, study=study)
 
 
 def error(adapter, stream):

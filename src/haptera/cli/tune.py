@@ -89,26 +89,30 @@ def tune(
 
     with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
         from haptera import catalog
+        from haptera.tune import Search
         from haptera.tune import tune as search
         from haptera.tune.search import read_grid, read_ranges
 
         study = make_study(described(Path()), out)  # opens models, data and adapter as `run` does
-        tuned = search(
-            study.models,
-            study.streams[0].data,
-            next(iter(study.adapters.values())) if adapter else None,
-            read_grid(grid or []),
-            out=out,
+        settings = Search(
+            grid=read_grid(grid or []),
             random=random,
             ranges=read_ranges(range_ or []),
+            search_seed=search_seed,
             recipe=recipe,
             shifts=[catalog.find_or_import("shifts", name) for name in shift] if shift else None,
             severities=_numbers("--severities", severities, float),
             seeds=_numbers("--seeds", seeds, int) or [0],
             batch_size=_numbers("--batch-size", batch_size, int),
             steps=steps,
-            search_seed=search_seed,
             keep=keep or "top5",
+        )
+        tuned = search(
+            study.models,
+            study.streams[0].data,
+            next(iter(study.adapters.values())) if adapter else None,
+            settings,
+            out=out,
             device=device,
             jobs=jobs,
             cluster=cluster,

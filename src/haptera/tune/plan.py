@@ -9,11 +9,10 @@ from haptera.batch import Stream, check_batch_size
 from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError
 from haptera.run.parts import check_adapter, configured
-from haptera.shifts import Shift
 from haptera.streams.sequence import SEVERITIES
 from haptera.tune import recipes
 from haptera.tune.holdout import check_holdout, check_labels, each_alone, holdout_shifts, in_every_order, only_holdout
-from haptera.tune.search import Point, Range, points, words
+from haptera.tune.search import Point, Search, points, words
 
 WORST = 5.0
 
@@ -86,35 +85,30 @@ class Plan:
         return f"{catalog.label(self.name, self.fixed)} on {where}; {several}, batches of {batches}"
 
 
-def planned(
-    data: Data | CorruptedImages,
-    adapter: Callable[..., Any] | None,
-    grid: Mapping[str, Sequence[Any]] | None,
-    *,
-    random: int | None,
-    ranges: Mapping[str, Range | tuple[float, float]] | None,
-    recipe: str | None,
-    shifts: Sequence[type[Shift]] | None,
-    severities: Sequence[float] | None,
-    batch_size: int | Sequence[int] | None,
-    steps: int | None,
-    search_seed: int,
-    use: str | None,
+def make_plan(
+    data: Data | CorruptedImages, adapter: Callable[..., Any] | None, search: Search, use: str | None
 ) -> Plan:
-    """The plan of a search; arguments as `tune` has them, and what a study file calls the adapter, if known."""
+    """Return the plan of a search.
+
+    Args:
+        data: what the hold-out corruptions are of.
+        adapter: as `tune` takes it.
+        search: what to try, and on what.
+        use: what a study file calls the adapter, if known.
+    """
+    recipe, steps = search.recipe, search.steps
     recipes.check_recipe(recipe)
     if steps is not None and recipe != "reset":
         raise HapteraError("steps is the length of the streams of the recipe reset; it is for nothing else")
     make, fixed = recipes.unwrapped(adapter, recipe)
-    use = use or recipes.use(make)
-    limits = {key: each if isinstance(each, Range) else Range(*each) for key, each in (ranges or {}).items()}
-    tried = points(recipes.with_recipe(recipe, make, grid, limits), limits, random, search_seed)
+    use, limits = use or recipes.use(make), search.limits
+    tried = points(recipes.with_recipe(recipe, make, search.grid, limits), limits, search.random, search.search_seed)
     for point in tried:
         check_adapter(make, use.rpartition(":")[2], fixed | point)
-    kinds = list(holdout_shifts() if shifts is None else shifts)
+    kinds = list(holdout_shifts() if search.shifts is None else search.shifts)
     names = check_holdout(kinds)
     check_labels(data)
-    levels, batches = _severities(severities, recipe), _batches(batch_size, recipe)
+    levels, batches = _severities(search.severities, recipe), _batches(search.batch_size, recipe)
     if isinstance(data, CorruptedImages):
         data = only_holdout(data, names, levels)
         names = list(dict.fromkeys(part.shift for part in data.parts))

@@ -14,10 +14,9 @@ from haptera.files.atomic import write_text
 from haptera.files.toml import toml, write_toml
 from haptera.run.study import RunSummary, Study
 from haptera.run.work import Model
-from haptera.shifts import Shift
 from haptera.tune import recipes, scores
-from haptera.tune.plan import Plan, planned
-from haptera.tune.search import Range, at_edges, words
+from haptera.tune.plan import Plan, make_plan
+from haptera.tune.search import Search, at_edges, words
 from haptera.tune.tuned import Tuned
 
 LISTED = 3
@@ -29,19 +28,9 @@ def tune(
     models: Mapping[str, Model],
     data: Data | CorruptedImages,
     adapter: Callable[..., Any] | None = None,
-    grid: Mapping[str, Sequence[Any]] | None = None,
+    search: Search | None = None,
     *,
     out: str | Path,
-    random: int | None = None,
-    ranges: Mapping[str, Range | tuple[float, float]] | None = None,
-    recipe: str | None = None,
-    shifts: Sequence[type[Shift]] | None = None,
-    severities: Sequence[float] | None = None,
-    seeds: Sequence[int] = (0,),
-    batch_size: int | Sequence[int] | None = None,
-    steps: int | None = None,
-    search_seed: int = 0,
-    keep: str = "top5",
     device: str | None = None,
     jobs: int = 1,
     cluster: str | None = None,
@@ -54,19 +43,8 @@ def tune(
         models: name -> model, as a study takes them; with several, one setting is chosen for all.
         data: labelled; clean, or corrupted on disk, of which only hold-out corruptions are read.
         adapter: a class, or a partial of one with settings that stay; the recipes `prior` and `reset` bring their own.
-        grid: setting -> values, simpler ones first: of equally good settings the earlier is chosen. `reset` (every so
-            many steps) and `epochs` (offline) are settings of any adapter.
+        search: what to try, and on what.
         out: the folder of the study; what is finished there is not run again.
-        random: how many points to draw, instead of trying every combination.
-        ranges: setting -> the smallest and the largest number to draw; the values of a grid are then drawn too.
-        recipe: a name in `RECIPES`.
-        shifts: hold-out corruptions; all four by default. A test corruption is refused.
-        severities: 1 to 5 by default; one, 5 by default, for the recipe `reset`.
-        seeds: of the streams.
-        batch_size: 64 by default; several for the recipe `lr`.
-        steps: how long the stream of each order is at least, for the recipe `reset`; six times the longest interval.
-        search_seed: of the random points.
-        keep: what is kept of the outputs of each cell, as a study takes it.
         device: where models run.
         jobs: processes on this machine.
         cluster: the address of a Dask scheduler, instead.
@@ -74,22 +52,9 @@ def tune(
         study: what else the study file shall say: `models` and `data` as it names them, and under `adapters` the `use`
             of this one, where the catalog does not have it.
     """
-    more = dict(study or {})
-    use = more.pop("adapters", [{}])[0].get("use")
-    plan = planned(
-        data,
-        adapter,
-        grid,
-        random=random,
-        ranges=ranges,
-        recipe=recipe,
-        shifts=shifts,
-        severities=severities,
-        batch_size=batch_size,
-        steps=steps,
-        search_seed=search_seed,
-        use=use,
-    )
+    more, search = dict(study or {}), search or Search()
+    plan = make_plan(data, adapter, search, more.pop("adapters", [{}])[0].get("use"))
+    seeds, keep = search.seeds, search.keep
     toml(plan.study_file(0, seeds, more))  # what it cannot hold is said before anything runs
     _check_applicable(plan, models)
     folder, studies = Path(out), []

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, isfinite, log
 from typing import Any
 
@@ -12,6 +12,7 @@ from haptera.checks import check_whole_number, is_number
 from haptera.errors import HapteraError
 from haptera.run.flags import Spec
 from haptera.run.parts import AROUND_ADAPTERS
+from haptera.shifts import Shift
 
 Point = dict[str, Any]
 TRIES = 100
@@ -53,6 +54,43 @@ class Range:
         value = exp(log(low) + share * log(high / low)) if low > 0 else low + share * (high - low)
         value = round(value) if whole else float(f"{value:.3g}")
         return min(max(value, self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to try, and on what.
+
+    Args:
+        grid: setting -> values, simpler ones first: of equally good settings the earlier is chosen. `reset` (every so
+            many steps) and `epochs` (offline) are settings of any adapter.
+        random: how many points to draw, instead of trying every combination.
+        ranges: setting -> the smallest and the largest number to draw; the values of a grid are then drawn too.
+        search_seed: of the random points.
+        recipe: a name in `RECIPES`.
+        shifts: hold-out corruptions; all four by default. A test corruption is refused.
+        severities: 1 to 5 by default; one, 5 by default, for the recipe `reset`.
+        seeds: of the streams.
+        batch_size: 64 by default; several for the recipe `lr`.
+        steps: how long the stream of each order is at least, for the recipe `reset`; six times the longest interval.
+        keep: what is kept of the outputs of each cell, as a study takes it.
+    """
+
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    random: int | None = None
+    ranges: Mapping[str, Range | tuple[float, float]] = field(default_factory=dict)
+    search_seed: int = 0
+    recipe: str | None = None
+    shifts: Sequence[type[Shift]] | None = None
+    severities: Sequence[float] | None = None
+    seeds: Sequence[int] = (0,)
+    batch_size: int | Sequence[int] | None = None
+    steps: int | None = None
+    keep: str = "top5"
+
+    @property
+    def limits(self) -> dict[str, Range]:
+        """The ranges by their settings."""
+        return {key: each if isinstance(each, Range) else Range(*each) for key, each in self.ranges.items()}
 
 
 def read_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
