@@ -1,8 +1,6 @@
-"""What goes wrong in a way the user can fix, each with one sentence that says how.
+"""What goes wrong in a way the user can fix, each with one sentence that says how and names the nearest valid word.
 
 Anything raised from here ends a command with its exit code and its message, never a traceback.
-
-The nearest name to one that was expected, as the end of an error message.
 """
 
 from collections.abc import Iterable

@@ -4,18 +4,14 @@ Source: thesis chapter 2, proposition 1, and appendix A. The statistics in use a
 Wasserstein distance to the true target statistics lies between L and U of (A.9), at confidence 1 − α. For several
 channels, sums over channels, each divided by the source variance (A.40, A.46), so that no channel counts by its scale;
 dead channels are left out, and nearly dead ones divided by no less than a floor (`haptera.statistics.moments`).
+`AutoPrior` chooses the N with the least L, its mean over channels and layers, from unlabelled images.
 Differs, where the print is wrong: the exponent −3/2 missing in lemma 3 is there, as in (A.9) and (A.30). At n = 1 the
 sample variance is 0 for certain and L = U is exact; the χ² of the formula has no degrees of freedom there.
 n counts images, not spatial positions; `between` says how much the mean of one image varies, where that is known.
-Cost: closed forms; a simulation draws `draws` times two values per channel.
-
-AutoPrior: the number N of images that training statistics should count for, chosen from unlabelled images.
-
-Source: thesis appendix A, proposition 1: the N with the least expected distance between the statistics in use and those
-of the target, here the lower bound L, its mean over channels (normalised by the source) and layers.
-Differs: the source knows the target; here the images seen so far estimate it, less the noise of that estimate, and the
-spread between images is measured instead of set to the whole variance (`haptera.adapters.prior`).
-Cost: one more pass over each BatchNorm layer's input.
+The source knows the target; `AutoPrior` estimates it from the images seen so far, less the noise of that estimate, and
+measures the spread between images instead of setting it to the whole variance.
+Cost: closed forms; a simulation draws `draws` times two values per channel. `AutoPrior` takes one more pass over each
+BatchNorm layer's input.
 """
 
 from collections.abc import Sequence
@@ -33,6 +29,8 @@ from haptera.adapters.norm import Blend, per_image
 from haptera.statistics.moments import scale as divisor
 
 PRIORS = (0.0, *(2.0**k for k in range(11)))
+FIRST_PRIOR = 16.0
+"""Until the first batch was seen."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,6 @@ def best_prior(layers: Sequence[tuple[Statistics, Statistics]], n: float, bound:
         return float("inf")
     found = minimize_scalar(distance, bounds=(grid[max(k - 1, 0)], grid[k + 1]), method="bounded")
     return float(np.exp(found.x)) if k else 0.0
-
-
-FIRST_PRIOR = 16.0
-"""Until the first batch was seen."""
 
 
 class AutoPrior(nn.Module):

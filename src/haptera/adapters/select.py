@@ -1,9 +1,7 @@
-"""Which parameters of a model adapt, as one object.
+"""Which parameters of a model adapt, as one object, and the features that reach its last layer.
 
 Source: thesis chapter 3: affine parameters of normalisation layers for convolutional networks, the last layer, or all
 of them for transformers.
-
-Features: what reaches the last layer of a model, read during a pass.
 """
 
 from collections.abc import Iterator

@@ -24,6 +24,7 @@ from haptera.errors import HapteraError, unknown
 
 BLOCK = 2**24
 """Pairs of reference and negative that are held at once."""
+DISTANCES = ("cosine", "euclidean", "dot", "learnable")
 
 
 class Similarity(nn.Module):
@@ -137,9 +138,6 @@ class Learnable(Similarity):
 
     def _of_other(self, second: torch.Tensor) -> torch.Tensor:
         return self.of_other(second.flatten(0, -2)[..., None])[..., 0].unflatten(0, second.shape[:-1])
-
-
-DISTANCES = ("cosine", "euclidean", "dot", "learnable")
 
 
 def similarity(distance: str, dimensions: int) -> Similarity:

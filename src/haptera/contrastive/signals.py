@@ -1,10 +1,7 @@
-"""Timeline: sessions and trials laid end to end, and the samples whose window lies inside one of them.
+"""Signals: sessions and trials laid end to end on a timeline, windows of their samples, and points of an embedding.
 
-Samplers and encoders name a sample by its place on the timeline. Nothing here grows with the number of samples: samples
-that may be drawn are kept as ranges.
-
-Signals: sessions as tensors, windows of their samples, and the points of an embedding for places on a timeline.
-
+Samplers and encoders name a sample by its place on the timeline, which knows the samples whose window lies inside one
+trial. Nothing there grows with the number of samples: samples that may be drawn are kept as ranges.
 An array stays where it is, on disk if it is a memory map. Where the windows of a batch have more samples than the
 session itself (up to thirty times the batch for windows of ten), all points are computed in one convolution over the
 whole session, and those of the batch are taken from it.
@@ -20,6 +17,9 @@ from torch import nn
 from haptera.contrastive.encoder import encode_sequence, encode_windows
 from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
+
+AT_ONCE = 2**15
+"""Samples that are embedded together where no gradient is needed."""
 
 
 class Ranges:
@@ -115,10 +115,6 @@ class Timeline:
         """Samples of all sessions whose successor after `step` samples is in the same trial, whatever their windows."""
         begin, end = (np.concatenate(sides) for sides in zip(*self._segments, strict=True))
         return Ranges(begin, end - step)
-
-
-AT_ONCE = 2**15
-"""Samples that are embedded together where no gradient is needed."""
 
 
 class Signal:

@@ -1,7 +1,4 @@
-"""Images in one array in memory.
-
-What an array says beside its pixels: labels, ids, names of classes, each checked before it is believed.
-"""
+"""Images in one array in memory, with labels, ids and names of classes, each checked before it is believed."""
 
 from collections.abc import Sequence
 

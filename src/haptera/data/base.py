@@ -1,6 +1,6 @@
-"""Data: images read by row, with what is known about their classes.
+"""Data: images read by row, with what is known about their classes; and data sets that are corrupted already.
 
-A data set that is corrupted already: a part per corruption and severity, the same samples in each.
+`CorruptedImages` has a part for each corruption and severity, with the same samples in each.
 """
 
 from abc import ABC, abstractmethod

@@ -1,17 +1,14 @@
-"""HDF5 files of PyTables that are safe to read: their pickles hold plain values, and nothing that can be called.
+"""HDF5 files that are safe to read: they reach no other file, and their pickles hold plain values only.
 
-PyTables writes what HDF5 has no type for, such as a list of column names, as a pickle, and reading a pickle may run any
-code that its author wished for; neither PyTables nor pandas has a switch for it. So every pickle of a file is read here
-first, by an unpickler that knows no module: it makes numbers, texts, lists, tuples and dictionaries, and has nothing
-that it could call.
-Cost: a pass over the attributes, and over arrays whose rows differ in length, which a table of numbers does not have.
-
-HDF5 files, opened with h5py, which the extra `recordings` brings; every failure names the file.
-
-A file may point at others: by a link, by storage outside of it, by a virtual data set. None of these is followed, for
-whoever sends a file would otherwise choose which files of the reader's are read with it. A data set that says it is far
-larger than its file could hold is refused before memory is taken for it.
-Cost: a pass over the names in the file.
+h5py, which the extra `recordings` brings, opens them. A file may point at others: by a link, by storage outside of it,
+by a virtual data set. None of these is followed, for whoever sends a file would otherwise choose which files of the
+reader's are read with it. A data set that says it is far larger than its file could hold is refused before memory is
+taken for it. PyTables writes what HDF5 has no type for, such as a list of column names, as a pickle, and reading a
+pickle may run any code that its author wished for; neither PyTables nor pandas has a switch for it. So every pickle of
+a file is read here first, by an unpickler that knows no module: it makes numbers, texts, lists, tuples and
+dictionaries, and has nothing that it could call.
+Cost: a pass over the names in the file; for PyTables also over attributes, and over arrays whose rows differ in length,
+which a table of numbers does not have. Every failure names the file.
 """
 
 import io
@@ -29,6 +26,9 @@ from haptera.files.atomic import check_expansion, check_plain_file
 
 ENCODINGS = ("ASCII", "latin1", "bytes")
 """PyTables tries these one after another, and what fails in one may get further in the next."""
+log = logging.getLogger("haptera")
+UNREADABLE = (OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError, OverflowError, SystemError)
+"""What h5py raises for a file with flipped bytes, wherever it comes upon them."""
 
 
 class _NamedError(Exception):
@@ -76,12 +76,6 @@ def _check_pickle(value: object, where: str) -> None:
             ) from error
         except Exception:
             continue  # no pickle
-
-
-log = logging.getLogger("haptera")
-
-UNREADABLE = (OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError, OverflowError, SystemError)
-"""What h5py raises for a file with flipped bytes, wherever it comes upon them."""
 
 
 @contextmanager

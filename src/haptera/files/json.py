@@ -1,7 +1,4 @@
-"""Plain: values as JSON can hold them.
-
-JSON files, read with a limit on their size and depth; every failure names the file.
-"""
+"""JSON files, read with a limit on their size and depth, and values made plain enough for JSON to hold."""
 
 import json
 from collections.abc import Mapping
@@ -12,6 +9,10 @@ import numpy as np
 
 from haptera.errors import HapteraError
 from haptera.files.atomic import check_plain_file
+
+LARGEST = 2**27
+"""Bytes. Python needs about ten times as much for what is inside."""
+DEEPEST = 64
 
 
 def plain(value: Any) -> Any:
@@ -26,11 +27,6 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-LARGEST = 2**27
-"""Bytes. Python needs about ten times as much for what is inside."""
-DEEPEST = 64
 
 
 def read_json(path: Path, largest: int = LARGEST) -> Any:

@@ -4,13 +4,11 @@ Sources: expected calibration error of Naeini et al. (2015) with 15 equal bins o
 the thesis); G. W. Brier (1950), the sum over classes; the negative log-likelihood in nats.
 Differs: samples with a logit that is NaN or +∞ have no confidence and are left out here, where accuracy counts them as
 wrong; `n` says how many are left. All need logits: there are no rows where only the best k or the labels were kept.
-Cost: one pass through the logits each, a third of a second for 50 million logits on one core.
-
 With a mapping of classes the confidence is that of the model's predicted class, the likelihood that of all classes that
 are accepted together, and there is no Brier score where a class accepts several. Where classes were restricted,
 probabilities are conditional on those that were kept.
-
-The softmax of logits, a block of rows at a time: little memory beside the logits, and a block stays in the cache.
+Cost: one pass through the logits each, a third of a second for 50 million logits on one core; the softmax is taken a
+block of rows at a time, which needs little memory beside the logits.
 """
 
 from collections.abc import Iterator
@@ -29,6 +27,7 @@ FEWEST = 30
 """Samples; a likelihood is so uneven that an interval of fewer covers less than it says."""
 LEAST = float(np.log(np.nextafter(0.0, 1.0)))
 """The log-probability of a class that is given none, so that one sample cannot make a mean infinite."""
+AT_ONCE = 2**18
 
 
 @measure(bounds=(0, 1), higher_is_better=False)
@@ -148,9 +147,6 @@ def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> R
             row |= {"low": found.low, "high": min(found.high, highest)}
         rows.append(row)
     return rows
-
-
-AT_ONCE = 2**18
 
 
 def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:

@@ -1,16 +1,12 @@
-"""Errors over many shifts in one number: mean error, mean error of a family, and the ratios mCE and mDE.
+"""Errors over many shifts in one number: means over all and over families, the ratios mCE and mDE, rank correlation.
 
 Sources: (2.1) with the errors of AlexNet in tables A.3 and B.2 (mCE); (B.12) with those of table B.25 (mDE), which
-averages E where the text, and table B.18, average E over AlexNet's.
+averages E where the text, and table B.18, average E over AlexNet's; appendix B for the rank correlation of models'
+errors between data sets, which is Spearman's, with the interval of Bonett and Wright (2000) for six models or more.
 AlexNet's errors hold for ImageNet at 224 pixels and are not a yardstick for other data, so neither ratio is computed
 unless somebody names what to divide by: `alexnet`, or a model of the same table, unadapted. Both are ratios, not per
 cent. Intervals of means are means of interval ends, as in the report: they do not shrink with the number of shifts.
 Those of the ratios take the errors one divides by as exact.
-
-Whether the same models are good everywhere: the rank correlation of their errors between data sets.
-
-Source: thesis appendix B, errors on ImageNet-D against those on ImageNet-C and ImageNet-R.
-The coefficient is Spearman's; its interval is that of Bonett and Wright (2000), for six models or more.
 """
 
 from math import atanh, sqrt, tanh
@@ -37,6 +33,10 @@ ALEXNET_DOMAINS = {
     "sketch": 0.91189,
 }  # fmt: skip
 SEVERITIES = (1.0, 2.0, 3.0, 4.0, 5.0)
+FEWEST = 3
+"""Models; the order of two agrees or does not, and tells nothing."""
+FEWEST_FOR_INTERVAL = 6
+"""Models; the orders of fewer are so few that an interval holds nearly everything."""
 
 
 @measure(bounds=(0, 1), higher_is_better=False, of="table")
@@ -153,12 +153,6 @@ def _ratios(name: str, rows: pd.DataFrame) -> Rows:
     total = cells.groupby(RUN, dropna=False)["n"].sum()
     means = ratios.groupby(RUN, dropna=False).mean().join(total)
     return records_of(means.dropna(subset="value").reset_index().assign(measure=name))
-
-
-FEWEST = 3
-"""Models; the order of two agrees or does not, and tells nothing."""
-FEWEST_FOR_INTERVAL = 6
-"""Models; the orders of fewer are so few that an interval holds nearly everything."""
 
 
 @measure(bounds=(-1, 1), of="table")

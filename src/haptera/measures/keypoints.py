@@ -5,11 +5,7 @@ individual, or over the root of the area of the box around its labels (`keypoint
 keypoints within t of that length. Missing labels (NaN) do not count. A missing prediction (NaN) of a labelled keypoint
 is a miss to PCK; the error leaves it out, for it has no distance, and the column `missing` says how many there were.
 Means are taken within each individual first, then over individuals, and so are intervals, for frames of one video are
-not independent: Student's t over individuals, see `few_units`.
-
-The length in which errors of keypoints are counted: of the head, of the box around the labels, or pixels.
-
-Source: thesis chapter 5: the distance from nose to eye of that individual, or the root of the area of the bounding box.
+not independent: Student's t over individuals, see `haptera.statistics.intervals`.
 Differs: the length of a head is the median over the individual's frames, where the source does not say; a frame whose
 labels span no box takes its individual's.
 """
@@ -30,6 +26,9 @@ from haptera.table import Rows
 
 THRESHOLD = 0.3
 PIXEL_THRESHOLD = 5.0
+HEAD = ("nose", "eye")
+BOX = "box"
+PIXELS = "pixels"
 
 
 @dataclass(frozen=True)
@@ -202,11 +201,6 @@ def _normalised(outputs: Outputs, normalise: str | None) -> list[_Errors]:
         )
         for values, rows in groups.items()
     ]
-
-
-HEAD = ("nose", "eye")
-BOX = "box"
-PIXELS = "pixels"
 
 
 def head_lengths(labelled: np.ndarray, individuals: np.ndarray, ends: tuple[int, int]) -> np.ndarray:

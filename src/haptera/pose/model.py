@@ -1,19 +1,15 @@
-"""PoseModel: a backbone, and deconvolutions to a score map and two offset maps for each part.
+"""PoseModel: a backbone, and deconvolutions to a score map and two offset maps for each part; from keypoints and back.
 
-Source: thesis chapter 5: a feature map of 1/16 of the image, made twice as large; sigmoid of a score map says where a
-part is, the offsets lead from the centre of a cell to the part. Output and targets are one tensor, so that adapters,
-which hand on whatever a network gives, need to know nothing of poses.
+Source: thesis chapter 5 (after DeepLabCut): a feature map of 1/16 of the image, made twice as large; sigmoid of a score
+map says where a part is, the offsets lead from the centre of a cell to the part. As a target the score of a part is 1
+in a disc around it and 0 elsewhere, with offsets from every cell of the disc. A prediction is the cell with the largest
+score, plus its offset; its confidence is the sigmoid of the score. A part that is not labelled is nowhere: its scores
+are 0, so that a part that is missing in all frames ends with a confidence near 0. Output and targets are one tensor, so
+that adapters, which hand on whatever a network gives, need to know nothing of poses.
 Differs: kernels of 4 instead of 3, which reach both neighbours of a cell alike. Cell (i, j) stands for the centre of
-its pixels, ((j + ½) s − ½, (i + ½) s − ½), where the published code has (j + ½) s.
-
-Targets: from keypoints to maps, and from maps to keypoints.
-
-Source: thesis chapter 5 (after DeepLabCut): the score of a part is 1 in a disc around it and 0 elsewhere, and offsets
-lead from every cell of the disc to the part. A prediction is the cell with the largest score, plus its offset; its
-confidence is the sigmoid of the score. A part that is not labelled is nowhere: its scores are 0, so that a part that is
-missing in all frames ends with a confidence near 0.
-Differs: offsets are in units of the stride, not of 7.28 pixels.
-Cost: parts x cells.
+its pixels, ((j + ½) s − ½, (i + ½) s − ½), where the published code has (j + ½) s. Offsets are in units of the stride,
+not of 7.28 pixels.
+Cost: for targets and decoding, parts x cells.
 """
 
 import json

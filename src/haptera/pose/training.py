@@ -1,20 +1,14 @@
 """Training of a pose model, repeatable, and resumed where it was stopped.
 
 Source: thesis chapter 5: Adam, batches of 8, a learning rate that falls along a cosine, once or with restarts, rotation
-and crops. The chapter's rates: ResNets 1e-4 to 1e-5, EfficientNets 5e-4 to 1e-5 (or 0), MobileNets 1e-2 to 0 (or 1e-4),
-for 30,000 iterations; from scratch with restarts for 180,000. Small networks on small frames need far fewer.
+and crops. The loss is sigmoid cross-entropy of the score maps, the mean over all cells and parts, and .05 times Huber's
+loss of the offsets, the mean over the cells of the discs, in both coordinates. The chapter's rates: ResNets 1e-4 to
+1e-5, EfficientNets 5e-4 to 1e-5 (or 0), MobileNets 1e-2 to 0 (or 1e-4), for 30,000 iterations; from scratch with
+restarts for 180,000. Small networks on small frames need far fewer.
+The ranges of rotation and crop are the defaults of DeepLabCut; both are one affine map for each image, sampled once,
+bilinearly, with black outside, and keypoints that leave the frame become missing.
 What a step draws depends on the seed and the number of the step alone, so that a run that was stopped ends as one that
 was not; see `haptera.pose.checkpoints`.
-
-Augmentation of frames with keypoints: rotation, and a crop that is made as large as the frame again.
-
-Source: thesis chapter 5, "random cropping and rotations"; the ranges are the defaults of DeepLabCut. Both are one
-affine map for each image, sampled once, bilinearly, with black outside; keypoints that leave the frame become missing.
-
-The loss of a pose model: sigmoid cross-entropy of the score maps, and .05 times Huber's loss of the offsets.
-
-Source: thesis chapter 5. Cross-entropy is the mean over all cells and parts, Huber's loss the mean over the cells of
-the discs, in both coordinates.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,6 +33,7 @@ from haptera.run.ledger import Ledger
 
 COLUMNS = ["step", "scores", "offsets", "lr"]
 MODEL, HISTORY = "model.safetensors", "history.csv"
+WEIGHT = 0.05
 
 
 @dataclass(frozen=True)
@@ -246,9 +241,6 @@ def augmented(
     points = torch.einsum("bij,bpj->bpi", torch.linalg.inv(matrix), around) + half
     outside = ((points < -0.5) | (points > 2 * half + 0.5)).any(2, keepdim=True)
     return moved, torch.where(outside, torch.nan, points).to(keypoints.dtype)
-
-
-WEIGHT = 0.05
 
 
 def pose_loss(

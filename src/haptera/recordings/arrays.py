@@ -1,12 +1,9 @@
 """Arrays by name, out of npz, npy, mat, h5 and csv, and the recording that some of them make.
 
-Arrays are read when they are asked for, so a large file with one needed array costs that array.
-
-Tables: columns of a CSV with a header, and DeepLabCut's tables of body parts over frames.
-
-A DeepLabCut table (three levels of columns: scorer, bodyparts, coords), CSV or HDF5, becomes `tracks` (frames, 2 x
-parts), a signal for embeddings of behaviour alone, and each part (frames, 2), a label. Where the likelihood is low, or
-nothing was found, the place is interpolated in time.
+Arrays are read when they are asked for, so a large file with one needed array costs that array. A CSV has a header with
+the names of its columns. A DeepLabCut table (three levels of columns: scorer, bodyparts, coords), CSV or HDF5, becomes
+`tracks` (frames, 2 x parts), a signal for embeddings of behaviour alone, and each part (frames, 2), a label. Where the
+likelihood is low, or nothing was found, the place is interpolated in time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +31,8 @@ MAT_ERRORS = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFEr
 """What SciPy raises for a MATLAB file with flipped bytes."""
 
 Arrays = Mapping[str, Callable[[], np.ndarray]]
+LIKELY = 0.6
+"""DeepLabCut's own default for a part that counts as seen."""
 
 
 def split_kind(label: str) -> tuple[str, str | None]:
@@ -187,10 +186,6 @@ def _datasets(path: Path, file: Mapping, transposed: bool) -> dict[str, Callable
 
     file.visititems(visit)  # type: ignore[attr-defined]
     return found
-
-
-LIKELY = 0.6
-"""DeepLabCut's own default for a part that counts as seen."""
 
 
 def read_columns(path: Path) -> dict[str, np.ndarray]:

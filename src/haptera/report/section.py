@@ -1,8 +1,7 @@
-"""Listing: a table to read, which the page sorts, filters, pages through and saves as CSV.
+"""Parts of a page: a `Finding` is one answer, a `Listing` a table to read, a `Section` one question with its figures.
 
-Section: one question of the report with the figures and tables that answer it.
-
-A section is made by a function from the table to a `Section`, or to None where the table has nothing for it.
+A listing is sorted, filtered, paged through and saved as CSV by the page. A section is made by a function from the
+table to a `Section`, or to None where the table has nothing for it.
 """
 
 from base64 import b64encode

@@ -1,12 +1,10 @@
-"""The loop: an adapter goes through a stream once, and everything it says is kept.
+"""The loop: an adapter goes through a stream once, and everything it says is kept, with time and memory of each step.
 
 While the model works on a batch elsewhere than on the CPU, the next ones are read and shifted in a thread; on the CPU
 such a thread takes from the model what it gives (`benchmarks/loop.py`). Memory: the outputs, and three batches.
-
-Memory: the most that a stretch of work takes.
-
-On a GPU it is what torch's allocator gave out at most. On Linux without one it is the resident memory of the process,
-whose high-water mark is set back first; elsewhere nothing is known. Cost: about 50 microseconds.
+The most memory that a step takes is, on a GPU, what torch's allocator gave out at most; on Linux without one the
+resident memory of the process, whose high-water mark is set back first; elsewhere it is not known. Cost: about 50
+microseconds.
 """
 
 import logging
@@ -34,6 +32,9 @@ log = logging.getLogger("haptera")
 AHEAD = 2
 WATCHED = 8
 """Steps whose memory is looked at, which costs the time of a small batch; later ones take no more."""
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+RESET_PEAK = "5"
+"""What the kernel takes as "set the high-water mark to what is resident now"."""
 
 
 def evaluate(adapter: Adapter, stream: Stream, keep: str = "float32") -> Outputs:
@@ -194,11 +195,6 @@ class _Collector:
                 "dropped": 0 if classes is None else classes.dropped,
             },
         )
-
-
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-RESET_PEAK = "5"
-"""What the kernel takes as "set the high-water mark to what is resident now"."""
 
 
 def forget_peak(device: torch.device) -> None:

@@ -1,14 +1,11 @@
-"""Noise: the sensor's own disturbances.
+"""Noise: the sensor's own disturbances, and noise of one norm, the yardstick of relative stability.
 
 Source: the corruptions of ImageNet-C and CIFAR-C as in thesis chapter 2, constants in the classes, between severities
-linear (appendix C). Differs: repeatable per sample. Normal noise ends at 4.2 standard deviations (`shifts.random`);
-the others are exact to the 24 bits of their uniform deviates.
+linear (appendix C). Differs: repeatable per sample. Normal noise ends at 4.2 standard deviations (`shifts.random`); the
+others are exact to the 24 bits of their uniform deviates. Noise of one norm, η, uniform on a sphere, is equation (4) of
+"Relative stability toward diffeomorphisms indicates performance in deep nets". It is not a shift: images with it are
+not clipped, for then its norm would depend on the image.
 Cost: a pass over the images and 2 to 3 ns per random value; shot noise as `shifts.poisson` says.
-
-Noise of one norm: η, uniform on a sphere, the yardstick of relative stability.
-
-Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", equation (4). It is not a shift:
-images with it are not clipped, for then its norm would depend on the image.
 """
 
 from collections.abc import Mapping
@@ -21,6 +18,9 @@ import torch
 from haptera.shifts.base import Knots, Shift, knots
 from haptera.shifts.poisson import NOISELESS, poisson_counts
 from haptera.shifts.random import SampleRandom
+
+ROUNDING = 16
+"""Times the precision of the numbers, relative to what changes: a change of less than that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,6 @@ class SpeckleNoise(Shift):
         """x + x σ n."""
         (sigma,) = self.constants()
         return torch.addcmul(images, images, random.normal(images.shape[1:]).to(images), value=sigma)
-
-
-ROUNDING = 16
-"""Times the precision of the numbers, relative to what changes: a change of less than that is rounding."""
 
 
 def sphere_noise(images: torch.Tensor, radius: float, ids: torch.Tensor, seed: int = 0) -> torch.Tensor:

@@ -1,7 +1,10 @@
 """Weather: what falls on the lens or lies between it and the scene.
 
 Source: the corruptions of ImageNet-C. Layers are in shades of grey, one per sample; lengths in pixels scale with the
-shorter side. Differs, besides being repeatable per sample:
+shorter side. Clouds (`plasma`) are made by the diamond-square method of Fournier, Fussell & Carpenter (1982), as the
+fog of ImageNet-C has it: a torus whose side is a power of two; at each level the middle of every square and then of
+every diamond is the mean of its four corners plus uniform noise, and the noise is divided by the square of the decay
+(the peer multiplies by its amplitude twice, hence the square). Differs, besides being repeatable per sample:
 
 - Frost: ImageNet-C lays photographs of frozen windows over the image; ours is made here, see `frost_texture`.
 - Snow: the size of a flake (the zoom of its noise) is a length, and at least a pixel. No rounding to 8 bits.
@@ -10,13 +13,6 @@ shorter side. Differs, besides being repeatable per sample:
   drops of severity 1, invisible (mix 0). Between severities 3 (water) and 4 (mud) both results are blended.
 
 Cost: some passes over the image, and 2 to 10 ns per pixel for noise or plasma.
-
-Plasma: clouds by the diamond-square method, one per sample.
-
-Source: Fournier, Fussell & Carpenter (1982), as the fog of ImageNet-C has it: a torus whose side is a power of two; at
-each level the middle of every square and then of every diamond is the mean of its four corners plus uniform noise, and
-the noise is divided by the square of the decay. (The peer multiplies by its amplitude twice, hence the square.)
-Cost: about 10 ns per pixel of the map.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,11 @@
-"""Wilson's interval for a proportion: never outside [0, 1], sensible at 0, at 1 and for small n.
+"""Intervals at 95 %: Wilson's for a proportion of many, Student's for the mean of few units.
 
-Source: E. B. Wilson, 1927. It is the interval of every accuracy and error here, at 95 %.
-
-Intervals over few units: individuals, seeds, sessions or subjects, of which there are two to twenty.
-
-Sources: Student (1908); the delta method for the scale. The mean of the units is printed as it is, and its interval is
-Student's t on a scale on which the mean's distribution is nearly even: plain numbers as they are, positive ones
-(errors, ratios) on the logarithm, shares on the log odds. A bootstrap cannot do this: two units have three different
-means to draw, and its "95 %" then covers half.
+Sources: E. B. Wilson (1927), never outside [0, 1], sensible at 0, at 1 and for small n: the interval of every accuracy
+and error here. Student (1908), with the delta method for the scale: for individuals, seeds, sessions or subjects, of
+which there are two to twenty. The mean of the units is printed as it is, and its interval is Student's t on a scale on
+which the mean's distribution is nearly even: plain numbers as they are, positive ones (errors, ratios) on the
+logarithm, shares on the log odds. A bootstrap cannot do this: two units have three different means to draw, and its
+"95 %" then covers half.
 Coverage, simulated (`haptera.testing.intervals`): 93 to 96 % for 2 to 20 units that are normal, log-normal
 (σ up to .5), gamma (shape 4) or beta. Units as uneven as a log-normal of σ 1 get 88 to 94 %.
 Where the units are all equal there is no spread to learn from, and what is returned is their range, called so.
@@ -22,6 +20,11 @@ from scipy.special import expit, logit, stdtrit
 from haptera.errors import HapteraError, unknown
 
 Z95 = 1.959963984540054
+LEVEL = 0.95
+INTERVAL, RANGE, NONE = "95 % interval", "range", ""
+SCALES = {"plain": (-np.inf, np.inf), "log": (0.0, np.inf), "share": (0.0, 1.0)}
+EQUAL = 1e-12
+"""Units that differ by less than this share of their mean are equal: a spread of rounding errors says nothing."""
 
 
 def wilson(successes: float, n: int, z: float = Z95) -> tuple[float, float]:
@@ -36,13 +39,6 @@ def wilson(successes: float, n: int, z: float = Z95) -> tuple[float, float]:
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return max(0.0, min(middle - half, share)), min(1.0, max(middle + half, share))
-
-
-LEVEL = 0.95
-INTERVAL, RANGE, NONE = "95 % interval", "range", ""
-SCALES = {"plain": (-np.inf, np.inf), "log": (0.0, np.inf), "share": (0.0, 1.0)}
-EQUAL = 1e-12
-"""Units that differ by less than this share of their mean are equal: a spread of rounding errors says nothing."""
 
 
 @dataclass(frozen=True)

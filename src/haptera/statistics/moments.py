@@ -1,6 +1,4 @@
-"""Moments: mean and variance of every channel of every layer, over all images or over some of them.
-
-Live channels: which channels of a layer vary, and the variance that distances are divided by.
+"""Moments: mean and variance of every channel of every layer, over all images or over some, and which channels live.
 
 A dead ReLU, or a filter that weight decay has emptied, leaves a channel whose variance is zero or rounding: divided by
 it, any distance is infinite or noise. A channel is dead where its variance is below `DEAD` of what is typical of its
@@ -15,6 +13,9 @@ from typing import Self
 import numpy as np
 
 from haptera.errors import HapteraError
+
+DEAD, FLOOR = 1e-4, 1e-2
+"""Shares of the typical variance of a layer; 1e-4 is above what float32 leaves of a constant channel."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,6 @@ class Moments:
             raise HapteraError(
                 f"statistics of {len(self.names)} layers cannot be compared with those of {len(other.names)} others"
             )
-
-
-DEAD, FLOOR = 1e-4, 1e-2
-"""Shares of the typical variance of a layer; 1e-4 is above what float32 leaves of a constant channel."""
 
 
 def typical_variance(var: np.ndarray) -> float:

@@ -1,8 +1,7 @@
 """Through a data set shift by shift, with a fresh adapter for each (`Corruptions`) or without (`Continual`).
 
-Source: thesis chapters 2 (each corruption alone) and 4 (one after the other).
-
-Data that somebody else has corrupted already, read from disk as it is, a fresh adapter for each part.
+Source: thesis chapters 2 (each corruption alone) and 4 (one after the other). `Directory` reads data that somebody else
+has corrupted already from disk, as it is, with a fresh adapter for each part.
 """
 
 from collections.abc import Sequence

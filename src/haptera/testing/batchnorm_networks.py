@@ -1,10 +1,7 @@
-"""Small networks whose BatchNorm layers are more than BatchNorm layers in a row, of the shapes other packages have.
+"""Small networks that are awkward: BatchNorm layers of the shapes other packages have, convolutions, memory layouts.
 
-All take `(batch, 1, 16, 16)` to 10 classes, as the other example networks do.
-
-Small networks of convolutions that are awkward for one memory layout or another.
-
-All take `(batch, 3, 16, 16)` to 10 classes: with one channel, the layouts are one and the same.
+The former take `(batch, 1, 16, 16)` to 10 classes, as the other example networks do; those for memory layouts take
+`(batch, 3, 16, 16)`, for with one channel the layouts are one and the same.
 """
 
 from collections.abc import Callable

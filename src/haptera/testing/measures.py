@@ -19,6 +19,8 @@ from haptera.testing.law import demand, run_laws
 
 Source = Outputs | pd.DataFrame
 Function = Callable[[Any], Rows]
+LAST_EPOCH, SEED = 2, 0
+ADAPTERS = ("none", "batchnorm:prior=0", "tent")
 
 
 def order_of_rows_does_not_matter(function: Function, source: Source) -> None:
@@ -86,7 +88,6 @@ MEASURE_LAWS = (
     outputs_are_not_written_to,
     repetitions_are_not_averaged,
 )
-LAST_EPOCH, SEED = 2, 0
 
 
 def _shuffled(source: Source) -> Source:
@@ -211,9 +212,6 @@ def example_poses(labelled: bool = True) -> Outputs:
 def example_table() -> pd.DataFrame:
     """Four models, unadapted and with two adapters, on clean data, corruptions, domains, and a stream that changes."""
     return _example_table().copy()
-
-
-ADAPTERS = ("none", "batchnorm:prior=0", "tent")
 
 
 @cache

@@ -1,22 +1,19 @@
 """What an input has to do with an output, sample by sample: five answers to the same question.
 
 Sources: thesis chapter 8 for the inverted Jacobian; its baselines are the gradient (Simonyan et al., 2013), integrated
-gradients (Sundararajan et al., 2017), ablation of a feature (Molnar, 2022) and Shapley values by drawn orders
-(Lundberg and Lee, 2017). The gradient says how an output changes with an input. The inverted Jacobian says how the
-input changes with the latent that the output stands for, which is what a map of the process that made the data is.
+gradients (Sundararajan et al., 2017), ablation of a feature (Molnar, 2022) and Shapley values by drawn orders (Lundberg
+and Lee, 2017). The gradient says how an output changes with an input. The inverted Jacobian says how the input changes
+with the latent that the output stands for, which is what a map of the process that made the data is: by theorem 2,
+where an encoder inverts the process g that made the data, and its Jacobian is as small as that allows, the
+pseudo-inverse J⁺ of its Jacobian is the Jacobian of g up to a block-diagonal matrix. J⁺ = Jᵀ (J Jᵀ)⁻¹ by Cholesky, in
+double precision, since J Jᵀ has the square of J's condition number. Where that is too large, as for encoders whose
+outputs have unit length and so one direction that never changes, singular values decide.
 
 All return `(batch, outputs, ...)` for inputs `(batch, ...)`; of windows `(batch, channels, length)`, ablation and
 Shapley values take out a channel with its whole window and return `(batch, outputs, channels)`.
-Cost: a backward pass for each output (gradient, inverted Jacobian), `STEPS` times that (integrated gradients), a
-forward pass for each feature (ablation), twice that for each pair of orders (Shapley values).
-
-Jacobians of an encoder at many samples, and their pseudo-inverses, each in one batch.
-
-Source: thesis chapter 8, theorem 2: where an encoder inverts the process g that made the data, and its Jacobian is as
-small as that allows, the pseudo-inverse J⁺ of its Jacobian is the Jacobian of g up to a block-diagonal matrix.
-J⁺ = Jᵀ (J Jᵀ)⁻¹ by Cholesky, in double precision, since J Jᵀ has the square of J's condition number. Where that is too
-large, as for encoders whose outputs have unit length and so one direction that never changes, singular values decide.
-Cost: a backward pass for each output, whatever the number of samples; then small matrices.
+Cost: a backward pass for each output, whatever the number of samples (gradient; inverted Jacobian, with small matrices
+after it), `STEPS` times that (integrated gradients), a forward pass for each feature (ablation), twice that for each
+pair of orders (Shapley values).
 """
 
 from collections.abc import Iterator
@@ -27,6 +24,8 @@ from torch import nn
 
 STEPS = 50
 """Points of the path of integrated gradients, by the rule of Gauss and Legendre."""
+ILL = 1e10
+"""Condition number of J Jᵀ from which on singular values are used."""
 
 
 def gradient(encoder: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
@@ -113,10 +112,6 @@ def _orders(samples: int, features: int, orders: int, seed: int) -> Iterator[tor
     for number in range(orders):
         order = order.flip(1) if number % 2 else torch.rand(samples, features, generator=generator).argsort(1)
         yield order
-
-
-ILL = 1e10
-"""Condition number of J Jᵀ from which on singular values are used."""
 
 
 def jacobians(encoder: nn.Module, inputs: torch.Tensor) -> torch.Tensor:

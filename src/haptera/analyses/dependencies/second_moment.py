@@ -1,19 +1,17 @@
-"""Precision: how many digits logits have, whatever type of file they came in.
+"""Second moment: all that the dependencies among classes need of the logits, gathered in one pass, and its precision.
+
+Source: "Neural Dependencies Emerging from Learning Massive Categories", section 2.2: Cov = E[f fᵀ], neither centred nor
+scaled (remark 1). Between two networks f and g, the cross moment E[f gᵀ] and the diagonal of E[g gᵀ] join it.
+Sums are in float64 whatever the logits are.
 
 A rank or a redundancy is a statement about what is exactly zero, and rounding makes noise of it: logits of rank 10 that
 were stored in float16 have full rank, and so they have when somebody made float32 of them afterwards. So the values
 decide, not the type: the coarsest format that holds all of them is the one they were rounded to. Whole numbers are
-exact.
-Rounding to nearest with a machine epsilon ε moves a number v by less than ε|v|/2, evenly: a variance of at most
+exact. Rounding to nearest with a machine epsilon ε moves a number v by less than ε|v|/2, evenly: a variance of at most
 ε²v²/12. In a second moment scaled to a unit diagonal that adds ε²/12 to every eigenvalue, and from N samples of n
 classes up to (1 + √(n/N))² times as much (Marchenko and Pastur, 1967).
-Cost: nothing after the first block that has all its digits.
-
-Second moment: all that the dependencies among classes need of the logits, gathered in one pass.
-
-Source: "Neural Dependencies Emerging from Learning Massive Categories", section 2.2: Cov = E[f fᵀ], neither centred nor
-scaled (remark 1). Between two networks f and g, the cross moment E[f gᵀ] and the diagonal of E[g gᵀ] join it.
-Sums are in float64 whatever the logits are. Cost: N n² multiplications, a block of rows and two n x n arrays of memory.
+Cost: N n² multiplications, a block of rows and two n x n arrays of memory; digits are looked at up to the first block
+that has them all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,6 +31,8 @@ ROOM = 4.0
 """Noise eigenvalues are this many times below the edge: samples are not all of one size."""
 ARITHMETIC = 8.0
 """Networks add up in float32, and a sum of hundreds of products is off by some units in its last place."""
+BLOCK = 1024
+"""Rows that are turned into float64 at once."""
 
 
 class Precision:
@@ -73,10 +73,6 @@ def _holds(name: str, rows: np.ndarray) -> bool:
             single = np.ascontiguousarray(rows, np.float32)
             return bool((single == rows).all() and not (single.view(np.uint32) & 0xFFFF).any())
         return bool((rows.astype(name) == rows).all())
-
-
-BLOCK = 1024
-"""Rows that are turned into float64 at once."""
 
 
 @dataclass

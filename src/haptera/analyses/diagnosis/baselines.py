@@ -1,13 +1,12 @@
-"""Detectors of a shift that people use today, for comparison: Kolmogorov and Smirnov per feature, and MMD.
+"""What people use today, for comparison: detectors of a shift, and accuracy without labels.
 
-Both take features `(images, features)` of the reference and of the data. KS tests each feature and corrects by
-Bonferroni (Rabanser et al. 2019); MMD uses a Gaussian kernel of the median distance and permutes the images.
-
-Accuracy without labels, from outputs alone: what people use today, for comparison.
-
-Average confidence; the same with a temperature fitted on labelled reference data; the difference of confidences taken
-from the reference accuracy (Guillory et al. 2021); the share of samples above a threshold of confidence that is right
-on the reference (Garg et al. 2022); agreement with a second model (Jiang et al. 2022). Logits are `(images, classes)`.
+Detectors take features `(images, features)` of the reference and of the data. Kolmogorov and Smirnov's test is made for
+each feature and corrected by Bonferroni (Rabanser et al. 2019); MMD uses a Gaussian kernel of the median distance and
+permutes the images.
+Accuracy is told from logits `(images, classes)`: average confidence; the same with a temperature fitted on labelled
+reference data; the difference of confidences taken from the reference accuracy (Guillory et al. 2021); the share of
+samples above a threshold of confidence that is right on the reference (Garg et al. 2022); agreement with a second model
+(Jiang et al. 2022).
 """
 
 import numpy as np

@@ -1,17 +1,15 @@
-"""Decoding: how well a label can be read from an embedding, on samples that chose nothing.
+"""Decoding: how well a label can be read from an embedding, or from counts, on samples that chose nothing.
 
 Source: thesis chapter 7, "Decoding Analysis": k nearest neighbours with equal weights, k from 1, 4, 9, 16, 25 chosen on
 a validation part; cosine distance for embeddings on a sphere, Euclidean distance for others; three nested folds by
 trial. Beside it a ridge, whose penalty is chosen in the same way. Angles are decoded as points on the circle, classes
 by the vote of neighbours, or the ridge with the largest output. With the chosen setting, the decoder is fitted again
 on both parts, which the source does not say.
-Cost: one query for the largest k serves them all; a tree in few dimensions, else distances block by block.
-
-A Bayesian decoder: tuning curves from training data, Poisson counts, independent units, a flat prior.
-
-It is what an embedding has to be compared with: log P(label | counts) = Σ_units n log λ(label) − λ(label) + const.
-Counts summed over a window of bins are Poisson with the summed rate, so a window is a moving sum here.
-Cost: bins x units x places, one product.
+An embedding has to be compared with a Bayesian decoder of the counts: tuning curves from training data, Poisson counts,
+independent units, a flat prior, log P(label | counts) = Σ_units n log λ(label) − λ(label) + const. Counts summed over a
+window of bins are Poisson with the summed rate, so a window is a moving sum.
+Cost: one query for the largest k serves them all; a tree in few dimensions, else distances block by block. The Bayesian
+decoder is one product of bins x units x places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,6 +28,8 @@ from haptera.recordings.windows import Offset
 NEIGHBOURS = (1, 4, 9, 16, 25)
 PENALTIES = tuple(10.0**power for power in range(-3, 7))
 Distance = Literal["cosine", "euclidean"]
+FLOOR = 1e-3
+"""Counts per bin that no tuning curve falls below: a unit silent in training must not rule a place out for ever."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +187,6 @@ class _Ridge:
     def predict(self, inputs: np.ndarray, penalty: float) -> np.ndarray:
         coefficients = self._vectors @ (self._moment / (self._values + penalty)[:, None])
         return (inputs - self._mean) @ coefficients + self._offset
-
-
-FLOOR = 1e-3
-"""Counts per bin that no tuning curve falls below: a unit silent in training must not rule a place out for ever."""
 
 
 def decode_bayesian(

@@ -6,14 +6,12 @@ Source: thesis chapter 6: R² of a linear regression from the embedding to the l
 samples and scored on the other, each score has an interval by resampling held-out samples, and beside the MCC stands
 that of random rotations of the true latents: an embedding that finds the latents but not their axes has about so
 much.
-Cost: a regression, an assignment, and `RESAMPLES` weighted means.
-
-The fit of the latents themselves: what the loss would be of an encoder that inverts the process.
-
-A row of tables 6.1 and 6.2 may miss its score for two reasons, which this tells apart. A loss above that of the latents
-was not trained to its end. A loss below it prefers another embedding, and training longer leads away from the latents:
-theorem 3 promises them only where the model's law is that of the pairs and the marginal uniform.
-Cost: about a dozen evaluations of the loss of some thousand pairs, no training.
+A row may miss its score for two reasons, which the loss of the latents themselves tells apart, that of an encoder which
+inverts the process. A loss above it was not trained to its end. A loss below it prefers another embedding, and training
+longer leads away from the latents: theorem 3 promises them only where the model's law is that of the pairs and the
+marginal uniform.
+Cost: a regression, an assignment, and `RESAMPLES` weighted means; for the latents about a dozen evaluations of the loss
+of some thousand pairs.
 """
 
 import math
@@ -36,6 +34,12 @@ ENOUGH = 0.05
 """Share of the loss of the latents by which another one may differ and count as the same."""
 COLLINEAR = 1e-6
 """Singular values below this share of the largest are not used by the regression."""
+PAIRS = 8192
+"""References by which it is estimated, or one batch if that is more."""
+BATCHES = 64
+"""At most, where batches are small."""
+RANGE = 10.0
+"""The best size is looked for from a tenth of the first guess to ten times that."""
 
 
 @dataclass(frozen=True)
@@ -225,14 +229,6 @@ def _checked(latents: np.ndarray, embedding: np.ndarray, held: float) -> tuple[n
     if (constant := np.flatnonzero(latents.std(0) < 1e-12)).size:
         raise HapteraError(f"latent {constant[0]} never changes; there is nothing to find")
     return latents, embedding
-
-
-PAIRS = 8192
-"""References by which it is estimated, or one batch if that is more."""
-BATCHES = 64
-"""At most, where batches are small."""
-RANGE = 10.0
-"""The best size is looked for from a tenth of the first guess to ten times that."""
 
 
 def latents_fit(process: Process, loss: InfoNCE, batch_size: int, guess: float, seed: int = 0) -> float:

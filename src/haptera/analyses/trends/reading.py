@@ -8,9 +8,7 @@
 
 `correct` may be of any kind of number, or packed, as `numpy.packbits(correct, axis=1)` does it, with the number of
 examples in `n`, or in `NAME_n` for an array NAME. `ids` may name the examples, for all models `(examples,)` or for each
-`(models, examples)`.
-
-Studies: a stream of a study as a side of an analysis, every model and adapter on the same examples.
+`(models, examples)`. In a stream of a study every model and adapter is a model of the side, on the same examples.
 """
 
 from collections.abc import Sequence
@@ -27,6 +25,10 @@ from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
 from haptera.run.cells import CellEntry, cells_of, open_study
 from haptera.words import shorten
+
+Key = tuple[str, int]
+Part = tuple[np.ndarray, np.ndarray]
+"""Ids, and whether each is right."""
 
 
 def read_side(source: str) -> Side:
@@ -135,11 +137,6 @@ def _by_id(source: str, correct: np.ndarray, ids: np.ndarray) -> tuple[np.ndarra
         [f"{source}: {moved} models had their examples in another order; all were put in order by id"] if moved else []
     )
     return np.take_along_axis(correct, order, axis=1), own[0], note
-
-
-Key = tuple[str, int]
-Part = tuple[np.ndarray, np.ndarray]
-"""Ids, and whether each is right."""
 
 
 def read_stream(source: str, folder: Path, names: Sequence[str]) -> Side:

@@ -3,14 +3,10 @@
 Source: Taori et al., "Measuring robustness to natural distribution shifts in image classification", 2020, from which
 "Why do classifier accuracies show linear trends under distribution shift?", section 6, takes both words. Effective
 robustness is the accuracy on shifted data above the line of the other models; relative robustness is that above the
-accuracy of what one had before: a named model, or else the best of the others on the reference.
+accuracy of what one had before: a named model, or else the best of the others on the reference. Intervals are those of
+the bootstrap (`resample`): the interval of the line is where the line could have been; that of a new model adds how far
+models are from a line which has not seen them, drawn from those that are known.
 Differs: the line never has seen the model that is compared with it.
-Cost: that of one fit for each draw.
-
-Prediction: what a line says at any accuracy, how sure it is, and where a new model would be found.
-
-Source: the bootstrap, see `resample`. The interval of the line is where the line could have been; that of a new model
-adds how far models are from a line which has not seen them, drawn from those that are known.
 Cost: that of one fit for each draw.
 """
 
