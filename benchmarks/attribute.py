@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from haptera.analyses.attribution import jacobians, pseudo_inverse
+from haptera.analyses.attribution.methods import jacobians, pseudo_inverse
 from haptera.contrastive.estimator import ContrastiveEmbedding
 
 SAMPLES, CHANNELS, LATENTS = 3000, 100, 8

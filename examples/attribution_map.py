@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from haptera.analyses.attribution import attribution_map, map_scores
+from haptera.analyses.attribution.maps import attribution_map
+from haptera.analyses.attribution.scores import map_scores
 from haptera.analyses.identify.piecewise import piecewise
 from haptera.analyses.identify.spaces import LatentEncoder
 from haptera.contrastive.estimator import ContrastiveEmbedding

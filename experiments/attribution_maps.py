@@ -26,7 +26,8 @@ import pandas as pd
 import torch
 from torch import nn
 
-from haptera.analyses.attribution import attribution_map, map_scores
+from haptera.analyses.attribution.maps import attribution_map
+from haptera.analyses.attribution.scores import map_scores
 from haptera.analyses.embedding.consistency import linear_r2
 from haptera.analyses.identify.piecewise import Piecewise, piecewise
 from haptera.analyses.identify.spaces import LatentEncoder

@@ -38,12 +38,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from haptera.analyses.identify.identifiability import identifiability, latents_fit
-from haptera.analyses.identify.inversion import LatentModel, Training, invert
+from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.laws import normal
 from haptera.analyses.identify.limit import contrastive_limit, measured_loss
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.row import Row, run_row
 from haptera.analyses.identify.scenes import FACTORS, draw_scenes, nearest_pairs
+from haptera.analyses.identify.settings import Training
 from haptera.analyses.identify.spaces import OutputSpace
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE
 

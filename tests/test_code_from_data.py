@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 import haptera
 from commands import call
 from haptera import Outputs
-from haptera.analyses.attribution.analysis import attribute
+from haptera.analyses.attribution import attribute
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.data import open_data
 from haptera.errors import HapteraError

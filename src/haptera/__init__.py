@@ -19,9 +19,9 @@ _HOME = {
     "evaluate": "run.loop",
     "open_data": "data",
     "Analysis": "analysis",
-    "attribute": "analyses.attribution.analysis",
+    "attribute": "analyses.attribution",
     "embed": "analyses.embedding.analysis",
-    "identify": "analyses.identify.analysis",
+    "identify": "analyses.identify",
     "dependencies": "analyses.dependencies",
     "diagnose": "analyses.diagnosis.analysis",
     "stability": "analyses.stability.analysis",
@@ -30,11 +30,11 @@ _HOME = {
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
-    from haptera.analyses.attribution.analysis import attribute as attribute
+    from haptera.analyses.attribution import attribute as attribute
     from haptera.analyses.dependencies import dependencies as dependencies
     from haptera.analyses.diagnosis.analysis import diagnose as diagnose
     from haptera.analyses.embedding.analysis import embed as embed
-    from haptera.analyses.identify.analysis import identify as identify
+    from haptera.analyses.identify import identify as identify
     from haptera.analyses.stability.analysis import stability as stability
     from haptera.analyses.trends import trends as trends
     from haptera.analysis import Analysis as Analysis

@@ -147,9 +147,9 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "vit": Entry("haptera.models:ViT", "a small vision transformer with LayerNorm"),
     },
     "analyses": {
-        "attribute": Entry("haptera.cli.attribute:attribute", "which channels of a recording carry a label"),
+        "attribute": Entry("haptera.analyses.attribution:attribute", "which channels of a recording carry a label"),
         "embed": Entry("haptera.cli.embed:embed", "what a recording encodes, with the controls that a reader asks for"),
-        "identify": Entry("haptera.cli.identify:identify", "whether contrastive learning finds latents that are known"),
+        "identify": Entry("haptera.analyses.identify:identify", "whether contrastive learning finds known latents"),
         "dependencies": Entry("haptera.analyses.dependencies:dependencies", "classes that follow from others"),
         "diagnose": Entry("haptera.cli.diagnose:diagnose", "whether unlabelled data has shifted, where, at what cost"),
         "stability": Entry("haptera.cli.stability:stability", "deformations compared with noise of the same norm"),

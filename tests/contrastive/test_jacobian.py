@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.analyses.attribution import jacobians
+from haptera.analyses.attribution.methods import jacobians
 from haptera.contrastive.encoder import build_encoder
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.jacobian import JacobianTerm, squared_norms

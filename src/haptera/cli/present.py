@@ -37,6 +37,7 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
         fields = inspect.signature(kind).parameters.values()
         own += _options(fields, get_type_hints(kind, include_extras=True), inspect.getdoc(kind))
     more = [inspect.Parameter(name, KEYWORD, default=default, annotation=kind) for name, (kind, default) in OWN.items()]
+    first = [name for name, each in signature.parameters.items() if each.kind is inspect.Parameter.POSITIONAL_ONLY]
     empty = [each.name for each in own if each.default == ()]  # no values, which typer writes as None
     own = [each.replace(default=None) if each.default == () else each for each in own]
 
@@ -46,9 +47,10 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
         given |= {name: kind(**{key: given.pop(key) for key in kind.__match_args__}) for name, kind in groups.items()}
         given |= {"out": out} if "out" in signature.parameters else {}
         given |= {"progress": False if quiet else None} if "progress" in signature.parameters else {}
+        arguments = [given.pop(name) for name in first]
         goes_on = out is not None and "out" in signature.parameters
         with logging_to_stderr(quiet), resumable(lambda: _how_far(out), always=goes_on):
-            present(function(**given), out, quiet, as_json)
+            present(function(*arguments, **given), out, quiet, as_json)
 
     command.__signature__ = inspect.Signature(own + more)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in own + more}
@@ -92,7 +94,7 @@ def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:
     """Return an annotation for typer; those that are one already stay."""
     if get_origin(hint) is Annotated:
         return hint
-    if parameter.default is inspect.Parameter.empty:
+    if parameter.default is inspect.Parameter.empty or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
         return Annotated[hint, typer.Argument(help=text, show_default=False)]
     if hint is bool and not parameter.default:
         return Annotated[bool, typer.Option(f"--{parameter.name.replace('_', '-')}", help=text)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.analyses.attribution import jacobians, pseudo_inverse
+from haptera.analyses.attribution.methods import jacobians, pseudo_inverse
 
 
 def network(inputs: int, outputs: int, seed: int = 0) -> nn.Module:

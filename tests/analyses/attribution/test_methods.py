@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.analyses.attribution import METHODS, attribution_map, sample_attributions
+from haptera.analyses.attribution.maps import METHODS, attribution_map, sample_attributions
 from haptera.analyses.attribution.methods import feature_ablation, gradient, integrated_gradients, shapley_sampling
 from haptera.contrastive.encoder import build_encoder
 from haptera.contrastive.estimator import ContrastiveEmbedding

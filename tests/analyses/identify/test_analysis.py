@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from haptera.analyses.identify import analysis as identify_tables
-from haptera.analyses.identify.analysis import identify
-from haptera.analyses.identify.inversion import LatentModel, Training, invert
+from haptera.analyses.identify.analysis import identify_rows
+from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.row import POINTS, Row, promised, read_rows, run_row
+from haptera.analyses.identify.settings import Training
 from haptera.errors import HapteraError, Unfinished
 from haptera.run.ledger import Ledger
 
@@ -59,7 +60,7 @@ ROW = '[[rows]]\nprocess = "sphere/uniform/vmf=10"\nmodel = "sphere/vmf"\n'
 def found(tmp_path_factory):
     """Two rows that were really run, and their folder; nothing may change it."""
     out = tmp_path_factory.mktemp("tables")
-    return out, identify([SPHERE, SPACE], out=out)
+    return out, identify_rows([SPHERE, SPACE], out=out)
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def test_a_second_run_runs_nothing_and_finds_the_same(found, monkeypatch, caplog
     dates = {path: path.stat().st_mtime_ns for path in (out / "rows").iterdir()}
     monkeypatch.setattr(identify_tables, "run_row", None)  # calling it would be an error
     with caplog.at_level("INFO", "haptera"):
-        again = identify([SPHERE, SPACE], out=out)
+        again = identify_rows([SPHERE, SPACE], out=out)
     assert "0 rows run, 2 found finished, 0 failed" in caplog.text
     pd.testing.assert_frame_equal(again.table(), first.table())
     assert again.json() == first.json()
@@ -161,16 +162,16 @@ def test_a_second_run_runs_nothing_and_finds_the_same(found, monkeypatch, caplog
 
 def test_only_what_changes_the_result_runs_a_row_again(counted, tmp_path):
     rows = [replace(SPHERE, seeds=(0, 1)), SPACE]
-    identify(rows, out=tmp_path)
+    identify_rows(rows, out=tmp_path)
     counted.clear()
     renamed = replace(rows[0], title="other", device="cuda")  # no GPU is asked for where nothing is to be done
-    assert [record["title"] for record in identify([renamed, SPACE], out=tmp_path).records] == [
+    assert [record["title"] for record in identify_rows([renamed, SPACE], out=tmp_path).records] == [
         "other",
         "other",
         "space",
     ]
     assert counted == []
-    identify([replace(rows[0], seeds=(0, 1, 2)), replace(SPACE, steps=6)], out=tmp_path)
+    identify_rows([replace(rows[0], seeds=(0, 1, 2)), replace(SPACE, steps=6)], out=tmp_path)
     assert counted == [(SPHERE.name, 2), ("space", 0)]
 
 
@@ -185,11 +186,11 @@ def test_an_interrupt_keeps_the_rows_that_were_finished(counted, tmp_path, monke
 
     monkeypatch.setattr(identify_tables, "run_row", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        identify(rows, out=tmp_path)
+        identify_rows(rows, out=tmp_path)
     ledger = Ledger.open(tmp_path, "identification")
     assert (len(ledger.finished), len(ledger.pieces)) == (2, 3)
     monkeypatch.setattr(identify_tables, "run_row", pretend)
-    identify(rows, out=tmp_path)
+    identify_rows(rows, out=tmp_path)
     assert counted[2:] == [("space", 0)]
 
 
@@ -202,47 +203,47 @@ def test_a_row_that_fails_does_not_stop_the_others(counted, tmp_path, monkeypatc
         return pretend(row, seed)
 
     monkeypatch.setattr(identify_tables, "run_row", failing)
-    found = identify([SPACE, SPHERE], out=tmp_path)
+    found = identify_rows([SPACE, SPHERE], out=tmp_path)
     assert [record["title"] for record in found.records] == [SPHERE.name]
     assert found.failures == ["space, seed 0: the loss is nan after 3 steps"]
     with pytest.raises(Unfinished, match="no row could be finished; space, seed 0: the loss is nan"):
-        identify([SPACE], out=tmp_path)
+        identify_rows([SPACE], out=tmp_path)
 
 
 def test_rows_that_cannot_be_told_apart_are_refused(counted, tmp_path):
     with pytest.raises(HapteraError, match=r"two rows are called .*; give one of them another title"):
-        identify([SPHERE, replace(SPHERE, steps=9)], out=tmp_path)
+        identify_rows([SPHERE, replace(SPHERE, steps=9)], out=tmp_path)
     assert counted == []
 
 
 def test_no_rows_at_all_are_refused(tmp_path):
     with pytest.raises(HapteraError, match="rows is empty"):
-        identify([], out=tmp_path)
+        identify_rows([], out=tmp_path)
 
 
 def test_a_device_that_is_not_there_is_an_error_before_anything_runs(counted, tmp_path):
     with pytest.raises(HapteraError, match="device is 'gpu'"):
-        identify([SPHERE, replace(SPACE, device="gpu")], out=tmp_path)
+        identify_rows([SPHERE, replace(SPACE, device="gpu")], out=tmp_path)
     assert counted == []
 
 
 @pytest.mark.parametrize("spoil", [lambda content: content[:20], lambda content: content.replace(b"0.5", b"0.6", 1)])
 def test_a_stored_row_that_is_damaged_is_named_and_run_again(counted, tmp_path, caplog, spoil):
-    first = identify([SPACE, SPHERE], out=tmp_path)
+    first = identify_rows([SPACE, SPHERE], out=tmp_path)
     path = tmp_path / "rows" / f"{SPACE.key(0)}.json"
     path.write_bytes(spoil(path.read_bytes()))
     counted.clear()
-    again = identify([SPACE, SPHERE], out=tmp_path)
+    again = identify_rows([SPACE, SPHERE], out=tmp_path)
     assert f"{path.name}" in caplog.text
     assert counted == [("space", 0)]
     assert again.json() == first.json()
 
 
 def test_rows_of_another_file_stay_in_the_folder(counted, tmp_path):
-    identify([SPACE], out=tmp_path)
-    identify([SPHERE], out=tmp_path)
+    identify_rows([SPACE], out=tmp_path)
+    identify_rows([SPHERE], out=tmp_path)
     counted.clear()
-    identify([SPACE], out=tmp_path)
+    identify_rows([SPACE], out=tmp_path)
     assert counted == []
 
 

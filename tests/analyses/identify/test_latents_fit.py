@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from haptera.analyses.identify.identifiability import fit_verdict, latents_fit
-from haptera.analyses.identify.inversion import LatentModel, Training, invert
+from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.limit import contrastive_limit
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.row import Row, run_row
+from haptera.analyses.identify.settings import Training
 
 
 @pytest.mark.parametrize("kappa", [1.0, 10.0])

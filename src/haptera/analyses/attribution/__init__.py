@@ -1,23 +1,44 @@
 """Attribution: which inputs of an encoder carry which of its latents, as a map and with a test."""
 
-from haptera.analyses.attribution.analysis import Attribution, attribute
-from haptera.analyses.attribution.carriers import Carriers, DecoyTest, carriers
-from haptera.analyses.attribution.maps import METHODS, SampleAttributions, attribution_map, sample_attributions
-from haptera.analyses.attribution.methods import jacobians, pseudo_inverse
-from haptera.analyses.attribution.scores import MapScores, map_scores
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "METHODS",
-    "Attribution",
-    "Carriers",
-    "DecoyTest",
-    "MapScores",
-    "SampleAttributions",
-    "attribute",
-    "attribution_map",
-    "carriers",
-    "jacobians",
-    "map_scores",
-    "pseudo_inverse",
-    "sample_attributions",
-]
+if TYPE_CHECKING:
+    from haptera.analyses.attribution.analysis import Attribution
+
+__all__ = ["attribute"]
+
+
+def attribute(
+    folder: Path,
+    *,
+    recording: Path | None = None,
+    method: str = "inverted_jacobian",
+    jacobian_weight: float = 0.1,
+    fits: int = 3,
+    copies: int = 8,
+    level: float = 0.05,
+    seed: int = 0,
+    out: Path | None = None,
+    progress: bool | None = None,
+) -> "Attribution":
+    """Name the channels that carry a label, by attribution maps and a test against shuffled copies of the channels.
+
+    Args:
+        folder: what `haptera embed --out` wrote.
+        recording: the recording, if it is no longer where it was.
+        method: of attribution: inverted_jacobian, gradient, integrated_gradients, feature_ablation or shapley; the last
+            are slow.
+        jacobian_weight: of the term that keeps Jacobians small, in the fits.
+        fits: with decoys beside the channels, each as long as that of embed.
+        copies: decoys of each channel.
+        level: rate of false discoveries.
+        seed: of decoys and fits.
+        out: a folder for the fits, which are not made again; by default `attribution` in the folder of the embedding.
+        progress: show a bar; None does on a terminal.
+    """
+    from haptera.analyses.attribution.analysis import attribute_embedding
+    from haptera.analyses.attribution.carriers import DecoyTest
+
+    test = DecoyTest(method, fits, copies, level, seed)
+    return attribute_embedding(folder, recording, test, jacobian_weight=jacobian_weight, out=out, progress=progress)

@@ -109,26 +109,17 @@ class Attribution(Analysis):
         return pd.concat([test, pd.DataFrame(self.map.T, columns=self.axes)], axis=1)
 
 
-def attribute(
+def attribute_embedding(
     folder: Path | str,
-    recording: Path | str | None = None,
+    recording: Path | str | None,
+    test: DecoyTest,
     *,
-    jacobian_weight: float = 0.1,
-    test: DecoyTest | None = None,
-    out: Path | str | None = None,
-    progress: bool | None = False,
+    jacobian_weight: float,
+    out: Path | str | None,
+    progress: bool | None,
 ) -> Attribution:
-    """Name the channels that carry a label, by attribution maps and a test against shuffled copies of the channels.
-
-    Args:
-        folder: what `embed` wrote.
-        recording: the recording, if it is no longer where it was.
-        jacobian_weight: of the term that keeps Jacobians small, in the fits.
-        test: how many fits and decoys, and by which method.
-        out: a folder for the fits, which are not made again; `attribution` in the folder of the embedding by default.
-        progress: show a bar; None does on a terminal.
-    """
-    test, folder = test or DecoyTest(), Path(folder)
+    """Attribute what is in the folder of an embedding; the arguments are those of `attribute`."""
+    folder = Path(folder)
     for name in (MODEL, RESULT):
         if not (folder / name).is_file():
             raise HapteraError(f"there is no {folder / name}; a folder that `haptera embed --out` wrote was expected")

@@ -1,7 +1,8 @@
 """Identification: rows of tables 6.1 and 6.2, each with several seeds; what is finished is not run again.
 
-    haptera.identify(Row("box/uniform/laplace=0.05", "box/laplace", steps=2000))
+    haptera.identify(process="box/uniform/laplace=0.05", model="box/laplace", training=Training(steps=2000))
     haptera.identify("examples/identify_small.toml", out="tables")
+    identify_rows([Row("box/uniform/laplace=0.05", "box/laplace", seeds=(0, 1))], out="tables")
 
 Source: thesis tables 6.1 and 6.2, and figure 6.2, whose rows are processes with other marginals.
 With a folder, a row with a seed is kept there as soon as it ends, by a fingerprint of all that decides the result.
@@ -129,12 +130,10 @@ class RowTask(Task[dict[str, Any]]):
         return check(read_json(path), {}, str(path))
 
 
-def identify(
+def identify_rows(
     rows: Path | str | Row | Sequence[Row], *, out: Path | str | None = None, progress: bool | None = False
 ) -> Identification:
-    """Mix known latents, learn from pairs alone, and say how far the latents were found.
-
-    A row that fails does not stop the others.
+    """Run rows, each with its seeds; one that fails does not stop the others.
 
     Args:
         rows: a file in TOML, a row, or several.

@@ -22,6 +22,7 @@ from torch import nn
 from haptera.analyses.identify.identifiability import Identifiability, identifiability
 from haptera.analyses.identify.laws import GeneralisedNormal, VonMisesFisher
 from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.settings import Training
 from haptera.analyses.identify.spaces import LatentEncoder
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE, Lp
 from haptera.errors import HapteraError, Unfinished, unknown
@@ -113,35 +114,6 @@ class Inversion:
         frames = [part.table().assign(what=name) for name, part in parts.items() if part is not None]
         frame = pd.concat(frames, ignore_index=True)
         return frame[["what", "measure", "value", "low", "high", "n"]]
-
-
-@dataclass(frozen=True)
-class Training:
-    """How an encoder is trained.
-
-    Attributes:
-        steps: of training.
-        batch_size: pairs, and as many negatives, of a step.
-        learning_rate: of Adam, at first; it falls to 0.
-        supervised: teach another encoder the latents, for comparison.
-        start: where the radius or side begins; None is near the process's.
-        fixed: it stays where it begins, instead of being learnt.
-        device: of torch.
-    """
-
-    steps: int = 1000
-    batch_size: int = 512
-    learning_rate: float = 3e-3
-    supervised: bool = False
-    start: float | None = None
-    fixed: bool = False
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "learning_rate", "start"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise HapteraError(f"{name} is {value}; more than 0 was expected")
 
 
 def invert(

@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from haptera.analyses.identify.identifiability import Identifiability, latents_fit
-from haptera.analyses.identify.inversion import LatentModel, Training, invert
+from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.laws import GeneralisedNormal, Uniform, VonMisesFisher
 from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.settings import Training
 from haptera.errors import HapteraError, check_keys
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.run.settings import read_study
