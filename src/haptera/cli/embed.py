@@ -1,105 +1,151 @@
 """`embed`: what a recorded population encodes, with the controls built in."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
+    from haptera.analyses.embedding.plan import Plan
+    from haptera.recordings.reading import Source
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What is read of a recording.
+
+    Attributes:
+        signal: its name in the file; spikes for units of NWB; a pattern for columns.
+        label: a label, or NAME:KIND (continuous, discrete, angle, degrees).
+        bin: width of a bin, such as 100ms or 0.1s, for NWB files; 100ms for spikes.
+        trials: the trial of each sample; for NWB files, the table of trials.
+        epoch: only the epochs with this tag, for NWB files.
+        units: only units whose COLUMN=VALUE, such as location=adn.
+    """
+
+    signal: str | None = None
+    label: Sequence[str] = ()
+    bin: str | None = None
+    trials: str | None = None
+    epoch: str | None = None
+    units: Sequence[str] = ()
+
+    def source(self, path: Path) -> "Source":
+        """Return how to read a file."""
+        width, facts = None if self.bin is None else _seconds(self.bin), dict(_fact(text) for text in self.units)
+        from haptera.recordings.reading import Source
+
+        return Source(path, self.signal, list(self.label), self.trials, width, self.epoch, facts)
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """How an encoder is trained.
+
+    Attributes:
+        dimensions: of the embedding.
+        steps: of training, for each fit.
+        architecture: of the encoder; with -mse it learns Euclidean distances.
+        time_offset: samples between the two of a pair; 10, or 3 by time alone, if left out.
+        delta: draw positives by a Gaussian of this width around the label.
+        temperature: by which similarities are divided.
+        learning_rate: of Adam.
+        batch_size: pairs in a step.
+    """
+
+    dimensions: int = 3
+    steps: int = 300
+    architecture: str = "offset10-model"
+    time_offset: Sequence[int] = ()
+    delta: float | None = None
+    temperature: float = 1.0
+    learning_rate: float = 1e-3
+    batch_size: int = 512
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the estimator."""
+        names = {"model_architecture": "architecture", "output_dimension": "dimensions", "max_iterations": "steps"}
+        names |= {name: name for name in ("temperature", "learning_rate", "batch_size")}
+        settings: dict[str, Any] = {name: getattr(self, own) for name, own in names.items()}
+        if self.time_offset:
+            settings["time_offsets"] = list(self.time_offset) if len(self.time_offset) > 1 else self.time_offset[0]
+        return settings if self.delta is None else settings | {"conditional": "delta", "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """What is fitted, and what it is compared with.
+
+    Attributes:
+        mode: one of label, time (labels are only decoded) or hybrid; label if one is named.
+        smooth: standard deviation of a Gaussian, in samples; 0 for none.
+        causal: smoothing looks back only.
+        zscore: scale channels by the training part.
+        held: share of the samples, at the end, to score on.
+        folds: decode again over so many folds of whole trials (3 or more); needs --trials.
+        seeds: fits that differ in their seed alone.
+        shuffles: fits of shuffled labels.
+        baseline: one of pca, tsne or umap; all that are installed if left out.
+        topology: count rings and hollows; needs ripser.
+        controls: with --no-controls: one fit, no shuffles, baselines or topology.
+        seed: the first one.
+    """
+
+    mode: str | None = None
+    smooth: float = 0.0
+    causal: bool = False
+    zscore: bool = False
+    held: float = 0.3
+    folds: int = 0
+    seeds: int = 3
+    shuffles: int = 3
+    baseline: Sequence[str] = ()
+    topology: bool = True
+    controls: bool = True
+    seed: int = 0
+
+    def plan(self, labels: Sequence[str], settings: dict[str, Any]) -> "Plan":
+        """Return what to fit and to compare."""
+        from haptera.analyses.embedding.plan import Plan
+        from haptera.recordings.arrays import split_kind
+
+        names = ("mode", "held", "causal", "zscore", "folds", "seed")
+        chosen: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if not self.controls:
+            chosen |= {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
+        else:
+            chosen |= {"seeds": self.seeds, "shuffles": self.shuffles, "topology": self.topology}
+            chosen |= {"baselines": tuple(self.baseline)} if self.baseline else {}
+        named = tuple(split_kind(name)[0] for name in labels)
+        return Plan(labels=named, smoothing=self.smooth, settings=settings, **chosen)
 
 
 def embed(
-    recording: Annotated[Path, typer.Argument(help="An .nwb, .npz, .npy, .csv, .mat or .h5 file.", show_default=False)],
-    signal: Annotated[
-        str | None, typer.Option(help="Its name in the file; spikes for units of NWB; a pattern for columns.")
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(help="A label, or NAME:KIND (continuous, discrete, angle, degrees); repeatable."),
-    ] = None,
-    bin: Annotated[
-        str | None, typer.Option(help="Width of a bin, such as 100ms or 0.1s, for NWB files; 100ms for spikes.")
-    ] = None,
-    trials: Annotated[str | None, typer.Option(help="The trial of each sample; of NWB, the table of trials.")] = None,
-    epoch: Annotated[str | None, typer.Option(help="Only the epochs with this tag, for NWB files.")] = None,
-    units: Annotated[
-        list[str] | None, typer.Option(help="Only units whose COLUMN=VALUE, such as location=adn; repeatable.")
-    ] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="label, time (labels are only decoded) or hybrid; label if one is named.")
-    ] = None,
-    dimensions: Annotated[int, typer.Option(help="Of the embedding.")] = 3,
-    steps: Annotated[int, typer.Option(help="Of training, for each fit.")] = 300,
-    architecture: Annotated[
-        str, typer.Option(help="Of the encoder; with -mse it learns Euclidean distances.")
-    ] = "offset10-model",
-    time_offset: Annotated[
-        list[int] | None, typer.Option(help="Samples between the two of a pair; repeatable. 10, or 3 by time alone.")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Draw positives by a Gaussian of this width around the label.")
-    ] = None,
-    temperature: Annotated[float, typer.Option(help="By which similarities are divided.")] = 1.0,
-    learning_rate: Annotated[float, typer.Option(help="Of Adam.")] = 1e-3,
-    batch_size: Annotated[int, typer.Option(help="Pairs in a step.")] = 512,
-    smooth: Annotated[float, typer.Option(help="Standard deviation of a Gaussian, in samples; 0 for none.")] = 0.0,
-    causal: Annotated[bool, typer.Option("--causal", help="Smoothing looks back only.")] = False,
-    zscore: Annotated[bool, typer.Option("--zscore", help="Scale channels by the training part.")] = False,
-    held: Annotated[float, typer.Option(help="Share of the samples, at the end, to score on.")] = 0.3,
-    folds: Annotated[
-        int, typer.Option(help="Decode again over so many folds of whole trials (3 or more); needs --trials.")
-    ] = 0,
-    seeds: Annotated[int, typer.Option(help="Fits that differ in their seed alone.")] = 3,
-    shuffles: Annotated[int, typer.Option(help="Fits of shuffled labels.")] = 3,
-    baseline: Annotated[
-        list[str] | None, typer.Option(help="pca, tsne or umap; repeatable. All that are installed if left out.")
-    ] = None,
-    topology: Annotated[bool, typer.Option(help="Count rings and hollows; needs ripser.")] = True,
-    controls: Annotated[bool, typer.Option(help="--no-controls: one fit, no shuffles, baselines or topology.")] = True,
-    seed: Annotated[int, typer.Option(help="The first one.")] = 0,
+    recording: Path,
+    read: SourceOptions,
+    encoder: EncoderOptions,
+    options: PlanOptions,
     out: Path | None = None,
     progress: bool | None = None,
 ) -> "Embedding":
-    """Embed a recording, and say what is in the embedding beside what chance, shuffles and others find."""
-    width = None if bin is None else _seconds(bin)
-    facts = dict(_fact(text) for text in units or [])
-    from haptera.analyses.embedding import analysis
-    from haptera.analyses.embedding.baselines import installed
-    from haptera.recordings.arrays import split_kind
-    from haptera.recordings.reading import Source
+    """Embed a recording, and say what is in the embedding beside what chance, shuffles and others find.
 
-    settings: dict[str, Any] = {
-        "model_architecture": architecture,
-        "output_dimension": dimensions,
-        "max_iterations": steps,
-        "temperature": temperature,
-        "learning_rate": learning_rate,
-        "batch_size": batch_size,
-    }
-    if time_offset:
-        settings["time_offsets"] = time_offset if len(time_offset) > 1 else time_offset[0]
-    if delta is not None:
-        settings |= {"conditional": "delta", "delta": delta}
-    plan = analysis.Plan(
-        labels=tuple(split_kind(name)[0] for name in label or []),
-        mode=mode,
-        held=held,
-        seeds=seeds if controls else 1,
-        shuffles=shuffles if controls else 0,
-        baselines=(tuple(baseline) if baseline else installed()) if controls else (),
-        topology=topology and controls,
-        smoothing=smooth,
-        causal=causal,
-        zscore=zscore,
-        folds=folds,
-        seed=seed,
-        settings=settings,
-    )
-    source = Source(recording, signal, label or [], trials=trials, bin=width, epoch=epoch, units=facts)
-    return analysis.embed(source, plan, out=out, progress=progress)
+    Args:
+        recording: an .nwb, .npz, .npy, .csv, .mat or .h5 file.
+        read: what is read of it.
+        encoder: how encoders are trained.
+        options: what is fitted and compared.
+        out: a folder for fits and results.
+        progress: show a bar.
+    """
+    source = read.source(recording)
+    plan = options.plan(read.label, encoder.settings())
+    from haptera.analyses.embedding.analysis import embed as embed_recording
+
+    return embed_recording(source, plan, out=out, progress=progress)
 
 
 def _seconds(text: str) -> float:
