@@ -1,13 +1,16 @@
 """Encoders, losses and devices from an estimator's settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
+from haptera.checks import check_number, check_whole_number
 from haptera.contrastive.encoder import build_encoder, encode_windows
+from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.loss import InfoNCE, Similarity, similarity
 from haptera.errors import HapteraError, unknown
 from haptera.recordings.windows import Offset
@@ -101,3 +104,26 @@ def hybrid_dimensions(hybrid: Any, dimensions: int) -> list[list[int] | None]:
             )
         chosen.append(some)
     return chosen
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of an estimator that no other part checks."""
+    for name in ("max_iterations", "max_adapt_iterations", "batch_size", "patience"):
+        value = settings[name]
+        if value is None and name in ("batch_size", "patience"):
+            continue
+        check_whole_number(name, int(value) if isinstance(value, np.integer) else value)
+    ramp, name = settings["jacobian_ramp"], settings["model_architecture"]
+    if ramp is not None and (np.ndim(ramp) != 1 or len(ramp) != 2):
+        raise HapteraError(f"jacobian_ramp is {ramp!r}; (steps without, steps of the ramp) was expected")
+    JacobianTerm.of(settings["jacobian_weight"], ramp, settings["jacobian_exact"], settings["max_iterations"])
+    check_number("learning_rate", settings["learning_rate"], above=0)
+    check_number("validation_fraction", settings["validation_fraction"], least=0, below=1, what="a share")
+    if settings["patience"] is not None and not settings["validation_fraction"]:
+        raise HapteraError(f"patience is {settings['patience']}, and nothing is held out; set validation_fraction")
+    # An encoder whose outputs keep their length does not learn from angles, which forget it.
+    if isinstance(name, str) and name.endswith("-mse") and settings["distance"] == "cosine":
+        raise HapteraError(
+            f"model_architecture is {name!r}, whose outputs are not of unit length, and distance is 'cosine'; "
+            f"distance='euclidean' was expected, or {name.removesuffix('-mse')!r}"
+        )

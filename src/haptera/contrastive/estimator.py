@@ -19,21 +19,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from haptera.checks import check_number, check_whole_number
+from haptera.contrastive.building import check_settings
+from haptera.contrastive.fitted import FittedAttributes
 from haptera.contrastive.inputs import Inputs, is_several, read_signals
-from haptera.contrastive.jacobian import JacobianTerm
-from haptera.contrastive.loss import InfoNCE, Similarity, in_bits
+from haptera.contrastive.loss import Similarity, in_bits
 from haptera.contrastive.model import NEGATIVES, Model
 from haptera.contrastive.model_file import read_model, write_model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError
 from haptera.recordings.label import MANY
-from haptera.recordings.windows import Offset
 
 log = logging.getLogger("haptera")
 
 
-class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ContrastiveEmbedding(FittedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed a recording such that samples alike in time or behaviour lie close together.
 
     `fit(X)` goes by time, `fit(X, label)` by a continuous (float) or discrete (any other type) label, `fit(X, a, b)` by
@@ -87,7 +86,6 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     (300, 3)
     """
 
-    model_: Model
     mode_: Mode
 
     def __init__(
@@ -278,56 +276,6 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         estimator.model_, estimator.mode_, estimator.n_features_in_ = model, mode, model.channels[0]
         return estimator
 
-    @property
-    def encoders_(self) -> list[nn.Module]:
-        """One for each session."""
-        return self.model_.encoders
-
-    @property
-    def losses_(self) -> list[InfoNCE]:
-        """Of behaviour or time; with `hybrid` that of time after it."""
-        return self.model_.losses
-
-    @property
-    def offset_(self) -> Offset:
-        """The window."""
-        return self.model_.offset
-
-    @property
-    def n_sessions_(self) -> int:
-        """How many sessions the model knows."""
-        return len(self.model_.encoders)
-
-    @property
-    def n_iter_(self) -> int:
-        """Steps done."""
-        return len(self.model_.loss_history)
-
-    @property
-    def loss_history_(self) -> np.ndarray:
-        """The loss of each step."""
-        return np.array(self.model_.loss_history)
-
-    @property
-    def goodness_of_fit_history_(self) -> np.ndarray:
-        """The loss of each step minus that of a constant embedding, in nats; lower is better."""
-        return np.array(self.model_.goodness_of_fit_history)
-
-    @property
-    def jacobian_history_(self) -> np.ndarray:
-        """Mean squared norm of the Jacobian in each step that had the Jacobian term, as it was estimated."""
-        return np.array(self.model_.jacobian_history)
-
-    @property
-    def validation_history_(self) -> dict[int, float]:
-        """Step -> goodness of fit of held-out samples."""
-        return dict(self.model_.validation_history)
-
-    @property
-    def temperature_(self) -> float:
-        """Of the first loss, as it is now."""
-        return self.model_.losses[0].temperature
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]
@@ -340,32 +288,7 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _read(self, X: Any, y: Sequence[Any], trials: Any, paired: Any, *, reset: bool = False) -> tuple[Inputs, Mode]:
         if paired is not None and not self.separate_encoders:
             raise HapteraError("paired was given; it is used with separate_encoders=True only")
-        self._check_settings()
-        self._check_distance()
+        settings = self.get_params(deep=False)
+        check_settings(settings)
         inputs = Inputs.read(self, X, y, trials, paired, reset=reset)
-        return inputs, Mode.choose(inputs.context, self.get_params(deep=False))
-
-    def _check_distance(self) -> None:
-        """An encoder whose outputs keep their length does not learn from angles, which forget it."""
-        name = self.model_architecture
-        if isinstance(name, str) and name.endswith("-mse") and self.distance == "cosine":
-            raise HapteraError(
-                f"model_architecture is {name!r}, whose outputs are not of unit length, and distance is 'cosine'; "
-                f"distance='euclidean' was expected, or {name.removesuffix('-mse')!r}"
-            )
-
-    def _check_settings(self) -> None:
-        """What no other part checks."""
-        for name in ("max_iterations", "max_adapt_iterations", "batch_size", "patience"):
-            value = getattr(self, name)
-            if value is None and name in ("batch_size", "patience"):
-                continue
-            check_whole_number(name, int(value) if isinstance(value, np.integer) else value)
-        ramp = self.jacobian_ramp
-        if ramp is not None and (np.ndim(ramp) != 1 or len(ramp) != 2):
-            raise HapteraError(f"jacobian_ramp is {ramp!r}; (steps without, steps of the ramp) was expected")
-        JacobianTerm.of(self.jacobian_weight, ramp, self.jacobian_exact, self.max_iterations)
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_number("validation_fraction", self.validation_fraction, least=0, below=1, what="a share")
-        if self.patience is not None and not self.validation_fraction:
-            raise HapteraError(f"patience is {self.patience}, and nothing is held out; set validation_fraction")
+        return inputs, Mode.choose(inputs.context, settings)

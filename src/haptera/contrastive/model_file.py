@@ -3,22 +3,23 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 
 from haptera import __version__
 from haptera.contrastive.adapting import Anchors
 from haptera.contrastive.model import Model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError, check_keys
-from haptera.files.atomic import check_plain_file, whole
+from haptera.files.atomic import whole
 from haptera.files.fingerprint import of_model
-from haptera.files.json import parse_json
+from haptera.files.safetensors import read_header
 from haptera.files.schema import (
     ANYTHING,
     FLAG,
@@ -130,15 +131,11 @@ def write_model(model: Model, mode: Mode, path: Path) -> None:
 
 def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
     """Read a model; `settings` replace those of the file."""
-    check_plain_file(path)
+    header = read_header(path, _KEY, "model", "ContrastiveEmbedding.save")
     try:
-        with safe_open(path, "pt") as file:
-            header = (file.metadata() or {}).get(_KEY)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors = load_file(path)
     except (OSError, ValueError, SafetensorError) as error:
         raise HapteraError(f"cannot read the model {path}: {error}") from error
-    if header is None:
-        raise HapteraError(f"{path} is a safetensors file, and not one that ContrastiveEmbedding.save wrote")
     facts = _facts(header, tensors, path)
     check_keys("setting", settings, facts["settings"])
     for name in OWN:
@@ -161,24 +158,23 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
     return model, Mode(**mode)
 
 
-def _facts(header: str, tensors: dict[str, torch.Tensor], path: Path) -> dict[str, Any]:
-    """Return the JSON of a header after checking it; a model is no larger than its weights."""
+def _facts(header: dict[str, Any], tensors: dict[str, torch.Tensor], path: Path) -> dict[str, Any]:
+    """Return a header after checking it; a model is no larger than its weights."""
     where = f"the header of {path}"
-    facts = check(parse_json(header, where), _FACTS, where)
-    settings = check(facts["settings"], _SETTINGS, f"settings in {where}")
-    check_keys(f"setting in {where}", settings, _SETTINGS)
-    check_keys(f"key of mode in {where}", check(facts["mode"], _MODE, f"mode in {where}"), _MODE)
+    facts = check(header, _FACTS, where)
+    for name, kinds in (("settings", _SETTINGS), ("mode", _MODE)):
+        check_keys(f"key of {name} in {where}", check(facts[name], kinds, f"{name} in {where}"), kinds)
+    settings, sessions = facts["settings"], len(facts["channels"])
     sides = [side for tensor in tensors.values() for side in tensor.shape]
     sizes = [settings["output_dimension"], *facts["channels"]]
     if isinstance(settings["model_architecture"], str):  # an encoder of somebody's own has layers of its own
         sizes.append(settings["num_hidden_units"])
-    if max(sizes) > max(sides, default=0) or len(facts["channels"]) > len(tensors):
+    if max(sizes) > max(sides, default=0) or sessions > len(tensors):
         raise HapteraError(f"{path}: the header speaks of layers of {max(sizes):,}, the weights are smaller")
-    for name, keys in (("anchors", facts["anchors"]), ("validation_history", facts["validation_history"])):
-        wrong = [key for key in keys if not (key.isascii() and key.isdigit())]
-        wrong += [key for key in keys if name == "anchors" and key not in wrong and int(key) >= len(facts["channels"])]
-        if wrong:
-            raise HapteraError(f"{where}: {name} has {wrong[0]!r}; the number of a session or step was expected")
+    for name, most in (("anchors", sessions), ("validation_history", inf)):
+        for key in facts[name]:
+            if not (key.isascii() and key.isdigit() and int(key) < most):
+                raise HapteraError(f"{where}: {name} has {key!r}; the number of a session or step was expected")
     return facts
 
 
@@ -195,14 +191,14 @@ def _anchors(tensors: dict[str, torch.Tensor], session: str, classes: list[Any] 
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A setting as JSON has it; None for an encoder, distance or generator of the user's own."""
+    """Return a setting as JSON has it; None for an encoder, distance or generator of the user's own."""
     if name in (*OWN, "random_state") and not isinstance(value, str | int | np.integer):
         return None
     return value
 
 
 def _number(value: Any) -> Any:
-    """What NumPy has instead of plain numbers and lists."""
+    """Return NumPy's numbers and arrays as plain ones."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, range):

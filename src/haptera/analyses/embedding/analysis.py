@@ -35,7 +35,7 @@ from haptera.analyses.embedding.comparison import (
 from haptera.analyses.embedding.consistency import consistency
 from haptera.analyses.embedding.decoding import Distance
 from haptera.analyses.embedding.findings import DEFINITIONS, findings, headline
-from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, inputs_of
+from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, goodness_of_fit, inputs_of, training_history
 from haptera.analyses.embedding.page import sections
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
@@ -53,6 +53,7 @@ from haptera.run.tasks import finish
 KIND = "embedding"
 DRAWS = 3
 """Draws of points from each shuffled embedding, so that a few fits make a null with a tail."""
+NO_RIPSER = "topology needs ripser: pip install 'haptera[topology]'; or leave it out (--no-topology, topology=False)"
 PREPARED = ("smoothing", "causal", "zscore", "held")
 PLANNED = ("chosen_on", "seeds", "shuffles", "folds", "topology", "seed")
 
@@ -165,38 +166,24 @@ class Embedding(Analysis):
                 "n": np.where(fits["part"] == "train", len(self.parts.train), len(self.parts.test)),
             }
         )
-        runs = pairs.assign(
-            what=EMBEDDING,
-            decoder=pairs["source"] + " to " + pairs["target"],
-            seed=self.plan.seed,
-            measure="consistency",
+        runs = pairs[["value", "n"]].assign(what=EMBEDDING, measure="consistency", seed=self.plan.seed)
+        runs["decoder"] = pairs["source"] + " to " + pairs["target"]
+        frames = [frame for frame in (self.decoding, rows, runs, self.folds) if len(frame)]
+        return (
+            pd.concat(frames, ignore_index=True)
+            .reindex(columns=[*COLUMNS, "fold"])
+            .fillna({"label": "", "decoder": ""})
         )
-        frames = [frame for frame in (self.decoding, rows, runs[[*runs.columns[2:]]], self.folds) if len(frame)]
-        table = pd.concat(frames, ignore_index=True)
-        texts = [name for name in ("label", "decoder") if name in table]
-        return table.fillna(dict.fromkeys(texts, ""))
 
     @property
     def goodness_of_fit(self) -> pd.DataFrame:
         """Return `seed`, `shuffled`, `part`, `nats`, `bits`."""
-        rows = [
-            {"seed": fit.seed, "shuffled": fit.shuffled, "part": part, "nats": nats, "bits": -nats / np.log(2)}
-            for fit in (*self.fits, *self.shuffled)
-            for part, nats in (("train", fit.trained), ("held out", fit.held_out))
-        ]
-        return pd.DataFrame(rows)
+        return goodness_of_fit([*self.fits, *self.shuffled])
 
     @property
     def history(self) -> pd.DataFrame:
         """Return the goodness of fit over training: `step`, `seed`, `shuffled`, `nats`, each the mean of ten steps."""
-        frames = []
-        for fit in (*self.fits, *self.shuffled):
-            nats = np.asarray(fit.model.goodness_of_fit_history_)
-            block = np.arange(len(nats)) // 10
-            means = np.bincount(block, nats) / np.bincount(block)
-            steps = np.minimum((np.arange(len(means)) + 1) * 10, len(nats))
-            frames.append(pd.DataFrame({"step": steps, "seed": fit.seed, "shuffled": fit.shuffled, "nats": means}))
-        return pd.concat(frames, ignore_index=True)
+        return training_history([*self.fits, *self.shuffled])
 
     @property
     def ring_ratio(self) -> float | None:
@@ -224,9 +211,7 @@ def embed(
     source, read = (recording, recording.read()) if isinstance(recording, Source) else (None, recording)
     parts = Parts.of(read, plan)
     if plan.topology and find_spec("ripser") is None:
-        raise HapteraError(
-            "topology needs ripser: pip install 'haptera[topology]'; or leave it out (--no-topology, topology=False)"
-        )
+        raise HapteraError(NO_RIPSER)
     cuts = list(Parts.folds(read, plan)) if plan.folds and plan.labels else []
     seeds, shuffles = (range(plan.seed, plan.seed + count) for count in (plan.seeds, plan.shuffles))
     tasks = [FitTask(parts, plan, seed) for seed in seeds]

@@ -1,10 +1,12 @@
 """Fits of a recording, of true labels and of shuffled ones, and baselines: what costs time, each a task by itself."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from haptera.analyses.embedding.baselines import baseline
 from haptera.analyses.embedding.comparison import block_windows
@@ -117,6 +119,28 @@ class BaselineTask(Task[np.ndarray]):
     def read(self, path: Path) -> np.ndarray:
         """Read it again."""
         return read_npz(path)["embedding"]
+
+
+def goodness_of_fit(fits: Sequence[Fit]) -> pd.DataFrame:
+    """Return `seed`, `shuffled`, `part`, `nats`, `bits` of fits."""
+    rows = [
+        {"seed": fit.seed, "shuffled": fit.shuffled, "part": part, "nats": nats, "bits": -nats / np.log(2)}
+        for fit in fits
+        for part, nats in (("train", fit.trained), ("held out", fit.held_out))
+    ]
+    return pd.DataFrame(rows)
+
+
+def training_history(fits: Sequence[Fit]) -> pd.DataFrame:
+    """Return the goodness of fit over training: `step`, `seed`, `shuffled`, `nats`, each the mean of ten steps."""
+    frames = []
+    for fit in fits:
+        nats = np.asarray(fit.model.goodness_of_fit_history_)
+        block = np.arange(len(nats)) // 10
+        means = np.bincount(block, nats) / np.bincount(block)
+        steps = np.minimum((np.arange(len(means)) + 1) * 10, len(nats))
+        frames.append(pd.DataFrame({"step": steps, "seed": fit.seed, "shuffled": fit.shuffled, "nats": means}))
+    return pd.concat(frames, ignore_index=True)
 
 
 def inputs_of(
