@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -31,30 +31,15 @@ from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.settings import Training
 from haptera.errors import HapteraError, check_keys
 from haptera.files.fingerprint import SCHEMA, fingerprint
+from haptera.files.schema import LARGEST, Kind, check, kinds_of, list_of, read_as, whole_number
 from haptera.run.settings import read_study
 
 WHAT = ("contrastive", "identity", "supervised")
 MEASURES = ("r2", "mcc", "mcc_spearman")
 TRAINING = tuple(field.name for field in fields(Training))
-SETTINGS = {
-    "dimensions": int,
-    "steps": int,
-    "batch_size": int,
-    "learning_rate": float,
-    "supervised": bool,
-    "start": float,
-    "fixed": bool,
-    "device": str,
-    "seeds": list,
-}
-TEXTS = {"process": str, "model": str, "title": str}
-EXPECTED = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "a text",
-    list: "a list of whole numbers",
-}
+OWN = ("process", "model", "title")
+"""Settings of one row, which the top of a file cannot give for all."""
+SEEDS = Kind("a list of whole numbers", list_of(whole_number(-LARGEST)).fits)
 LAST = 100
 """Steps at the end, of which the goodness of fit is the mean."""
 POINTS = 200
@@ -91,7 +76,7 @@ class Row:
     start: float | None = None
     fixed: bool = False
     device: str = "cpu"
-    seeds: tuple[int, ...] = (0,)
+    seeds: Annotated[tuple[int, ...], SEEDS] = (0,)
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
@@ -120,21 +105,24 @@ class Row:
 def read_rows(path: Path) -> list[Row]:
     """Return the rows of a file."""
     content = read_study(path)
-    check_keys(f"key in {path}", content, {"rows", *SETTINGS})
-    shared = _typed({key: value for key, value in content.items() if key != "rows"}, SETTINGS, str(path))
+    kinds = kinds_of(Row)
+    check_keys(f"key in {path}", content, {"rows", *kinds} - set(OWN))
+    shared = {key: value for key, value in content.items() if key != "rows"}
+    check(shared, kinds, str(path), missing=tuple(kinds))
     tables = content.get("rows", [])
     if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
         raise HapteraError(f"{path}: rows is {tables!r}; tables, [[rows]], with process and model were expected")
     rows = []
     for number, table in enumerate(tables, 1):
-        where = f"{path}, row {number}"
-        check_keys(f"key of row {number} in {path}", table, {*TEXTS, *SETTINGS})
-        if missing := [key for key in ("process", "model") if key not in table]:
+        where, key = f"{path}, row {number}", f"key of row {number} in {path}"
+        check_keys(key, table, kinds)
+        if missing := [name for name in ("process", "model") if name not in table]:
             raise HapteraError(f"{where}: there is no {missing[0]}; process and model were expected")
-        settings = shared | _typed(table, TEXTS | SETTINGS, where)
         try:
-            rows.append(Row(**settings))
+            rows.append(read_as(Row, shared | table, where, key))
         except HapteraError as error:
+            if where in str(error):
+                raise
             raise HapteraError(f"{where}: {error}") from error
     return rows
 
@@ -190,18 +178,6 @@ def promised(process: Process, model: LatentModel) -> str:
     if not isinstance(law, GeneralisedNormal) or law.beta != model.exponent or law.beta < 1:
         return "nothing"
     return "affine map" if law.beta == 2 else "order and sign"
-
-
-def _typed(content: Mapping[str, Any], kinds: Mapping[str, type], where: str) -> dict[str, Any]:
-    """Return values of the kinds they should have, lists as tuples."""
-    for key, value in content.items():
-        kind = kinds[key]
-        right = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) == (kind is bool)
-        if kind is list and right:
-            right = all(isinstance(one, int) and not isinstance(one, bool) for one in value)
-        if not right:
-            raise HapteraError(f"{where}: {key} is {value!r}; {EXPECTED[kind]} was expected")
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
 
 
 def _latents_fit(process: Process, model: LatentModel, batch_size: int, seed: int) -> float:
