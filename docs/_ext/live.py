@@ -23,6 +23,13 @@ from sphinx.util.docutils import SphinxDirective
 from typer.testing import CliRunner
 
 WIDTH = 92
+SINGULAR = {
+    "shifts": "shift",
+    "streams": "stream",
+    "adapters": "adapter",
+    "measures": "measure",
+    "analyses": "analysis",
+}
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -46,14 +53,14 @@ class Prints(SphinxDirective):
 
 
 class Laws(SphinxDirective):
-    """The laws of `shifts`, `streams`, `adapters` or `measures`."""
+    """The laws of `shifts`, `streams`, `adapters`, `measures` or `analyses`."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """One entry for each law, with the sentence that states it."""
         kind = self.arguments[0]
-        laws = getattr(import_module(f"haptera.testing.{kind}"), f"{kind.removesuffix('s').upper()}_LAWS")
+        laws = getattr(import_module(f"haptera.testing.{kind}"), f"{SINGULAR[kind].upper()}_LAWS")
         entries = nodes.definition_list()
         for law in laws:
             sentence, _ = self.parse_inline((law.__doc__ or "").strip().splitlines()[0])

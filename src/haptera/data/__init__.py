@@ -3,14 +3,12 @@
 One array file, a folder of images, a folder of class folders, or a data set that is corrupted already.
 """
 
-from haptera.data.arrays import ArrayData
+from haptera.data.arrays import ArrayData, NpzData
 from haptera.data.base import Classes, CorruptedImages, CorruptedPart, Data
-from haptera.data.bundled import digits
-from haptera.data.cifar_c import NpyData
+from haptera.data.corrupted import NpyData
 from haptera.data.folder import FolderData
 from haptera.data.mapping import MappedData, read_mapping, with_mapping
-from haptera.data.npz import NpzData
-from haptera.data.opening import map_labelled, open_data
+from haptera.data.opening import digits, map_labelled, open_data
 
 __all__ = [
     "ArrayData",

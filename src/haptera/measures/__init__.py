@@ -1,6 +1,13 @@
 """Measures: plain functions from outputs, or from the table, to rows. NumPy and pandas, no torch."""
 
-from haptera.measures.accuracy import accuracy, accuracy_over_steps, error, seconds_per_image, top5_accuracy
+from haptera.measures.accuracy import (
+    accuracy,
+    accuracy_over_steps,
+    error,
+    expected_accuracy,
+    seconds_per_image,
+    top5_accuracy,
+)
 from haptera.measures.averages import clean_accuracy, mean_accuracy
 from haptera.measures.calibration import (
     brier_score,
@@ -33,7 +40,6 @@ from haptera.measures.object_keypoint_similarity import object_keypoint_similari
 from haptera.measures.pairs import difference, rows_of
 from haptera.measures.records import idle_steps, records
 from haptera.measures.relative_stability import diffeo_stability, noise_stability, relative_stability
-from haptera.measures.walk import expected_accuracy
 
 __all__ = [
     "Mean",

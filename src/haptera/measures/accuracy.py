@@ -1,11 +1,14 @@
-"""Accuracy, error, and how they go over time, per shift and severity; intervals are Wilson's at 95 %."""
+"""Accuracy, error, and how they go over time, per shift and severity; intervals are Wilson's at 95 %.
+
+Along a CCC stream there is also the accuracy that its calibration promises, with the severities of its two shifts.
+"""
 
 import numpy as np
 
 from haptera.measures.facts import measure
 from haptera.measures.repetitions import last_epoch
 from haptera.measures.windows import windows
-from haptera.outputs import Outputs
+from haptera.outputs import ASIDE, Outputs
 from haptera.statistics.intervals import wilson
 from haptera.table import Rows
 
@@ -79,3 +82,32 @@ def _counts(values: np.ndarray, codes: np.ndarray, size: int) -> tuple[np.ndarra
 def _share(name: str, right: float, n: int) -> dict[str, object]:
     low, high = wilson(float(right), int(n))
     return {"measure": name, "value": float(right / n), "low": low, "high": high, "n": int(n)}
+
+
+TOLD = ("shift", *(key for key in ASIDE if key != "sample"))
+
+
+@measure(bounds=(0, 1))
+def expected_accuracy(outputs: Outputs) -> Rows:
+    """The accuracy of the calibrated model at every step of the walk.
+
+    The rows have further columns: `severity_1` and `severity_2` of the shifts that `shift` names, and `difficulty`, the
+    accuracy that the walk is meant to keep. `step` is the last batch of a step of the walk, `n` its images.
+    """
+    outputs = last_epoch(outputs)
+    if outputs.step is None or not len(outputs) or any(key not in outputs.context for key in TOLD):
+        return []
+    between = outputs.context.get("interleaved", np.zeros(len(outputs), bool))
+    order = np.lexsort((outputs.ids, outputs.step))  # ids are positions in the stream
+    order = order[~between[order]]
+    columns = {key: outputs.context[key][order] for key in TOLD}
+    new = np.zeros(len(order), bool)
+    for column in columns.values():
+        new[1:] |= column[1:] != column[:-1]
+    last = np.append(np.flatnonzero(new) - 1, len(order) - 1)
+    rows = []
+    for end, n in zip(last, np.diff(last, prepend=-1), strict=True):
+        told = {key: column[end].item() for key, column in columns.items()}
+        value = {"measure": "expected_accuracy", "value": told.pop("expected"), "n": int(n)}
+        rows.append(told | {"step": int(outputs.step[order[end]])} | value)
+    return rows

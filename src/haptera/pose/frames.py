@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from haptera.data.decode import decode, header_size
 from haptera.data.folder import THREADS
-from haptera.data.pixels import Layout, check_values, read_layout, to_images
+from haptera.data.pixels import Layout, check_values, decode, header_size, read_layout, to_images
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 

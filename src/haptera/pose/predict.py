@@ -17,8 +17,8 @@ from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
 from haptera.adapters.layout import arranged, takes_channels_last
 from haptera.adapters.wrapper import Wrapper
 from haptera.data import Data
-from haptera.data.decode import header_size
-from haptera.data.scan import SUFFIXES
+from haptera.data.folder import SUFFIXES
+from haptera.data.pixels import header_size
 from haptera.errors import HapteraError
 from haptera.files.deeplabcut import KeypointTable
 from haptera.pose.frames import ArrayFrames, FileFrames

@@ -16,14 +16,20 @@ from haptera.errors import HapteraError, NotApplicable
 from haptera.testing.batchnorm_networks import batchnorm_networks, convolutional_networks
 from haptera.testing.law import demand, run_laws
 from haptera.testing.networks import as_it_is, awkward_networks
-from haptera.testing.runs import answers, distance, equal, own_answer, picture, settings_of, state_of
 from haptera.testing.states import (
     a_state_belongs_to_its_model,
+    answers,
     callers_model_can_be_trained,
     callers_model_is_unchanged,
     calls_from_threads_do_not_mix,
     copies_go_on_by_themselves,
+    distance,
+    equal,
+    own_answer,
+    picture,
     reset_is_exact,
+    settings_of,
+    state_of,
     state_survives_a_round_trip,
 )
 
