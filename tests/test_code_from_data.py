@@ -176,14 +176,14 @@ def test_what_names_a_builder_in_a_study_file_is_called_only_if_it_can_return_a_
 
 
 MAY_RUN_CODE = {
-    "find_or_import": {"settings", "results", "models.source"}
-    | {f"cli.{name}" for name in ("calibrate", "materialise", "pose", "pose_options", "tune")},
+    "find_or_import": {"run.parts", "run.results", "models.source"}
+    | {f"cli.{name}" for name in ("corruptions", "tune")},
     "find_object": {"catalog", "testing", "pose.backbone"},
-    "find_module": {"models.source", "objects"},
-    "import_backbone": {"cli.pose_options"},
-    "import_module": {"__init__", "catalog", "embed", "objects"},
-    "exec_module": {"objects"},
-    "loads": {"execute"},
+    "find_module": {"models.source", "catalog"},
+    "import_backbone": {"pose.opening"},
+    "import_module": {"__init__", "catalog", "cli"},
+    "exec_module": {"catalog"},
+    "loads": {"run.execute"},
 }
 """Who turns a name into code, or bytes into objects: only where a person wrote the name, or this process the bytes."""
 

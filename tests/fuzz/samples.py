@@ -28,8 +28,8 @@ from haptera.models.source import load_weights
 from haptera.outputs import Outputs
 from haptera.pose import PoseModel
 from haptera.pose.coco import read_coco
-from haptera.pose.joining import read_split
 from haptera.pose.opening import open_pose
+from haptera.pose.splits import read_split
 from haptera.recordings.reading import read_recording
 from haptera.run.build import make_study
 from haptera.run.calibrate import calibrate, load_calibration

@@ -156,7 +156,7 @@ def test_data_that_makes_no_sense_is_refused():
         PoseData(images, np.zeros((2, 2, 2)), ["a", "a"])
     with pytest.raises(HapteraError, match=r"individuals are \(3,\)"):
         PoseData(images, np.zeros((2, 1, 2)), ["a"], ["x", "y", "z"])
-    with pytest.raises(HapteraError, match=r"names 'nos', which is no part; did you mean 'nose'"):
+    with pytest.raises(HapteraError, match=r"names 'nos', which is not a part; did you mean 'nose'"):
         PoseData(images, np.zeros((2, 1, 2)), ["nose"], skeleton=[("nose", "nos")])
 
 

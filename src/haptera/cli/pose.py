@@ -6,18 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from haptera.cli.options import Json, Quiet
-from haptera.cli.pose_options import (
-    BatchSize,
-    Data,
-    Images,
-    Individual,
-    OwnBackbone,
-    Scorer,
-    Size,
-    load_model,
-    read_backbone,
-    read_size,
-)
 from haptera.cli.present import command_of
 from haptera.cli.say import logging_to_stderr, resumable, say, say_json
 from haptera.errors import HapteraError
@@ -25,6 +13,28 @@ from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.pose import PoseScores
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file.",
+        show_default=False,
+    ),
+]
+Images = Annotated[Path | None, typer.Option(help="The folder that paths of images begin at.")]
+Size = Annotated[
+    str | None,
+    typer.Option(help="HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own."),
+]
+Scorer = Annotated[str | None, typer.Option(help="Whose labels, where there are several scorers; a,b for both.")]
+Individual = Annotated[
+    str | None,
+    typer.Option("--individual-by", help="Whose image it is in a COCO file: a field of it, folder, or image."),
+]
+BatchSize = Annotated[int, typer.Option(help="Frames in a pass.")]
+OwnBackbone = Annotated[
+    str | None, typer.Option("--backbone", help="file.py:function, again, if the model was trained with one.")
+]
 
 app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_args_is_help=True)
 
@@ -63,31 +73,32 @@ def train(
         import torch
 
         from haptera.pose import PoseModel, Training, fit, leave_species_out, open_pose, split_individuals
-        from haptera.pose.joining import split_text
-        from haptera.pose.training import MODEL, WEIGHT
+        from haptera.pose.opening import read_backbone, read_size
+        from haptera.pose.splits import split_nothing, split_text
+        from haptera.pose.training import MODEL, loss_of
 
         to = read_size(size)
         found = open_pose(data, images, size=to, scorer=scorer, individual=individual)
-        split = None
         if leave_out is not None:
             split = leave_species_out(found, leave_out, fraction=fraction, seed=seed)
-        elif not everything:
+        elif everything:
+            split = split_nothing(found)
+        else:
             split = split_individuals(found, individuals, fraction=fraction, shuffle=shuffle)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = PoseModel(found.parts, skeleton=found.skeleton, size=to, **read_backbone(backbone))
-        sets = ["train"] * len(found) if split is None else split.names().tolist()
         history = fit(
             model,
-            found if split is None else found.select(split.train),
+            found.select(split.train),
             Training(steps, lr, lr_end, cycles, batch_size, rotation, crop, radius, seed),
             every=every,
             out=out,
-            texts={"split.csv": split_text(found, sets)},
+            texts={"split.csv": split_text(found, split)},
             progress=False if quiet else None,
         )
-    counts = {name: sets.count(name) for name in ("train", "within", "out")}
-    loss = float(history["scores"].iloc[-1] + WEIGHT * history["offsets"].iloc[-1])
+    counts = {"train": len(split.train), "within": len(split.within), "out": len(split.out)}
+    loss = loss_of(history)
     if as_json:
         files = {"model": str(out / MODEL), "split": str(out / "split.csv")}
         say_json({"frames": counts, "loss": loss, "steps": steps, "files": files})
@@ -113,10 +124,11 @@ def predict_(
     with logging_to_stderr(quiet):
         from haptera.files.deeplabcut import check_target
         from haptera.pose import predict
+        from haptera.pose.opening import open_model, read_size
         from haptera.pose.predict import list_frames
 
         check_target(out)
-        network = load_model(model, backbone)
+        network = open_model(model, backbone)
         files = list_frames(images)
         to = read_size(size) or network.size
         poses = predict(network, files, size=to, batch_size=batch_size, progress=False if quiet else None)
@@ -166,8 +178,8 @@ def score(
     if predictions is not None and (shift or adapter or split):
         raise HapteraError("--shift, --adapter and --split need --model, for they predict")
     from haptera import pose
-    from haptera.pose.joining import read_split
-    from haptera.pose.opening import is_drawn
+    from haptera.pose.opening import is_drawn, open_model, read_size
+    from haptera.pose.splits import read_split
     from haptera.run.flags import from_flags
     from haptera.run.parts import make_adapter, make_shift
 
@@ -176,7 +188,7 @@ def score(
         truth = pose.open_pose(labels, size=read_size(size)) if is_drawn(labels) else Path(labels)
         return pose.score_predictions(predictions, truth, **named, threshold=threshold, normalise=normalise)
     assert model is not None
-    network = load_model(model, backbone)
+    network = open_model(model, backbone)
     frames = pose.open_pose(labels, images, size=read_size(size) or network.size, **named)
     adapters = from_flags([], adapters=adapter or ["none", "batchnorm:prior=0"])["adapters"]
     return pose.score(

@@ -5,17 +5,17 @@ The scores are measures: `haptera.measures.normalised_error` and `pck`.
 
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
 from haptera.pose.analysis import PoseScores, score, score_predictions
-from haptera.pose.backbone import EfficientNetLite0, Small
+from haptera.pose.backbone import EfficientNetLite0, ErrorTrend, Small, error_trend
 from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.evaluate import evaluate, moved_keypoints
+from haptera.pose.loss import augmented, pose_loss
 from haptera.pose.model import PoseModel, decode, make_targets
 from haptera.pose.opening import open_pose
 from haptera.pose.predict import Poses, predict
 from haptera.pose.splits import Split, leave_species_out, split_individuals
-from haptera.pose.training import Training, augmented, fit, pose_loss
-from haptera.pose.transfer import ErrorTrend, error_trend
+from haptera.pose.training import Training, fit
 
 __all__ = [
     "EfficientNetLite0",

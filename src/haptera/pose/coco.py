@@ -47,7 +47,7 @@ ENTRIES = {
 
 @dataclass(frozen=True, eq=False)
 class CocoLabels:
-    """What a file says of its images with exactly one animal, without the images.
+    """What a file says about its images with exactly one animal, without the images.
 
     Attributes:
         keypoints: `(frames, parts, 2)`, NaN where missing.
@@ -148,7 +148,7 @@ def _read(content: dict[str, Any], path: Path, individual: str | None) -> CocoLa
 def _individuals(
     annotations: Sequence[Mapping[str, Any]], images: Sequence[Mapping[str, Any]], path: Path, by: str | None
 ) -> list[str]:
-    """Whose image each is, by a field that all of them have."""
+    """Return whose image each is, by a field that all of them have."""
     entries = [{**image, **annotation} for image, annotation in zip(images, annotations, strict=True)]
     folders = [PurePosixPath(str(image["file_name"]).replace("\\", "/")).parent.name for image in images]
     if by is None:

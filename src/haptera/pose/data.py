@@ -75,7 +75,7 @@ class PoseData(Data):
         self.skeleton = tuple((str(one), str(two)) for one, two in skeleton)
         for part in (part for pair in self.skeleton for part in pair):
             if part not in self.parts:
-                raise HapteraError(f"{name}: the skeleton names {part!r}, which is no part;{hint(part, self.parts)}")
+                raise HapteraError(f"{name}: the skeleton names {part!r}, which is not a part;{hint(part, self.parts)}")
         self.scorer, self.name = scorer, name
         self.rows = np.arange(frames)
         self.targets = None
@@ -83,20 +83,20 @@ class PoseData(Data):
 
     @property
     def height(self) -> int:
-        """Of every frame, in pixels."""
+        """The height of every frame, in pixels."""
         return self.frames.height
 
     @property
     def width(self) -> int:
-        """Of every frame, in pixels."""
+        """The width of every frame, in pixels."""
         return self.frames.width
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
-        """`(len(positions), 3, height, width)`, float32 in [0, 1]."""
+        """Return frames `(len(positions), 3, height, width)`, float32 in [0, 1]."""
         return self.frames.read(self._inside[np.asarray(positions, np.int64)])
 
     def select(self, positions: np.ndarray) -> Self:
-        """Some frames, which keep their numbers in the source; nothing is copied but the labels."""
+        """Return some frames, which keep their numbers in the source; nothing is copied but the labels."""
         positions = np.asarray(positions)
         chosen = copy(self)
         for key in ("keypoints", "individuals", "species", "files", "areas", "rows", "_inside"):
@@ -107,12 +107,12 @@ class PoseData(Data):
         return chosen
 
     def in_source(self, keypoints: np.ndarray) -> np.ndarray:
-        """Keypoints `(frames, parts, 2)` of these frames in pixels of the images as they were before `size`."""
+        """Return keypoints `(frames, parts, 2)` of these frames in pixels of the images as they were before `size`."""
         factors = self.frames.factors[self._inside][:, None]
         return (keypoints + 0.5) / factors - 0.5
 
     def fingerprint(self) -> str:
-        """Of the images, taken anew at each call, and of all labels."""
+        """Return the fingerprint of the images, taken anew at each call, and of all labels."""
         columns = (self.keypoints, self.parts, self.individuals, self.species, self.rows)
         return fingerprint("pose", self.frames.fingerprint(), *columns)
 

@@ -61,7 +61,7 @@ def drawn_animals(
     species: str | Sequence[str] = "horse",
     missing: float = 0.02,
 ) -> PoseData:
-    """Frames of walking animals with 22 keypoints.
+    """Return frames of walking animals with 22 keypoints.
 
     Args:
         individuals: how many.
@@ -139,7 +139,7 @@ def _look(kind: str, random: np.random.Generator, height: int, width: int) -> _L
 
 
 def _scene(random: np.random.Generator, height: int, width: int) -> Image.Image:
-    """A background three frames wide, along which the animal walks."""
+    """Return a background three frames wide, along which the animal walks."""
     wide = 3 * width
     sky, ground = (_jittered(some[random.integers(len(some))], random, 20) for some in (SKIES, GROUNDS))
     scene = Image.new("RGB", (wide, height), sky)
@@ -164,7 +164,7 @@ def _scene(random: np.random.Generator, height: int, width: int) -> Image.Image:
 
 
 def _frame(look: _Look, random: np.random.Generator, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """One image and its keypoints in pixels."""
+    """Return one image and its keypoints in pixels."""
     scale = look.scale * random.uniform(0.95, 1.05)
     own = keypoints(look.build, random.uniform(0, 2 * np.pi), random.normal(0, 0.08))
     middle = (own[:, 0].min() + own[:, 0].max()) / 2

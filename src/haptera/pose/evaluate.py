@@ -30,7 +30,7 @@ MakeAdapter = Callable[[nn.Module], Adapter]
 
 
 def moved_keypoints(data: PoseData, shift: Shift | None, seed: int = 0) -> np.ndarray:
-    """`(frames, parts, 2)`: where the parts are in shifted frames; NaN for those that left the frame.
+    """Return where the parts are in shifted frames, `(frames, parts, 2)`; NaN for those that left the frame.
 
     Args:
         data: the frames as they are.

@@ -29,10 +29,10 @@ class Frames(Protocol):
     factors: np.ndarray
 
     def read(self, positions: np.ndarray) -> torch.Tensor:
-        """`(len(positions), 3, height, width)`, float32 in [0, 1]."""
+        """Return images `(len(positions), 3, height, width)`, float32 in [0, 1]."""
 
     def fingerprint(self) -> str:
-        """Changes when any image does."""
+        """Return what changes when any image does."""
 
 
 class ArrayFrames:
@@ -46,11 +46,11 @@ class ArrayFrames:
         self.factors = np.ones((len(images), 2))
 
     def read(self, positions: np.ndarray) -> torch.Tensor:
-        """Some images, as colour."""
+        """Return some images, as colour."""
         return to_images(self._images[positions], self._layout, 3)
 
     def fingerprint(self) -> str:
-        """Of the bytes."""
+        """Return the fingerprint of the bytes."""
         return fingerprint("frames", self._images)
 
 
@@ -78,7 +78,7 @@ class FileFrames:
         self.factors = (self._shapes / sizes)[:, ::-1]
 
     def read(self, positions: np.ndarray) -> torch.Tensor:
-        """Some images, as colour."""
+        """Return some images, as colour."""
         pixels = np.zeros((len(positions), self.height, self.width, 3), np.uint8)
         with ThreadPoolExecutor(THREADS) as pool:
             for row, image in enumerate(pool.map(self._one, np.asarray(positions).tolist())):
@@ -93,7 +93,7 @@ class FileFrames:
         return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
 
     def fingerprint(self) -> str:
-        """Of every file's path, size and time of change."""
+        """Return the fingerprint of every file's path, size and time of change."""
         stats = [path.stat() for path in self._paths]
         found = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(self._paths, stats, strict=True)]
         return fingerprint("frames", found, self.height, self.width)

@@ -60,7 +60,7 @@ SPECIES = {
 
 
 def keypoints(build: Build, phase: float, nod: float = 0.0) -> np.ndarray:
-    """`(22, 2)`: x and y of every part.
+    """Return x and y of every part, `(22, 2)`.
 
     Args:
         build: of the individual.
@@ -94,7 +94,7 @@ def keypoints(build: Build, phase: float, nod: float = 0.0) -> np.ndarray:
 
 
 def _leg(start: np.ndarray, swing: float, phase: float, side: str, end: str) -> dict[str, np.ndarray]:
-    """Three joints below elbow or stifle; a lifted leg bends, a standing one reaches the ground."""
+    """Return three joints below elbow or stifle; a lifted leg bends, a standing one reaches the ground."""
     length = float(start[1])
     lift = max(0.0, float(np.cos(phase)))
     upper = swing * np.sin(phase)

@@ -1,15 +1,12 @@
-"""Joining: predictions to labels by the names of frames and parts, and frames to the split that a training wrote."""
+"""Joining: predictions to labels by the names of frames and parts."""
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from haptera.errors import HapteraError, unknown
 from haptera.files.deeplabcut import KeypointTable
-from haptera.pose.data import PoseData
 
 log = logging.getLogger("haptera")
 
@@ -17,7 +14,7 @@ log = logging.getLogger("haptera")
 def joined(
     predicted: KeypointTable, parts: Sequence[str], files: np.ndarray, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted keypoints of the labelled frames that have some, and which frames these are.
+    """Return predicted keypoints of the labelled frames that have some, and which frames these are.
 
     A frame is found by its folder, the video, and its file name; by the file name alone only where one of the tables
     has no folders. A name that fits several frames is an error.
@@ -51,7 +48,7 @@ def joined(
 
 
 def match_files(predicted: Sequence[str], labelled: Sequence[str], name: str) -> list[int | None]:
-    """For each labelled frame the row of its prediction, or None.
+    """Return for each labelled frame the row of its prediction, or None.
 
     >>> match_files(["rex/1.png", "ina/1.png"], ["labeled-data/ina/1.png", "labeled-data/tom/1.png"], "said.csv")
     [1, None]
@@ -79,32 +76,8 @@ def match_files(predicted: Sequence[str], labelled: Sequence[str], name: str) ->
 
 
 def _shared(one: str, two: str) -> int:
-    """How many last pieces two paths share; 0 unless these are the file and its folder, or all of one of them."""
+    """Return how many last pieces two paths share; 0 unless these are file and folder, or all of one of them."""
     first, second = one.split("/")[::-1], two.split("/")[::-1]
     least = min(len(first), len(second))
     same = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), least)
     return same if same >= min(2, least) else 0
-
-
-def split_text(data: PoseData, sets: Sequence[str]) -> str:
-    """Return the content of `split.csv`: whose each frame is, and whether it is for `train`, `within` or `out`."""
-    return pd.DataFrame({"file": data.files, "individual": data.individuals, "part": sets}).to_csv(index=False)
-
-
-def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:
-    """Return `within` and `out`, where they have frames, from the `split.csv` of a training."""
-    if not path.is_file():
-        raise HapteraError(f"there is no split {path}")
-    try:
-        frame = pd.read_csv(path, dtype=str)
-        parts = dict(zip(frame["file"], frame["part"], strict=True))
-    except (KeyError, ValueError) as error:
-        raise HapteraError(f"{path} is not a split of `haptera pose train`: {error}") from error
-    found = np.array([parts.get(file, "") for file in data.files])
-    if (found == "").any():
-        raise HapteraError(f"{path} does not say where {data.files[found == ''][0]} belongs; it is of other data")
-    sets = {name: np.flatnonzero(found == name) for name in ("within", "out")}
-    chosen = {name: data.select(rows) for name, rows in sets.items() if len(rows)}
-    if not chosen:
-        raise HapteraError(f"{path} leaves no frames for a test")
-    return chosen

@@ -46,7 +46,7 @@ class PoseModel(nn.Module):
     """From images to maps `(batch, 3 parts, height / stride, width / stride)`.
 
     The first `parts` channels are scores before the sigmoid, then come x and y offsets of each part in units of the
-    stride. Images whose sides are no multiples of the backbone's stride are continued with black.
+    stride. Images whose sides are not multiples of the backbone's stride are continued with black.
 
     Args:
         parts: their names.
@@ -86,7 +86,7 @@ class PoseModel(nn.Module):
         nn.init.constant_(self.head.bias[: len(self.parts)], -3.0)  # type: ignore[index]  # most cells hold no part
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """`(batch, 3, height, width)` in [0, 1] to maps."""
+        """Return the maps of images `(batch, 3, height, width)` in [0, 1]."""
         height, width = images.shape[-2:]
         down, right = -height % self.reach, -width % self.reach
         maps = self.head(self.backbone(F.pad(images, (0, right, 0, down)) if down or right else images))
@@ -110,7 +110,7 @@ class PoseModel(nn.Module):
 
     @classmethod
     def load(cls, path: Path, backbone: nn.Module | None = None) -> "PoseModel":
-        """Read what `save` wrote, in evaluation mode.
+        """Return the model that `save` wrote, in evaluation mode.
 
         Args:
             path: the file.
@@ -142,7 +142,7 @@ class PoseModel(nn.Module):
 
 
 def read_facts(path: Path, key: str) -> dict[str, Any]:
-    """The JSON in the header of a safetensors file."""
+    """Return the JSON in the header of a safetensors file."""
     if not path.is_file():
         raise HapteraError(f"there is no file {path}")
     try:
@@ -156,13 +156,13 @@ def read_facts(path: Path, key: str) -> dict[str, Any]:
 
 
 def tensor_shapes(path: Path) -> list[list[int]]:
-    """The shapes of the tensors in a safetensors file."""
+    """Return the shapes of the tensors in a safetensors file."""
     with safe_open(path, "pt") as file:
         return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
 
 
 def _tried(backbone: nn.Module) -> tuple[int, int]:
-    """Channels and stride of a backbone, found by a trial."""
+    """Return the channels and the stride of a backbone, found by a trial."""
     training = backbone.training
     backbone.eval()
     try:
@@ -185,14 +185,14 @@ def _tried(backbone: nn.Module) -> tuple[int, int]:
 
 
 def cell_centres(rows: int, columns: int, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """x of every column and y of every row, in pixels."""
+    """Return x of every column and y of every row, in pixels."""
     return tuple((torch.arange(number) + 0.5) * stride - 0.5 for number in (columns, rows))  # type: ignore[return-value]
 
 
 def make_targets(
     keypoints: torch.Tensor, rows: int, columns: int, stride: int, radius: float | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores `(batch, parts, rows, columns)`, 0 or 1, and offsets `(batch, parts, 2, rows, columns)`.
+    """Return scores `(batch, parts, rows, columns)`, 0 or 1, and offsets `(batch, parts, 2, rows, columns)`.
 
     Args:
         keypoints: `(batch, parts, 2)` in pixels, NaN where missing.
@@ -215,7 +215,7 @@ def make_targets(
 
 
 def decode(maps: torch.Tensor, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keypoints `(batch, parts, 2)` in pixels and confidence `(batch, parts)` of the maps of a model.
+    """Return keypoints `(batch, parts, 2)` in pixels and confidence `(batch, parts)` of the maps of a model.
 
     Args:
         maps: `(batch, 3 parts, rows, columns)`.
@@ -232,6 +232,6 @@ def decode(maps: torch.Tensor, stride: int) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def split_maps(maps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores `(batch, parts, rows, columns)` and offsets `(batch, parts, 2, rows, columns)` of the maps of a model."""
+    """Return the scores `(batch, parts, rows, columns)` and offsets `(batch, parts, 2, rows, columns)` in maps."""
     parts = maps.shape[1] // 3
     return maps[:, :parts], maps[:, parts:].unflatten(1, (parts, 2))

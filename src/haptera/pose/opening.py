@@ -1,14 +1,18 @@
-"""Opening pose data by name: `drawn`, a table or project of DeepLabCut, or a JSON file of COCO."""
+"""Pose data and models by what a person writes: a file, `drawn:individuals=30`, `small:width=8`, `net.py:build`."""
 
 import logging
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 from haptera.errors import HapteraError, check_keys
 from haptera.files.deeplabcut import find_images, read_deeplabcut
+from haptera.pose.backbone import import_backbone
+from haptera.pose.checkpoints import check_result
 from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
+from haptera.pose.model import PoseModel
 from haptera.run.flags import Spec
 
 log = logging.getLogger("haptera")
@@ -62,3 +66,41 @@ def open_pose(
 def is_drawn(source: str | Path) -> bool:
     """Say whether animals are to be drawn, rather than read from a file."""
     return str(source).partition(":")[0] == "drawn"
+
+
+def read_size(text: str | None) -> tuple[int, int] | None:
+    """Return height and width.
+
+    >>> read_size("160x288")
+    (160, 288)
+    """
+    if text is None:
+        return None
+    height, _, width = text.partition("x")
+    if not (height.isdigit() and width.isdigit()):
+        raise HapteraError(f"--size is {text!r}; HEIGHTxWIDTH was expected, such as 160x288")
+    return int(height), int(width)
+
+
+def read_backbone(text: str) -> dict[str, Any]:
+    """Return what `PoseModel` is told: `small:width=8` by its name, `file.py:build` as what that function returns."""
+    spec = Spec.parse(text) if "=" in text else Spec(text, {})
+    if ":" not in spec.name:
+        return {"backbone": spec.name, "settings": dict(spec.arguments)}
+    place, _, function = spec.name.rpartition(":")
+    origin = f"{Path(place).name if place.endswith('.py') else place}:{function}"
+    return {"backbone": import_backbone(spec.name, spec.arguments), "origin": origin}
+
+
+def open_model(path: Path, backbone: str | None = None) -> PoseModel:
+    """Return a trained model; one that was damaged since is refused.
+
+    Args:
+        path: what `pose train` or `PoseModel.save` wrote.
+        backbone: where the model was trained with one of its owner's, `file.py:function` again.
+    """
+    own = None if backbone is None else read_backbone(backbone)["backbone"]
+    if isinstance(own, str):
+        raise HapteraError(f"--backbone is {backbone!r}, which the file says by itself; file.py:function was expected")
+    check_result(path)
+    return PoseModel.load(path, own)

@@ -1,39 +1,17 @@
 """The page of scores of poses: skeletons on frames, and errors by shift, adapter, part and individual."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from io import BytesIO
 
-import numpy as np
 import pandas as pd
-from PIL import Image, ImageDraw
 
 from haptera.pose.findings import overall
+from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Picture, Section
 
 LABELS = {"n": "keypoints", "what": "shift and severity"}
 MEASURES = {"normalised_error": "Normalised error", "pck": "PCK"}
 SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
-SIDE = 240
-COLUMNS = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """One frame to draw skeletons on.
-
-    Attributes:
-        image: `(height, width, 3)`, uint8.
-        predicted: `(parts, 2)`.
-        labelled: `(parts, 2)`, NaN where missing.
-        caption: a few words below it.
-    """
-
-    image: np.ndarray
-    predicted: np.ndarray
-    labelled: np.ndarray
-    caption: str
 
 
 def sections(
@@ -82,46 +60,3 @@ def _heatmaps(rows: pd.DataFrame, by: str, caption: str, x: str, y: str, select:
         )  # fmt: skip
         made.append(figure)
     return tuple(made)
-
-
-def contact_sheet(frames: Sequence[Frame], parts: Sequence[str], skeleton: Sequence[tuple[str, str]]) -> bytes:
-    """Return a PNG with all frames, four in a row."""
-    scale = max(1, round(SIDE / frames[0].image.shape[1]))
-    height, width = (scale * side for side in frames[0].image.shape[:2])
-    rows = -(-len(frames) // COLUMNS)
-    sheet = Image.new("RGB", (min(len(frames), COLUMNS) * (width + 8), rows * (height + 24)), (24, 24, 28))
-    for place, frame in enumerate(frames):
-        row, column = divmod(place, COLUMNS)
-        left, top = column * (width + 8) + 4, row * (height + 24)
-        sheet.paste(_with_skeleton(frame, parts, skeleton, scale), (left, top))
-        ImageDraw.Draw(sheet).text((left + 2, top + height + 5), frame.caption, fill=(230, 230, 230))
-    buffer = BytesIO()
-    sheet.save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def _with_skeleton(frame: Frame, parts: Sequence[str], skeleton: Sequence[tuple[str, str]], scale: int) -> Image.Image:
-    height, width = frame.image.shape[:2]
-    image = Image.fromarray(frame.image).resize((scale * width, scale * height), Image.Resampling.BICUBIC)
-    draw = ImageDraw.Draw(image)
-    at = {part: scale * (point + 0.5) for part, point in zip(parts, frame.predicted, strict=True)}
-    for one, two in skeleton:
-        if np.isfinite([at[one], at[two]]).all():
-            draw.line((*at[one], *at[two]), fill=(255, 220, 60), width=1)
-    for number, (predicted, labelled) in enumerate(zip(at.values(), frame.labelled, strict=True)):
-        if np.isfinite(labelled).all():
-            draw.ellipse(_around(scale * (labelled + 0.5), 4), outline=(255, 255, 255))
-        if np.isfinite(predicted).all():
-            draw.ellipse(_around(predicted, 2.5), fill=_colour(number / len(parts)))
-    return image
-
-
-def _around(centre: np.ndarray, radius: float) -> tuple[float, float, float, float]:
-    x, y = centre
-    return x - radius, y - radius, x + radius, y + radius
-
-
-def _colour(share: float) -> tuple[int, int, int]:
-    angle = 2 * np.pi * (share + np.array([0.0, 1 / 3, 2 / 3]))
-    red, green, blue = (127.5 * (1 + np.cos(angle))).astype(int).tolist()
-    return red, green, blue

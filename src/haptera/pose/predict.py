@@ -41,7 +41,7 @@ class Poses:
     confidence: np.ndarray
 
     def table(self, parts: Sequence[str], files: Sequence[str], scorer: str = "haptera") -> KeypointTable:
-        """As DeepLabCut writes predictions."""
+        """Return the predictions as a table of DeepLabCut."""
         return KeypointTable(self.keypoints, tuple(parts), np.asarray(files).astype(str), scorer, self.confidence)
 
 
@@ -53,7 +53,7 @@ def predict(
     batch_size: int = 32,
     progress: bool | None = False,
 ) -> Poses:
-    """Keypoints of every frame.
+    """Return keypoints of every frame.
 
     Args:
         model: a `PoseModel`, or an adapter around one.
@@ -87,7 +87,7 @@ def predict(
 
 
 def pose_model(model: nn.Module) -> PoseModel:
-    """The pose model itself, or the one within an adapter."""
+    """Return the pose model itself, or the one within an adapter."""
     if isinstance(model, Adapter):
         check_adapter(model)
     inner = model.model if isinstance(model, Adapter) else model
@@ -109,7 +109,7 @@ def check_adapter(adapter: Adapter) -> None:
 
 
 def list_frames(folder: Path) -> list[Path]:
-    """The images in a folder and in those below it, sorted."""
+    """Return the images in a folder and in those below it, sorted."""
     if folder.is_file() and folder.suffix.lower() in SUFFIXES:
         return [folder]
     if not folder.is_dir():
@@ -123,7 +123,7 @@ def list_frames(folder: Path) -> list[Path]:
 def _batches(
     images: Pictures, batch_size: int, size: tuple[int, int] | None
 ) -> Iterator[tuple[np.ndarray, torch.Tensor, np.ndarray | None]]:
-    """Rows and pixels of some images at a time, all of one size, and by what x and y were multiplied for that."""
+    """Yield rows and pixels of some images at a time, all of one size, and by what x and y were multiplied for that."""
     if isinstance(images, Data | np.ndarray):
         read = images.images if isinstance(images, Data) else _reader(images)
         for rows in _cut(np.arange(len(images)), batch_size):

@@ -8,8 +8,10 @@ A smaller share of the same shuffle is part of a larger one.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from haptera.errors import HapteraError, unknown
 from haptera.pose.data import PoseData
@@ -30,7 +32,7 @@ class Split:
     out: np.ndarray
 
     def names(self) -> np.ndarray:
-        """`(frames,)`: `train`, `within` or `out`."""
+        """Return `train`, `within` or `out` for each frame."""
         found = np.full(sum(map(len, (self.train, self.within, self.out))), "within", dtype="<U6")
         found[self.train], found[self.out] = "train", "out"
         return found
@@ -39,7 +41,7 @@ class Split:
 def split_individuals(
     data: PoseData, train: int | None = None, *, fraction: float = 0.5, shuffle: int = 0, seed: int = 0
 ) -> Split:
-    """Some individuals to learn from, the others out of domain.
+    """Return some individuals to learn from, and the others out of domain.
 
     Args:
         data: whose frames.
@@ -60,7 +62,7 @@ def split_individuals(
 
 
 def leave_species_out(data: PoseData, species: str, *, fraction: float = 0.9, seed: int = 0) -> Split:
-    """All species but one to learn from; that one is out of domain.
+    """Return all species but one to learn from, and that one out of domain.
 
     Args:
         data: with species.
@@ -90,3 +92,33 @@ def _divided(data: PoseData, inside: np.ndarray, fraction: float, random: np.ran
         train.append(frames[:number])
         within.append(frames[number:])
     return Split(np.sort(np.concatenate(train)), np.sort(np.concatenate(within)), np.flatnonzero(~inside))
+
+
+def split_nothing(data: PoseData) -> Split:
+    """Return all frames to learn from."""
+    return Split(np.arange(len(data)), np.empty(0, int), np.empty(0, int))
+
+
+def split_text(data: PoseData, split: Split) -> str:
+    """Return the content of `split.csv`: whose each frame is, and whether it is for `train`, `within` or `out`."""
+    columns = {"file": data.files, "individual": data.individuals, "part": split.names()}
+    return pd.DataFrame(columns).to_csv(index=False)
+
+
+def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:
+    """Return `within` and `out`, where they have frames, from the `split.csv` of a training."""
+    if not path.is_file():
+        raise HapteraError(f"there is no split {path}")
+    try:
+        frame = pd.read_csv(path, dtype=str)
+        parts = dict(zip(frame["file"], frame["part"], strict=True))
+    except (KeyError, ValueError) as error:
+        raise HapteraError(f"{path} is not a split of `haptera pose train`: {error}") from error
+    found = np.array([parts.get(file, "") for file in data.files])
+    if (found == "").any():
+        raise HapteraError(f"{path} does not say where {data.files[found == ''][0]} belongs; it is of other data")
+    sets = {name: np.flatnonzero(found == name) for name in ("within", "out")}
+    chosen = {name: data.select(rows) for name, rows in sets.items() if len(rows)}
+    if not chosen:
+        raise HapteraError(f"{path} leaves no frames for a test")
+    return chosen
