@@ -117,20 +117,17 @@ class Model:
         modules, done = self.modules.train(), len(self.loss_history)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed + done)  # for encoders that draw, such as those with dropout
-            history = training.train(
-                self._sides(inputs, timeline, rows),
-                objectives,
-                self._adam(),
-                steps=steps,
-                batch_size=batch_size,
-                random=self._random,
+            course = training.Course(
+                steps,
+                batch_size,
                 samples=sum(inputs.lengths),
-                modules=modules,
                 held_out=self._held_out(inputs, mode) if held else None,
                 jacobian=self._jacobian(steps),
                 done=done,
                 progress=self.settings["verbose"],
             )
+            sides = self._sides(inputs, timeline, rows)
+            history = training.train(sides, objectives, self._adam(), modules, self._random, course)
         modules.eval()
         ends = timeline.starts.tolist()
         parts = [inputs.context.part(start, stop) for start, stop in pairwise(ends)]

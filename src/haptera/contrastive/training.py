@@ -90,20 +90,36 @@ class History:
     best_step: int | None = None
 
 
+@dataclass(frozen=True)
+class Course:
+    """How long training goes, and what is looked at on the way.
+
+    Attributes:
+        steps: at most so many.
+        batch_size: references of each session in a step; None is all of them.
+        samples: of the recording, by which a loss that runs away is known.
+        held_out: pairs to look at every so often.
+        jacobian: the term that keeps Jacobians small.
+        done: steps before these, by which the term is ramped.
+        progress: show a bar.
+    """
+
+    steps: int
+    batch_size: int | None
+    samples: int
+    held_out: HeldOut | None = None
+    jacobian: JacobianTerm | None = None
+    done: int = 0
+    progress: bool = False
+
+
 def train(
     sides: Sides,
     objectives: Sequence[Objective],
     optimiser: torch.optim.Optimizer,
-    *,
-    steps: int,
-    batch_size: int | None,
-    random: np.random.Generator,
-    samples: int,
     modules: nn.Module,
-    held_out: HeldOut | None = None,
-    jacobian: JacobianTerm | None = None,
-    done: int = 0,
-    progress: bool = False,
+    random: np.random.Generator,
+    course: Course,
 ) -> History:
     """Train in place.
 
@@ -111,26 +127,20 @@ def train(
         sides: embed the pairs.
         objectives: their losses are added.
         optimiser: of the parameters to learn.
-        steps: at most so many.
-        batch_size: references of each session in a step; None is all of them.
-        random: draws the pairs.
-        samples: of the recording, by which a loss that runs away is known.
         modules: holds everything that learns, so that the best state can be kept.
-        held_out: pairs to look at every so often.
-        jacobian: the term that keeps Jacobians small.
-        done: steps before these, by which the term is ramped.
-        progress: show a bar.
+        random: draws the pairs.
+        course: how long, and what to look at.
     """
     history = History()
     best: dict[str, torch.Tensor] = {}
     chance = 0.0
-    with Progress("embedding", steps, show=None if progress else False, unit="steps") as bar:
-        for step in range(1, steps + 1):
-            pairs = [objective.sampler.draw(batch_size, random) for objective in objectives]
+    with Progress("embedding", course.steps, show=None if course.progress else False, unit="steps") as bar:
+        for step in range(1, course.steps + 1):
+            pairs = [objective.sampler.draw(course.batch_size, random) for objective in objectives]
             loss = total_loss(sides, objectives, pairs)
             total = loss
-            if jacobian is not None and (weight := jacobian.at(done + step)):
-                size = jacobian_size(sides, pairs[0].reference, jacobian.exact, random)
+            if course.jacobian is not None and (weight := course.jacobian.at(course.done + step)):
+                size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random)
                 history.jacobian.append(size.item())
                 total = loss + weight * size
             optimiser.zero_grad()
@@ -139,17 +149,19 @@ def train(
             chance = chance or chance_loss(objectives, pairs)
             history.loss.append(loss.item())
             history.goodness_of_fit.append(history.loss[-1] - chance)
-            _stop_if_it_runs_away(history, objectives, samples)
+            _stop_if_it_runs_away(history, objectives, course.samples)
             bar.advance(f"{history.goodness_of_fit[-1]:.3f} nats")
-            if held_out is not None and (step % held_out.every == 0 or step == steps):
-                history.held_out[step] = goodness_of_fit(held_out.sides, objectives, held_out.pairs)
-                if held_out.patience is None:
-                    continue
-                history.best_step = min(history.held_out, key=history.held_out.__getitem__)
-                if history.best_step == step:
-                    best = deepcopy(modules.state_dict())
-                elif list(history.held_out).index(history.best_step) < len(history.held_out) - held_out.patience:
-                    break
+            held_out = course.held_out
+            if held_out is None or (step % held_out.every and step < course.steps):
+                continue
+            history.held_out[step] = goodness_of_fit(held_out.sides, objectives, held_out.pairs)
+            if held_out.patience is None:
+                continue
+            history.best_step = min(history.held_out, key=history.held_out.__getitem__)
+            if history.best_step == step:
+                best = deepcopy(modules.state_dict())
+            elif list(history.held_out).index(history.best_step) < len(history.held_out) - held_out.patience:
+                break
     if best:
         modules.load_state_dict(best)
     return history
