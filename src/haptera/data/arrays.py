@@ -20,7 +20,11 @@ from haptera.errors import HapteraError, hint, nearest
 from haptera.files.fingerprint import fingerprint, of_file
 from haptera.files.npz import member, open_npz
 
+log = logging.getLogger("haptera")
+
 Array = np.ndarray | torch.Tensor | Sequence[int]
+NAMES = ("classes", "class_names", "label_names")
+"""What people call the names of classes."""
 
 
 class ArrayData(Data):
@@ -133,12 +137,6 @@ def _whole_numbers(what: str, array: np.ndarray, samples: int, where: str) -> np
         row = int(np.argmax(wrong))
         raise HapteraError(f"{where}: {what} must be 0 or more (int64), found {array[row]} in row {row}")
     return array.astype(np.int64)
-
-
-log = logging.getLogger("haptera")
-
-NAMES = ("classes", "class_names", "label_names")
-"""What people call the names of classes."""
 
 
 class NpzData(ArrayData):

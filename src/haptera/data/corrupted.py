@@ -26,6 +26,7 @@ from haptera.files.npz import map_npy
 
 LABELS = "labels.npy"
 BLOCKS = 5
+SEVERITIES = frozenset("12345")
 
 
 class NpyData(Data):
@@ -115,9 +116,6 @@ def _read_layout(path: Path, rows: int) -> Layout:
             f"{path} holds {len(pixels)} images and {LABELS} holds {rows} labels; as many of each were expected"
         )
     return layout
-
-
-SEVERITIES = frozenset("12345")
 
 
 def find_corruptions(root: Path) -> list[Path]:

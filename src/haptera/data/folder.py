@@ -27,6 +27,11 @@ log = logging.getLogger("haptera")
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
+THREADS = min(8, os.cpu_count() or 1)
+LARGEST_BATCH = 2**31
+"""Bytes of the images of one batch, in 8 bits; they take four times as much as floats."""
+HEADERS = 32
+"""How many files, spread evenly, have their size compared at opening; the others when they are decoded."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +146,6 @@ def _contents(root: Path) -> str:
         return "it holds no files"
     kinds = Counter(file.suffix.lower() or "no suffix" for file in files).most_common(5)
     return "found " + ", ".join(f"{count} of {kind}" for kind, count in kinds)
-
-
-THREADS = min(8, os.cpu_count() or 1)
-LARGEST_BATCH = 2**31
-"""Bytes of the images of one batch, in 8 bits; they take four times as much as floats."""
-HEADERS = 32
-"""How many files, spread evenly, have their size compared at opening; the others when they are decoded."""
 
 
 class FolderData(Data):

@@ -19,6 +19,7 @@ from haptera.data.pixels import check_channels, check_size
 from haptera.errors import HapteraError, hint, unknown
 
 SPLITS = ("train", "test", "all")
+NO_MAPPING = "restrict needs a mapping: it keeps the model's classes that the mapping accepts"
 
 
 def digits(split: str = "test", size: int = 32, *, channels: int | None = None) -> ArrayData:
@@ -54,9 +55,6 @@ def _rows(targets: np.ndarray, split: str) -> np.ndarray:
         members = generator.permutation(np.flatnonzero(targets == label))
         train[members[: len(members) // 2]] = True
     return np.flatnonzero(train if split == "train" else ~train)
-
-
-NO_MAPPING = "restrict needs a mapping: it keeps the model's classes that the mapping accepts"
 
 
 def open_data(

@@ -23,6 +23,8 @@ from haptera.files.atomic import check_plain_file
 
 CHANNELS = (1, 3)
 ROWS_AT_ONCE = 1024
+LARGEST = 50_000_000
+"""Pixels of an image file; a few bytes can say that they are more than any memory holds."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,6 @@ def _grey(images: torch.Tensor) -> torch.Tensor:
         return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)
     red, green, blue = images.split(1, dim=1)
     return (0.299 * red + 0.587 * green + 0.114 * blue).clamp_(0, 1)
-
-
-LARGEST = 50_000_000
-"""Pixels of an image file; a few bytes can say that they are more than any memory holds."""
 
 
 def check_size(size: int | None) -> None:

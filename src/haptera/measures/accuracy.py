@@ -12,6 +12,8 @@ from haptera.outputs import ASIDE, Outputs
 from haptera.statistics.intervals import wilson
 from haptera.table import Rows
 
+CONTEXT = ("shift", *(key for key in ASIDE if key != "sample"))
+
 
 @measure(bounds=(0, 1), higher_is_better=True)
 def accuracy(outputs: Outputs) -> Rows:
@@ -84,9 +86,6 @@ def _share(name: str, right: float, n: int) -> dict[str, object]:
     return {"measure": name, "value": float(right / n), "low": low, "high": high, "n": int(n)}
 
 
-TOLD = ("shift", *(key for key in ASIDE if key != "sample"))
-
-
 @measure(bounds=(0, 1))
 def expected_accuracy(outputs: Outputs) -> Rows:
     """The accuracy of the calibrated model at every step of the walk.
@@ -95,12 +94,12 @@ def expected_accuracy(outputs: Outputs) -> Rows:
     accuracy that the walk is meant to keep. `step` is the last batch of a step of the walk, `n` its images.
     """
     outputs = last_epoch(outputs)
-    if outputs.step is None or not len(outputs) or any(key not in outputs.context for key in TOLD):
+    if outputs.step is None or not len(outputs) or any(key not in outputs.context for key in CONTEXT):
         return []
     between = outputs.context.get("interleaved", np.zeros(len(outputs), bool))
     order = np.lexsort((outputs.ids, outputs.step))  # ids are positions in the stream
     order = order[~between[order]]
-    columns = {key: outputs.context[key][order] for key in TOLD}
+    columns = {key: outputs.context[key][order] for key in CONTEXT}
     new = np.zeros(len(order), bool)
     for column in columns.values():
         new[1:] |= column[1:] != column[:-1]

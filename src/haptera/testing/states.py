@@ -20,6 +20,8 @@ from haptera.adapters.passes import run
 from haptera.errors import HapteraError
 from haptera.testing.law import demand
 
+Make = Callable[..., Adapter]
+
 
 def settings_of(make: Callable[..., Adapter]) -> Collection[str]:
     """The names of the settings that a class, or a partial of one, takes."""
@@ -110,9 +112,6 @@ def picture(model: nn.Module) -> list[object]:
     flags = [(p.requires_grad, p.grad is None) for p in model.parameters()]
     modules = [(name, type(m), m.training, len(m._forward_hooks)) for name, m in model.named_modules()]
     return [values, flags, modules]
-
-
-Make = Callable[..., Adapter]
 
 
 def callers_model_is_unchanged(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
