@@ -118,5 +118,5 @@ def check_index(index: int, stream: Stream) -> None:
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Refuse a batch size that is no positive whole number."""
+    """Refuse a batch size that is not a positive whole number."""
     check_whole_number("batch_size", batch_size)

@@ -45,7 +45,7 @@ class Inputs:
         Args:
             estimator: learns the number of features from `X`, or compares it with what it has learnt.
             X: one signal, or a list of them.
-            labels: as `Context.of` takes them; None is no label.
+            labels: as `Context.of` takes them; None for no label.
             trials: an array, or a list of one for each session.
             paired: like `X`.
             reset: whether to learn the number of features.
@@ -118,7 +118,7 @@ def _read_trials(trials: Any, lengths: list[int], several: bool) -> list[np.ndar
     if trials is None:
         return [None] * len(lengths)
     if several and (not isinstance(trials, list | tuple) or len(trials) != len(lengths)):
-        raise HapteraError(f"trials is no list of {len(lengths)} arrays, one for each session")
+        raise HapteraError(f"trials is not a list of {len(lengths)} arrays, one for each session")
     found = [None if one is None else np.asarray(one) for one in (trials if several else [trials])]
     for session, (one, length) in enumerate(zip(found, lengths, strict=True)):
         if one is not None and one.shape != (length,):

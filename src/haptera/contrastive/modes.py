@@ -185,7 +185,7 @@ def _conditional(context: Context, wanted: str | None, hybrid: bool) -> str:
         raise HapteraError("conditional is 'time', and a label was given that it would not use; leave one of them out")
     if wanted in ("time_delta", "delta") and not continuous:
         raise HapteraError(
-            f"conditional is {wanted!r}, and the label is discrete (its type is no floating-point number); "
+            f"conditional is {wanted!r}, and the label is discrete (its type is not a floating-point number); "
             "give it as float if it is continuous"
         )
     if wanted == "discrete" and continuous:
@@ -200,7 +200,7 @@ def _conditional(context: Context, wanted: str | None, hybrid: bool) -> str:
 def _joined(label: Any, name: str, lengths: Sequence[int], several: bool) -> np.ndarray:
     """One label over all sessions, `(samples, columns)`."""
     if several and (not isinstance(label, list | tuple) or len(label) != len(lengths)):
-        raise HapteraError(f"{name} is no list of {len(lengths)} arrays, one for each session")
+        raise HapteraError(f"{name} is not a list of {len(lengths)} arrays, one for each session")
     parts = [np.asarray(part) for part in (label if several else [label])]
     for session, (part, length) in enumerate(zip(parts, lengths, strict=True)):
         where = f"{name} of session {session}" if several else name

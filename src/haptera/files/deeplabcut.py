@@ -213,7 +213,7 @@ def _unpacked(frame: pd.DataFrame, path: Path, scorer: str) -> KeypointTable:
         try:
             coords[coord] = np.stack([columns[part, coord].astype(float) for part in parts], 1)
         except (ValueError, TypeError) as error:
-            raise HapteraError(f"{path}: a coordinate {coord!r} is no number: {error}") from error
+            raise HapteraError(f"{path}: a coordinate {coord!r} is not a number: {error}") from error
     keypoints = np.stack([coords["x"], coords["y"]], 2)
     keypoints[np.isnan(keypoints).any(2)] = np.nan
     if not len(keypoints):

@@ -45,7 +45,7 @@ def check_plain(path: Path) -> None:
     import h5py
 
     def check(name: str, item: Any) -> None:
-        # More than PyTables takes for pickles, for what it takes is its own affair; other text is no pickle at all.
+        # More than PyTables takes for pickles, for what it takes is its own affair; other text is not a pickle at all.
         for key in item.attrs:
             for value in np.ravel(item.attrs[key]).tolist():
                 _check_pickle(value, f"{path}: attribute {key!r} of {name!r}")

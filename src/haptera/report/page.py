@@ -64,7 +64,7 @@ def plotly_script() -> str:
 
 
 def write_page(page: str, path: Path) -> None:
-    """Write a page, whole or not at all; what is no text, such as half a character in a name, is replaced."""
+    """Write a page, whole or not at all; what is not text, such as half a character in a name, is replaced."""
     with whole(path) as file:
         file.write(page.encode("utf-8", errors="replace"))
 

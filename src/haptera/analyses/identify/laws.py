@@ -166,7 +166,7 @@ def read_law(text: str) -> Law:
     try:
         values = [float(one) for one in numbers.split(",")] if numbers else []
     except ValueError as error:
-        raise HapteraError(f"{text!r} is no law; a number after = was expected, as in laplace=0.05") from error
+        raise HapteraError(f"{text!r} is not a law; a number after = was expected, as in laplace=0.05") from error
     if len(values) != expected:
         example = {"uniform": "uniform", "gennorm": "gennorm=0.05,3", "vmf": "vmf=10"}.get(name, f"{name}=0.05")
         raise HapteraError(f"{text!r} has {len(values)} numbers, {expected} expected, as in {example}")

@@ -21,7 +21,7 @@ DEFINITIONS = {
     "G": "the same for noise; R = D / G",
     "δ": "the root mean square displacement of the centre of an image, in pixels",
     "c": "the cutoff: waves of the deformation with i² + j² ≤ c² are kept",
-    "folded": "fields that are no bijection: somewhere the determinant of their derivative is not positive",
+    "folded": "fields that are not a bijection: somewhere the determinant of their derivative is not positive",
     "intervals": "95 %, over images (bootstrap)",
 }
 

@@ -1,7 +1,7 @@
 """Frontier: the narrowest wedges that hold a given share of the events, δ against ν.
 
 Source: "Why do classifier accuracies show linear trends under distribution shift?", section 4, which gives two wedges
-found by eye. The narrowest wedge is no point but a family: a larger ν allows a smaller δ. What corollary 1 (3)
+found by eye. The narrowest wedge is not a point but a family: a larger ν allows a smaller δ. What corollary 1 (3)
 depends on is δ1 + δ2 and the larger of ν1 and ν2, so for each ν = ν1 = ν2 the frontier has the least δ1 + δ2, both in
 whole thousandths, and the best of the family is the one with the least bound (3).
 An event is above, below or inside the band of ν, and needs a δ2, a δ1 or none; counting how many need how much is
