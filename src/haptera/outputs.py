@@ -98,7 +98,7 @@ class Outputs:
         return among(best[:, :k], self.targets, self.accepted)
 
     def keeps(self, k: int) -> bool:
-        """Whether `correct(k)` can be answered and means something."""
+        """Say whether `correct(k)` can be answered and means something."""
         if "logits" in self.arrays:
             return self.logits.shape[1] > k
         return "top_indices" in self.arrays and self.arrays["top_indices"].shape[1] >= k
@@ -148,7 +148,7 @@ class Outputs:
 
     @staticmethod
     def readable(path: Path) -> bool:
-        """Whether a file is there and whole, as far as its directory and its provenance tell."""
+        """Say whether a file is there and whole, as far as its directory and its provenance tell."""
         try:
             with open_npz(path) as file:
                 return bool(parse_json(member(file, "provenance", path).tobytes(), str(path)))

@@ -53,7 +53,7 @@ class Progress:
             self._bar.show(self.done, last, self._left())
 
     def _left(self) -> str:
-        """Such as `2 min left`: the time until now, in proportion to what is left of the work."""
+        """Return a text such as `2 min left`: the time until now, in proportion to what is left of the work."""
         rest = max(self._work - self._worked, 0.0)
         if not self.done:
             return f"{duration(self._guess)} left" if self._guess else ""

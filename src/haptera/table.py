@@ -20,7 +20,7 @@ DIGEST = "haptera.digest"
 
 Rows = list[dict[str, Any]]
 Measure = Callable[..., Rows]
-"""From the outputs of a cell, or from the table; `haptera.measures.measure` declares which."""
+"""A function of the outputs of a cell, or of the table; `haptera.measures.measure` declares which."""
 
 
 def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:

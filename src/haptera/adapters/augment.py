@@ -141,7 +141,7 @@ def moved(
 
 
 def blurred(images: torch.Tensor, sigma: torch.Tensor, radius: int) -> torch.Tensor:
-    """With a normal kernel of each image's own width, the edge repeated outside.
+    """Blur with a normal kernel of each image's own width, the edge repeated outside.
 
     Args:
         images: `(batch, channels, height, width)`.

@@ -197,7 +197,7 @@ class Adapter(Stateful):
         return last_of(self.step(self._arranged(together)), len(inputs))
 
     def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
-        """On the model's device, in the memory layout that suits it."""
+        """Return inputs on the model's device, in the memory layout that suits it."""
         inputs = inputs.to(self.device)
         if self._channels_last is None and len(inputs):
             before = [(buffer, buffer.clone()) for buffer in self.buffers()]
@@ -208,7 +208,7 @@ class Adapter(Stateful):
 
 
 def all_finite(values: torch.Tensor) -> bool:
-    """Whether nothing is infinite or no number: by the sum, which is quick, and one by one if that is not finite."""
+    """Say whether all values are finite: by the sum, which is quick, and one by one if that is not finite."""
     return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
 
 

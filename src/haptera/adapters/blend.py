@@ -124,7 +124,7 @@ class Blend(nn.Module):
             buffer.zero_()
 
     def begin_step(self) -> None:
-        """From here on, `moving` statistics start from those found last."""
+        """Let `moving` statistics start from those found last."""
         self.held_mean.copy_(self.mean)
         self.held_var.copy_(self.var)
 

@@ -108,11 +108,11 @@ class CoTTA(MeanTeacher):
 
     @property
     def parent_label(self) -> str:
-        """Such as `batchnorm:prior=0`; `cotta:lr=0` with views."""
+        """Return a label such as `batchnorm:prior=0`; `cotta:lr=0` with views."""
         return "cotta:lr=0" if self.augmentations else super().parent_label
 
     def _unsure(self, inputs: torch.Tensor) -> bool:
-        """Whether the source's mean confidence is below the threshold."""
+        """Say whether the source's mean confidence is below the threshold."""
         if not self.augmentations or self.threshold == 0:
             return False
         logits = self.logits(inputs, model=self.source)
@@ -134,7 +134,7 @@ class CoTTA(MeanTeacher):
 
 
 def published_threshold(classes: int) -> float:
-    """Of the paper's data set that is nearest in its number of classes, from above."""
+    """Return the threshold of the paper's data set that is nearest in its number of classes, from above."""
     return 0.92 if classes <= 10 else 0.72 if classes <= 100 else 0.1
 
 

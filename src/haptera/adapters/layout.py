@@ -27,14 +27,14 @@ from torch.overrides import TorchFunctionMode
 SAFE = (nn.Conv2d, nn.ConvTranspose2d, _BatchNorm, nn.Linear, nn.LayerNorm, nn.PReLU, nn.Embedding)
 """The kinds of layers with weights that were tried; a convolution of an unsafe shape is found by its call."""
 FEWEST_CHANNELS = 16
-"""Of a strided 1x1 convolution; with fewer it is unsafe."""
+"""Channels that a strided 1x1 convolution needs; with fewer it is unsafe."""
 GROUP_NORMS = (F.group_norm, torch.group_norm, torch.native_group_norm)
 
 
 def takes_channels_last(
     model: nn.Module, predict: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor
 ) -> bool:
-    """Whether a model is a network of convolutions that works, and learns, on images with channels last.
+    """Say whether a model is a network of convolutions that works, and learns, on images with channels last.
 
     Args:
         model: whose layers decide.
@@ -64,7 +64,7 @@ def arranged(inputs: torch.Tensor, channels_last: bool) -> torch.Tensor:
 
 
 class _SafeCalls(TorchFunctionMode):
-    """Within it, a call that is unsafe with channels last ends the pass before it is made."""
+    """End a pass before it makes a call that is unsafe with channels last."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Look at the arguments of a function, and call it."""

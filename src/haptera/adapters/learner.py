@@ -36,7 +36,7 @@ OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 WHEN = ("before", "after")
 IDLE_STEPS = 50
-"""After so many steps in a row of which nothing was kept, a learner says so."""
+"""Steps in a row of which nothing was kept, after which a learner says so."""
 NO_GRADIENT = (
     "no gradient reaches the parameters that adapt: the model runs without gradients, as quantised layers do; adapt "
     "the model before it is quantised, or choose an adapter that does not learn"
@@ -206,7 +206,7 @@ class Learner(Adapter):
 
     @property
     def parent_label(self) -> str:
-        """Such as `batchnorm:prior=0`; where all batches were small, `batchnorm:prior=sized`."""
+        """Return a label such as `batchnorm:prior=0`; where all batches were small, `batchnorm:prior=sized`."""
         if not self.norms or self._prior == float("inf"):
             return "none"
         return f"batchnorm:prior={SIZED if self._sized and 0 < self._largest < SMALL else f'{self._prior:g}'}"
@@ -233,7 +233,7 @@ class Learner(Adapter):
         return self
 
     def get_extra_state(self) -> dict[str, Any]:
-        """With the optimiser's, and the gradient that waits for an update."""
+        """Return the state with the optimiser's, and the gradient that waits for an update."""
         state = super().get_extra_state() | {"optimiser": self.optimiser.state_dict()["state"]}
         if self.masters.separate():
             state["masters"] = self.masters.state()
@@ -242,7 +242,7 @@ class Learner(Adapter):
         return state
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """From a `state_dict`."""
+        """Take the learner's part of a `state_dict`."""
         super().set_extra_state(state)
         groups = self.optimiser.state_dict()["param_groups"]  # settings stay those of this adapter
         self.optimiser.load_state_dict({"state": state["optimiser"], "param_groups": groups})

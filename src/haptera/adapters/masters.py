@@ -54,7 +54,7 @@ class Masters:
 
     @torch.no_grad()
     def load(self, state: list[torch.Tensor]) -> None:
-        """From `state`."""
+        """Take what `state` returned."""
         for (_, value), saved in zip(self.separate(), state, strict=True):
             value.copy_(saved)
 

@@ -44,12 +44,12 @@ SMALL = 16
 SIZED = "sized"
 """The prior that is 0 but for small batches."""
 NAME = "_blend"
-"""Under which a layer has its blend as a child."""
+"""The name under which a layer has its blend as a child."""
 Watch = Callable[[Blend, torch.Tensor], None]
 
 
 class _Eagerly:
-    """Within it, compiled parts of a model run as they were written: the compiler does not follow such modes.
+    """A stretch in which compiled parts of a model run as they were written: the compiler does not follow such modes.
 
     The compiler has one stance for all threads, so the first one in sets it and the last one out puts it back.
     """
@@ -85,12 +85,12 @@ class _Blending(TorchFunctionMode):
         self._use, self._watch = use, watch
 
     def __enter__(self) -> Self:
-        """From here on."""
+        """Begin to answer."""
         _EAGERLY.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
-        """Until here."""
+        """Answer no more."""
         super().__exit__(*exception)
         _EAGERLY.__exit__()
         if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
@@ -127,7 +127,7 @@ class _Blending(TorchFunctionMode):
 
 
 def blending(model: nn.Module, use: str, watch: Watch | None = None) -> AbstractContextManager[Any]:
-    """Within it, every layer of the model that has a blend normalises by it.
+    """Return a context in which every layer of the model that has a blend normalises by it.
 
     Args:
         model: after `blended`.
@@ -143,7 +143,7 @@ def blending(model: nn.Module, use: str, watch: Watch | None = None) -> Abstract
 
 @contextmanager
 def second_pass_refused(model: nn.Module) -> Iterator[None]:
-    """Within it, a layer whose statistics are blended must not run: for the backward pass, in which nothing answers."""
+    """Refuse to run a layer whose statistics are blended: for the backward pass, in which nothing answers."""
     layers = [blend._layer[0] for blend in blends_of(model) if blend.prior < inf]
     hooks = [layer.register_forward_pre_hook(_refuse) for layer in layers]
     try:
@@ -188,7 +188,7 @@ def blends_of(model: nn.Module) -> Iterator[Blend]:
 
 @contextmanager
 def statistics_kept(model: nn.Module) -> Iterator[None]:
-    """After it, the statistics found last are those from before it."""
+    """Put the statistics found last back at the end."""
     blends = list(blends_of(model))
     before = [(blend.mean.clone(), blend.var.clone()) for blend in blends]
     yield

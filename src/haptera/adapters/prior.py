@@ -30,7 +30,7 @@ from haptera.statistics.moments import scale as divisor
 
 PRIORS = (0.0, *(2.0**k for k in range(11)))
 FIRST_PRIOR = 16.0
-"""Until the first batch was seen."""
+"""The prior until the first batch was seen."""
 
 
 @dataclass(frozen=True)

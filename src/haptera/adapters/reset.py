@@ -36,7 +36,7 @@ class Every:
         check_whole_number("every", self.steps, what="a number of steps")
 
     def __call__(self, seen: Mapping[str, Any]) -> bool:
-        """Whether to reset before the next step."""
+        """Say whether to reset before the next step."""
         return bool(seen["since"] >= self.steps)
 
 
@@ -47,7 +47,7 @@ class At:
     steps: tuple[int, ...]
 
     def __call__(self, seen: Mapping[str, Any]) -> bool:
-        """Whether to reset before the next step."""
+        """Say whether to reset before the next step."""
         return seen["steps"] in self.steps
 
 
@@ -67,7 +67,7 @@ class Collapsed:
     images: int = 500
 
     def __call__(self, seen: Mapping[str, Any]) -> bool:
-        """Whether to reset before the next step."""
+        """Say whether to reset before the next step."""
         mean = seen["mean"]
         if mean is None or seen["images"] < self.images:
             return False

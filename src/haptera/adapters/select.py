@@ -104,7 +104,7 @@ def last_layer(model: nn.Module) -> nn.Module:
 
 @contextmanager
 def features(model: nn.Module) -> Iterator[list[torch.Tensor]]:
-    """Within it, every pass through the model adds the features `(batch, ...)` of its inputs to the list."""
+    """Yield a list to which every pass through the model adds the features `(batch, ...)` of its inputs."""
     seen: list[torch.Tensor] = []
     hook = last_layer(model).register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].flatten(1)))
     try:

@@ -77,9 +77,9 @@ def place(tensor: torch.Tensor) -> int:
 
 
 def model_fingerprint(model: nn.Module) -> str:
-    """By names, shapes, types and values of parameters and buffers, wherever they are; not by counters.
+    """Fingerprint a model by names, shapes, types and values of parameters and buffers, wherever they are.
 
-    Counters, buffers of one whole number, go on when a model is merely used.
+    Counters, buffers of one whole number, do not count: they go on when a model is merely used.
     """
     tensors = {
         name: _plain(tensor)

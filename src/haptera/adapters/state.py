@@ -90,7 +90,7 @@ def check_values(state: Mapping[str, Any], first: Mapping[str, Any]) -> None:
 
 
 def _fits(value: Any, first: Any) -> bool:
-    """Whether a value can stand in the place of another one; anything can where there was none yet."""
+    """Say whether a value can stand in the place of another one; anything can where there was none yet."""
     if isinstance(first, torch.Tensor):
         return isinstance(value, torch.Tensor) and value.ndim == first.ndim
     if isinstance(first, Mapping):

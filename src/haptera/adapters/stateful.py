@@ -98,7 +98,7 @@ class Stateful(nn.Module):
         return {"memory": snapshot(self.memory)}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """From a `state_dict`."""
+        """Take what is neither parameter nor buffer from a `state_dict`."""
         self.memory = snapshot(state["memory"])
 
     def __getstate__(self) -> dict[str, Any]:

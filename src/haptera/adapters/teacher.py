@@ -101,11 +101,11 @@ class MeanTeacher(Learner):
         return self
 
     def get_extra_state(self) -> dict[str, Any]:
-        """With the teacher's weights in single precision, where it has others."""
+        """Return the state, with the teacher's weights in single precision where it has others."""
         return super().get_extra_state() | ({"taught": self.taught.state()} if self.taught.separate() else {})
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """From a `state_dict`."""
+        """Take the teacher's part of a `state_dict`."""
         super().set_extra_state(state)
         self.taught.load(state.get("taught", []))
 

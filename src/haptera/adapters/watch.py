@@ -125,7 +125,7 @@ class Watch(Adapter):
         return found
 
     def _reference_batches(self, n: int) -> tuple[dict[str, float], torch.Tensor]:
-        """For batches of n reference images: layer -> what n adds to its square, and `(DRAWS,)` sizes."""
+        """Return, for batches of n reference images, layer -> what n adds to its square, and `(DRAWS,)` sizes."""
         if n not in self._by_number:
             images = len(next(iter(self._reference.values())))
             places = torch.randint(images, (DRAWS, n), generator=torch.Generator().manual_seed(n))

@@ -142,7 +142,7 @@ def _numbers(flag: str, texts: list[str] | None, kind: Callable[[str], Any]) -> 
 
 
 def _content(tuned: "Tuned") -> dict[str, Any]:
-    """For `--json`; what is not known is null."""
+    """Return what `--json` prints; what is not known is null."""
     found = tuned.margin and dict(zip(("mean", "low", "high"), (tuned.margin.value, *tuned.margin.ends), strict=True))
     margin = {key: _known(value) for key, value in (found or {}).items()}
     first = _rows(tuned.table)[0]

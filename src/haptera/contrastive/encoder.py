@@ -40,7 +40,7 @@ class Encoder(nn.Module):
         self.normalise = normalise
 
     def forward(self, signal: torch.Tensor) -> torch.Tensor:
-        """From `(batch, channels, time)` to `(batch, dimensions, places)`."""
+        """Take `(batch, channels, time)` to `(batch, dimensions, places)`."""
         return self.finish(self.features(signal))
 
     def features(self, signal: torch.Tensor) -> torch.Tensor:
@@ -81,7 +81,7 @@ class PointEncoder(Encoder):
         )
 
     def features(self, signal: torch.Tensor) -> torch.Tensor:
-        """From `(batch, channels, time)` to `(batch, dimensions, time)`."""
+        """Take `(batch, channels, time)` to `(batch, dimensions, time)`."""
         return self.rest(self.stem(signal.transpose(1, 2))).transpose(1, 2)
 
 
@@ -122,7 +122,7 @@ class ConvolutionalEncoder(Encoder):
         self.last = nn.Conv1d(hidden, dimensions, last)
 
     def features(self, signal: torch.Tensor) -> torch.Tensor:
-        """From `(batch, channels, time)` to `(batch, dimensions, places)`."""
+        """Take `(batch, channels, time)` to `(batch, dimensions, places)`."""
         hidden = F.gelu(self.stem(signal))
         for block in self.blocks:
             hidden = hidden[..., 1:-1] + F.gelu(block(hidden))

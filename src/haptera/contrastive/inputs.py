@@ -68,12 +68,12 @@ class Inputs:
 
     @property
     def channels(self) -> list[int]:
-        """Of each session."""
+        """Return the number of channels of each session."""
         return [signal.shape[1] for signal in self.signals]
 
     @property
     def paired_channels(self) -> list[int] | None:
-        """Of the other side, if it has signals of its own."""
+        """Return the number of channels of the other side, if it has signals of its own."""
         return None if self.paired is None else [signal.shape[1] for signal in self.paired]
 
     def check_constant(self) -> None:
@@ -91,7 +91,7 @@ class Inputs:
 
 
 def is_several(X: Any) -> bool:
-    """Whether it is a list of sessions rather than one signal."""
+    """Say whether it is a list of sessions rather than one signal."""
     return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 2
 
 

@@ -19,7 +19,7 @@ from haptera.contrastive.encoder import encode_windows
 from haptera.errors import HapteraError
 
 SHARE = 8
-"""By default λ is 0 for this part of all steps, and rises for as many, as in the text."""
+"""The part of all steps for which λ is 0 by default; it then rises for as many, as in the text."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class JacobianTerm:
 
     @classmethod
     def of(cls, weight: float, ramp: tuple[int, int] | None, exact: bool, steps: int) -> "JacobianTerm":
-        """From the settings of an estimator that goes for so many steps."""
+        """Return the term for the settings of an estimator that goes for so many steps."""
         wait, rise = (steps // SHARE, steps // SHARE) if ramp is None else ramp
         return cls(weight, int(wait), int(rise), exact)
 

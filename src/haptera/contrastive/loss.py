@@ -31,7 +31,7 @@ class Similarity(nn.Module):
     """φ before the temperature, for tensors whose last dimensions are `(batch, dimensions)`."""
 
     bounded = False
-    """Whether growing the embedding cannot make φ grow without end."""
+    """Say whether growing the embedding cannot make φ grow without end."""
 
     def paired(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """φ of each row with the same row of the other, `(..., batch)`."""

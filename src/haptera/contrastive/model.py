@@ -142,7 +142,7 @@ class Model:
     def goodness_of_fit(
         self, inputs: Inputs, mode: Mode, negatives: int, sessions: Sequence[int] | None = None
     ) -> float:
-        """In nats, of pairs of this data; `sessions` says which sessions of the model it is."""
+        """Return the fit of pairs of this data, in nats; `sessions` says which sessions of the model it is."""
         self.check_channels(inputs, sessions)
         timeline = Timeline(inputs.lengths, self.offset, inputs.trials)
         objectives = self._objectives(mode, inputs.context, timeline)

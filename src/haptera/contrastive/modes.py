@@ -63,7 +63,7 @@ class Context:
         return cls(np.hstack(continuous) if continuous else None, classes, names)
 
     def part(self, start: int, stop: int) -> "Context":
-        """Of some samples in a row."""
+        """Return the context of some samples in a row."""
         continuous = None if self.continuous is None else self.continuous[start:stop]
         classes = None if self.classes is None else self.classes[start:stop]
         return Context(continuous, classes, self.names)

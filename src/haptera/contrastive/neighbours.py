@@ -32,7 +32,7 @@ class Members:
         self.codes = np.flatnonzero(self._counts)
 
     def has(self, codes: np.ndarray) -> np.ndarray:
-        """Whether there is an item of each code."""
+        """Say whether there is an item of each code."""
         return np.isin(codes, self.codes)
 
     def of(self, code: int) -> np.ndarray:
@@ -116,7 +116,7 @@ class LabelSpace:
         self._round = np.isfinite(self._periods)
 
     def difference(self, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
-        """From `start` to `stop`, the short way round."""
+        """Return the way from `start` to `stop`, the short way round."""
         difference = stop - start
         periods = self._periods[self._round]
         difference[:, self._round] = (difference[:, self._round] + periods / 2) % periods - periods / 2

@@ -39,7 +39,7 @@ class Ranges:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def draw(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """As many as `count`, with replacement."""
+        """Draw `count` of them, with replacement."""
         return self._at(random.integers(len(self), size=count))
 
     def all(self) -> np.ndarray:
@@ -175,7 +175,7 @@ class Embedder:
         return points[torch.from_numpy(back).to(points.device)]
 
     def windows(self, places: np.ndarray) -> Iterator[tuple[nn.Module, torch.Tensor]]:
-        """For each session that has some of the places, its encoder and their windows."""
+        """Return the encoder and the windows of each session that has some of the places."""
         sessions = self._timeline.session_of(places)
         for number in np.unique(sessions):
             local = places[sessions == number] - self._timeline.starts[number]

@@ -49,7 +49,7 @@ class KeypointTable:
         return np.array([PurePosixPath(file).parent.name or "all" for file in self.files])
 
     def frame(self) -> pd.DataFrame:
-        """As DeepLabCut holds it."""
+        """Return the table as DeepLabCut holds it."""
         values, coords = self.keypoints, ["x", "y"]
         if self.confidence is not None:
             values, coords = np.concatenate([values, self.confidence[:, :, None]], 2), [*coords, "likelihood"]
@@ -57,7 +57,7 @@ class KeypointTable:
         return pd.DataFrame(values.reshape(len(values), -1), index=self.files.tolist(), columns=columns)
 
     def write(self, path: Path) -> None:
-        """As `.csv` or `.h5`, whole."""
+        """Write `.csv` or `.h5`, whole or not at all."""
         check_target(path)
         if path.suffix == ".csv":
             with whole(path) as file:

@@ -19,7 +19,7 @@ from haptera.table import Rows
 CLASSES = 10
 """How many classes of a cell `class_attraction` reports."""
 SAMPLES = 250
-"""In a window with fewer, one class of many is the largest by far, and the mean prediction uneven, by chance."""
+"""Samples that a window needs; with fewer, chance alone makes one class of many the largest by far."""
 
 
 @measure(bounds=(-1, 1))

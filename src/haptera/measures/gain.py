@@ -21,7 +21,7 @@ from haptera.table import Rows
 AT_THE_END = 4
 """Forgetting is measured on the last quarter of the clean windows."""
 WORTH_RECOVERING = 0.02
-"""Of a shift that costs less accuracy, no share is said to be recovered."""
+"""Accuracy that a shift must cost before a share of it is said to be recovered."""
 
 
 @measure(bounds=(-1, 1), higher_is_better=True, of="table")

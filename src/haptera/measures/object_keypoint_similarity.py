@@ -10,7 +10,7 @@ from haptera.errors import HapteraError
 from haptera.measures.keypoints import keypoint_distances
 
 SIGMA = 0.1
-"""Of parts of animals, for which COCO has no published value; the usual choice of DeepLabCut."""
+"""The constant for parts of animals, for which COCO has no published value; the usual choice of DeepLabCut."""
 
 
 def object_keypoint_similarity(

@@ -43,7 +43,7 @@ FACTS = {
 
 
 class PoseModel(nn.Module):
-    """From images to maps `(batch, 3 parts, height / stride, width / stride)`.
+    """A network from images to maps `(batch, 3 parts, height / stride, width / stride)`.
 
     The first `parts` channels are scores before the sigmoid, then come x and y offsets of each part in units of the
     stride. Images whose sides are not multiples of the backbone's stride are continued with black.

@@ -104,7 +104,7 @@ class Label:
 
     @property
     def missing(self) -> np.ndarray:
-        """Of every sample, whether its label is not a number."""
+        """Say of every sample whether its label is not a number."""
         if self.kind == "discrete":
             return np.zeros(len(self.values), bool)
         return np.isnan(self.values.reshape(len(self.values), -1)).any(1)
@@ -122,7 +122,7 @@ def stacked(labels: Sequence[Label]) -> list[np.ndarray]:
 
 
 def missing_values(values: np.ndarray) -> np.ndarray:
-    """Of every sample, whether a value of it is absent: not a number, infinite, or an empty cell of a table.
+    """Say of every sample whether a value of it is absent: not a number, infinite, or an empty cell of a table.
 
     >>> missing_values(np.array([[1.0, 2.0], [np.nan, 0.0]])).tolist()
     [False, True]
@@ -149,7 +149,7 @@ def _doubt(values: np.ndarray, name: str) -> str:
 
 
 def _guess(values: np.ndarray, name: str) -> Kind:
-    """By type; a float whose name and range say so is an angle in radians."""
+    """Tell the kind by the type; a float whose name and range say so is an angle in radians."""
     if values.dtype.kind in "iubUSO":
         return "discrete" if values.ndim == 1 else "continuous"
     if values.ndim == 1 and any(word in name.lower() for word in _ANGULAR) and np.isfinite(values).any():

@@ -158,7 +158,7 @@ def smooth(
 
 
 def varies(signal: np.ndarray) -> np.ndarray:
-    """Of every channel, whether it has more than one value.
+    """Say of every channel whether it has more than one value.
 
     >>> varies(np.array([[0, 1], [0, 2]])).tolist()
     [False, True]
@@ -180,7 +180,7 @@ class Scaling:
 
     @classmethod
     def of(cls, signal: np.ndarray) -> "Scaling":
-        """From the training part, `(samples, channels)`."""
+        """Learn from the training part, `(samples, channels)`."""
         deviation = signal.std(0, dtype=float)
         return cls(signal.mean(0, dtype=float), np.where(deviation > 0, deviation, 1.0))
 

@@ -183,7 +183,7 @@ class Recording:
 
     @property
     def blocks(self) -> np.ndarray:
-        """Of every sample, the number of its block: a new one begins with a trial and after a gap."""
+        """Return the number of the block of every sample; a new one begins with a trial and after a gap."""
         begins = np.zeros(len(self), bool) if self.gaps is None else self.gaps.copy()
         begins[:1] = False
         if self.trials is not None:
@@ -269,7 +269,7 @@ class Recording:
 
 
 def _breaks(rows: np.ndarray) -> np.ndarray:
-    """Of every row, whether it does not follow the one before; the least step is the usual one, every other row say."""
+    """Say of every row whether it does not follow the one before; the least step between rows is the usual one."""
     steps = np.diff(rows)
     usual = steps.min(initial=np.iinfo(np.int64).max, where=steps > 0)
     return np.concatenate([np.zeros(min(len(rows), 1), bool), steps != usual])

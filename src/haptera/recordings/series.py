@@ -78,7 +78,7 @@ def _all_series(file: Any) -> dict[str, Any]:
 
 
 def _holds(file: Any, path: str, name: str) -> bool:
-    """Whether the container of a series has this name, or is of the type that the name stands for."""
+    """Say whether the container of a series has this name, or is of the type that the name stands for."""
     container = path.rpartition("/")[0]
     if container == name or container.endswith(f"/{name}"):
         return True

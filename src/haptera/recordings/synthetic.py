@@ -44,7 +44,7 @@ class Synthetic:
     rates: np.ndarray
 
     def recording(self) -> Recording:
-        """As a recording with the signal `spikes` and the label `c`."""
+        """Return a recording with the signal `spikes` and the label `c`."""
         return Recording({"spikes": self.signal}, {"c": Label(self.label, "continuous")}, source="synthetic data")
 
 

@@ -47,7 +47,7 @@ class Picture:
 
     @property
     def source(self) -> str:
-        """As the page holds it."""
+        """Return the listing as the page holds it."""
         return "data:image/png;base64," + b64encode(self.png).decode()
 
 

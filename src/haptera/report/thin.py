@@ -46,7 +46,7 @@ def over_steps(rows: pd.DataFrame, lines: list[str], most: int) -> tuple[pd.Data
 
 
 def _ranks(line: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For rows sorted by line and step: the place of a row's step within its line, and how many there are."""
+    """Return the place of a row's step within its line, and how many there are, for rows sorted by line and step."""
     new_line = np.diff(line, prepend=-1) != 0
     new_step = new_line | (np.diff(step, prepend=np.nan) != 0)
     position = np.cumsum(new_step) - 1

@@ -1,4 +1,4 @@
-"""From the settings of a study to the Study: its data opened, its models, streams and adapters found."""
+"""Build a Study from its settings: open its data, find its models, streams and adapters."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -60,7 +60,7 @@ class CellEntry:
 
     @property
     def title(self) -> str:
-        """Such as `resnet · contrast 4 · batchnorm`."""
+        """Return a text such as `resnet · contrast 4 · batchnorm`."""
         return f"{self.model} · {self.part} · {self.adapter}" + (f" · seed {self.seed}" if self.seed else "")
 
     @property
@@ -129,7 +129,7 @@ def missing_cells(ledger: Ledger, cells: Iterable[CellEntry]) -> set[str]:
 
 
 def _holds(path: Path, key: str) -> bool:
-    """Whether a file holds the outputs of a cell, whole."""
+    """Say whether a file holds the outputs of a cell, whole."""
     try:
         return path.is_file() and Outputs.load(path).provenance.get("key") == key
     except HapteraError:

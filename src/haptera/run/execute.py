@@ -36,7 +36,7 @@ def in_this_process(work: Work, cells: Sequence[int]) -> Ended:
 
 
 def in_processes(work: Work, cells: Sequence[int], jobs: int) -> Ended:
-    """On `jobs` processes with an equal share of the cores.
+    """Run on `jobs` processes with an equal share of the cores.
 
     When a process dies, the cells that were under way run again, each alone, so that only the one that takes its
     process down with it fails.

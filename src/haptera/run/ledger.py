@@ -89,7 +89,7 @@ class Ledger:
 
     @property
     def exists(self) -> bool:
-        """Whether the folder has a plan."""
+        """Say whether the folder has a plan."""
         return (self.folder / PLAN).is_file()
 
     @classmethod
@@ -121,7 +121,7 @@ class Ledger:
         return self.folder / piece.path
 
     def there(self, piece: Piece) -> bool:
-        """Whether a piece is finished and has the size it had; its content is not looked at."""
+        """Say whether a piece is finished and has the size it had; its content is not looked at."""
         line = self.journal.get(piece.key, Line())
         return bool(line.checksum) and size_of(self.path(piece)) == line.size
 
@@ -177,7 +177,7 @@ class Ledger:
         return fingerprint({p.key: self.journal[p.key].checksum for p in self.finished if p.key not in without})
 
     def how_far(self) -> str:
-        """Such as ` after 3 of 8 cells`; nothing before there is a plan."""
+        """Return a text such as ` after 3 of 8 cells`; nothing before there is a plan."""
         return f" after {len(self.finished)} of {count(len(self.pieces), self.noun)}" if self.pieces else ""
 
     def problems(self) -> list[str]:
@@ -291,5 +291,5 @@ def ledgers_in(folder: Path) -> list[Ledger]:
 
 
 def how_far(folder: Path) -> str:
-    """Such as ` after 3 of 8 pieces`, for a folder of any kind; nothing where there is no plan."""
+    """Return a text such as ` after 3 of 8 pieces`, for a folder of any kind; nothing where there is no plan."""
     return Ledger.open(folder).how_far() if (folder / PLAN).is_file() else ""

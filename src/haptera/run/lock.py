@@ -49,7 +49,7 @@ def _acquire(lock: BaseFileLock, folder: Path, seconds: float) -> None:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a run is writing into a folder."""
+    """Say whether a run is writing into a folder."""
     try:
         take_lock(folder, wait=0).release()
     except Busy:

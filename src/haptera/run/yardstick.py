@@ -27,7 +27,7 @@ Pair = tuple[type[Shift], type[Shift]]
 
 @dataclass(frozen=True)
 class Scale:
-    """On which images and at which severities a calibration is measured.
+    """The images and the severities at which a calibration is measured.
 
     Attributes:
         samples: how many images; all if there are fewer.

@@ -114,7 +114,7 @@ class Shift(ABC):
 
 
 MakeShift = Callable[[float], Shift]
-"""From a severity to a shift: a class of shifts, or `at` of a shift."""
+"""What makes a shift of a severity: a class of shifts, or `at` of a shift."""
 
 
 def check_severity(severity: float, name: str, most: float = MAX_SEVERITY) -> float:

@@ -1,4 +1,4 @@
-"""From the size of a shift to the error it will cost: a straight line per family of corruptions.
+"""Shift line: what a shift of some size will cost, by a straight line per family of corruptions.
 
 Source: thesis chapter 2 and table A.6: within a family of corruptions the error grows linearly with the normalised
 distance of statistics; the line is fitted on the hold-out corruption of the family and predicts the others.

@@ -1,4 +1,4 @@
-"""Through a data set shift by shift, with a fresh adapter for each (`Corruptions`) or without (`Continual`).
+"""A data set shift by shift, with a fresh adapter for each (`Corruptions`) or without (`Continual`).
 
 Source: thesis chapters 2 (each corruption alone) and 4 (one after the other). `Directory` reads data that somebody else
 has corrupted already from disk, as it is, with a fresh adapter for each part.

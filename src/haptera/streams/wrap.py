@@ -15,7 +15,7 @@ from haptera.errors import HapteraError
 from haptera.streams.wrapper import Wrapper, number, select
 
 MOST_TIMES, MOST_BATCHES = 10**5, 10**8
-"""Of a repeated stream, whose every batch has a size that is kept in memory."""
+"""The most repetitions and batches of a repeated stream; the size of every batch is kept in memory."""
 
 
 @dataclass(frozen=True)

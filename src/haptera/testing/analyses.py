@@ -126,7 +126,7 @@ def check_analysis(thing: Analysis | Make) -> dict[str, str]:
 
 
 def makes_an_analysis(thing: Any) -> bool:
-    """Whether something is an analysis, a class of them, or a function whose annotation says that it returns one."""
+    """Say whether something is an analysis, a class of them, or a function that is annotated to return one."""
     if isinstance(thing, Analysis) or (isinstance(thing, type) and issubclass(thing, Analysis)):
         return True
     try:
@@ -151,7 +151,7 @@ def _numbers(table: pd.DataFrame) -> np.ndarray:
 
 
 def _is_among(text: str, percent: bool, known: np.ndarray) -> bool:
-    """Whether a numeral is one of some numbers, to the digits that are written."""
+    """Say whether a numeral is one of some numbers, to the digits that are written."""
     digits, _, power = text.replace(",", "").partition("e")
     half = 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2])) * (1 + 1e-9)
     values = 100 * known if percent else known

@@ -16,7 +16,7 @@ from haptera.testing.law import demand
 LEAST, MOST = 0.93, 0.97
 REPETITIONS = 1000
 ERRORS = 3.0
-"""By how many standard errors of the simulation a share may be outside."""
+"""How many standard errors of the simulation a share may be outside."""
 
 
 @dataclass(frozen=True)

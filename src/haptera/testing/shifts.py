@@ -11,7 +11,7 @@ from haptera.shifts import Shift
 from haptera.testing.law import demand, run_laws
 
 ROUNDING = 1e-5
-"""By how much two images in [0, 1] may differ and be the same: the last bit of a position among 64 pixels is 4e-6."""
+"""How much two images in [0, 1] may differ and be the same: the last bit of a position among 64 pixels is 4e-6."""
 
 
 def keeps_shape_dtype_and_range(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:

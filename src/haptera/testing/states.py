@@ -54,7 +54,7 @@ def equal(one: list[torch.Tensor], two: list[torch.Tensor]) -> bool:
 
 
 def in_some_order(adapter: Adapter, calls: list[list[torch.Tensor]], said: list[list[Any]], done: list[int]) -> bool:
-    """Whether the calls that are not done yet, each thread's in its order, can be put into one order that says this."""
+    """Say whether the calls that are left, each thread's in its order, can be put into one order that says this."""
     if all(count == len(own) for count, own in zip(done, calls, strict=True)):
         return True
     state = adapter.state_dict()

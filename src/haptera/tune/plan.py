@@ -43,7 +43,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Of the adapter, in the table."""
+        """Return the adapter's name in the table."""
         return self.use.rpartition(":")[2]
 
     @property
@@ -70,7 +70,7 @@ class Plan:
         return {"batch_size": self.batch, "seeds": list(seeds), **more, **tables}
 
     def described(self) -> dict[str, Any]:
-        """For the settings of the study."""
+        """Return what the study's settings say about the search."""
         named = {"adapter": catalog.label(self.name, self.fixed), "recipe": self.recipe or "none"}
         return {"tune": named | {"tried": [words(point) for point in self.tried]}}
 

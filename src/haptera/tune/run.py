@@ -147,7 +147,7 @@ def _remarks(plan: Plan, units: pd.DataFrame, order: Sequence[int], names: Seque
 
 
 def _idle(plan: Plan, table: pd.DataFrame, best: int) -> list[str]:
-    """Whether the chosen setting found anything to learn from."""
+    """Say whether the chosen setting found anything to learn from."""
     chosen = {(stream.name, list(plan.adapters(batch))[best]) for batch, stream in plan.streams.items()}
     rows = table[table["measure"] == "idle_steps"]
     own = [pair in chosen for pair in zip(rows["stream"], rows["adapter"], strict=True)]

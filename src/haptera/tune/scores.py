@@ -94,7 +94,7 @@ def ranking(units: pd.DataFrame, settings: Sequence[Mapping[str, Any]], names: S
 
 
 def left_out(units: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """For each corruption: what the choice on the others costs there.
+    """Return what the choice on the other corruptions costs on each.
 
     Columns: `left_out`; `chosen` on the others, and its `error` on the one left out; `best` there, and its
     `best_error`; `regret`, the difference; `unadapted`, the error of the unadapted model.

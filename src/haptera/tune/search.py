@@ -172,7 +172,7 @@ def points(
 
 
 def words(point: Mapping[str, Any]) -> str:
-    """Such as `lr=0.001, momentum=0.9`."""
+    """Return a point in words, such as `lr=0.001, momentum=0.9`."""
     return ", ".join(f"{key}={value}" for key, value in point.items())
 
 

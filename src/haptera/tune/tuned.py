@@ -79,7 +79,7 @@ class Tuned:
 
 
 def _tried(table: pd.DataFrame) -> pd.DataFrame:
-    """As on the screen: one column for the settings, and intervals in one column with their mean."""
+    """Return what was tried as the screen shows it: settings in one column, means with their intervals in another."""
     return pd.DataFrame(
         {
             "rank": ["" if pd.isna(rank) else str(rank) for rank in table["rank"]],

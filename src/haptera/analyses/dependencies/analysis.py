@@ -99,19 +99,19 @@ class ClassDependencies(Analysis):
 
     @property
     def names(self) -> list[str]:
-        """Of the classes that explain; their numbers where nobody named them."""
+        """Return the names of the classes that explain; their numbers where nobody named them."""
         return self.logits.names or [str(place) for place in range(self.logits.shape[1])]
 
     @property
     def target_names(self) -> list[str]:
-        """Of the classes that are explained."""
+        """Return the names of the classes that are explained."""
         if self.onto is None or (self.onto.names is None and self.onto.shape[1] == self.logits.shape[1]):
             return self.names
         return self.onto.names or [str(place) for place in range(self.onto.shape[1])]
 
     @cached_property
     def redundancy(self) -> Redundancy:
-        """Of every class that is explained."""
+        """Return the redundancy of every class that is explained."""
         return Redundancy.of(self.moment)
 
     @cached_property
@@ -131,7 +131,7 @@ class ClassDependencies(Analysis):
 
     @property
     def targets(self) -> np.ndarray | None:
-        """Of the samples, as classes that are explained."""
+        """Return the targets of the samples, as classes that are explained."""
         if self.onto is None:
             return self.logits.targets
         if self.onto.targets is None and self.onto.shape[1] == self.logits.shape[1]:
@@ -197,7 +197,7 @@ def _moments(
 
 
 def _is_probability(rows: np.ndarray, kind: str) -> bool:
-    """Whether rows are probabilities, or their logarithms, to the precision that they were stored in."""
+    """Say whether rows are probabilities, or their logarithms, to the precision that they were stored in."""
     values = rows.astype(np.float64)
     if kind == "log-softmax":
         if values.max() > SUM:

@@ -13,9 +13,9 @@ from haptera.analyses.dependencies.lasso_rounds import gradient, solve
 from haptera.analyses.dependencies.lasso_support import RIDGE
 
 PAST = 1e-6
-"""Of λ: the step past a knot."""
+"""The step past a knot, as a share of λ."""
 LEAST = 1e-4
-"""Of λ_max: below it no more coefficients are looked for."""
+"""The share of λ_max below which no more coefficients are looked for."""
 KNOTS = 20
 """Times K: after so many knots a problem keeps the best that was seen."""
 
@@ -56,7 +56,7 @@ def next_knots(
 
 
 def keep(matrix: np.ndarray, right: np.ndarray, left_out: np.ndarray, count: int) -> tuple[np.ndarray, csr_array]:
-    """For each problem the λ just above the first knot at which more than `count` coefficients are not 0.
+    """Find for each problem the λ just above the first knot at which more than `count` coefficients are not 0.
 
     That is the smallest λ for which no larger one keeps more, so the coefficients that are kept shrink the least. Fewer
     are kept where several join at once, or where there are not so many down to `LEAST` of λ_max.

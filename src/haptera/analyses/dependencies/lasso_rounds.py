@@ -101,7 +101,7 @@ def _solve_piece(
 def _working_sets(
     theta: np.ndarray, slope: np.ndarray, support: np.ndarray, excess: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each problem its support and the coordinates that join it.
+    """Return for each problem its support and the coordinates that join it.
 
     Returns:
         Indices `(problems, places)`, which of them are used, and the sign a coordinate begins with, 0 where unused.

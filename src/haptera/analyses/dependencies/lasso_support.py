@@ -15,13 +15,13 @@ again before the next one. Cost: one factorisation of the working set for each m
 import numpy as np
 
 RIDGE = 1e-13
-"""Of the diagonal of C."""
+"""What a move pays for its length, as a share of the diagonal of C."""
 TOLERANCE = 1e-10
-"""Of λ/2: how far beyond it a derivative may be before its coordinate joins."""
+"""How far beyond λ/2 a derivative may be before its coordinate joins, as a share of it."""
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""Of the size of the terms of a derivative: what rounding may make of it."""
+"""What rounding may make of a derivative, as a share of the size of its terms."""
 MOVES = 20
-"""For each coordinate of a working set; the method ends by itself long before, but for rounding."""
+"""Moves for each coordinate of a working set; the method ends by itself long before, but for rounding."""
 
 
 def solve_supports(gram: np.ndarray, right: np.ndarray, half: np.ndarray, theta: np.ndarray, signs: np.ndarray) -> None:

@@ -57,7 +57,7 @@ class Redundancy:
 
     @classmethod
     def of(cls, moment: SecondMoment) -> Self:
-        """From a second moment; between two networks, how little the first leaves unexplained of each target."""
+        """Measure a second moment; between two networks, how little the first leaves unexplained of each target."""
         matrix, right, own = moment.problems()
         scale = np.sqrt(matrix.diagonal())
         scale = np.where(scale > 0, scale, 1.0)
@@ -73,7 +73,7 @@ class Redundancy:
 
     @classmethod
     def of_logits(cls, logits: np.ndarray | Iterable[np.ndarray]) -> Self:
-        """From logits, or batches of them, with twice as many digits as their second moment has."""
+        """Measure logits, or batches of them, with twice as many digits as their second moment has."""
         if isinstance(logits, np.ndarray):
             rows = checked_logits("logits", logits)
             logits = (rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK))

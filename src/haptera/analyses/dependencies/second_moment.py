@@ -55,7 +55,7 @@ class Precision:
 
     @property
     def name(self) -> str:
-        """Of the format; `exact` for whole numbers, and where nothing was seen."""
+        """Return the name of the format; `exact` for whole numbers, and where nothing was seen."""
         return "exact" if self._whole else self._possible[0]
 
     def noise(self, classes: int, samples: int) -> float:
@@ -67,7 +67,7 @@ class Precision:
 
 
 def _holds(name: str, rows: np.ndarray) -> bool:
-    """Whether a format coarser than that of the rows holds them all."""
+    """Say whether a format coarser than that of the rows holds them all."""
     with np.errstate(over="ignore", invalid="ignore"):
         if name == "bfloat16":  # the upper half of a float32
             single = np.ascontiguousarray(rows, np.float32)

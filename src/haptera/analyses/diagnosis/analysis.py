@@ -44,7 +44,7 @@ BATCH_SIZES = (1, 8, 64, 256)
 
 @dataclass(frozen=True)
 class Diagnosis(Analysis):
-    """Whether data has shifted, where in the network, what it will cost, and how adaptation should be set.
+    """Say whether data has shifted, where in the network, what it will cost, and how adaptation should be set.
 
     Attributes:
         profile: each layer's distances.

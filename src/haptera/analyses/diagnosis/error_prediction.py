@@ -44,7 +44,7 @@ class ErrorPrediction:
 
     @property
     def means_something(self) -> bool:
-        """Whether the interval says anything: not of almost all errors, and not beyond every known corruption."""
+        """Say whether the interval says anything: not of almost all errors, and not beyond every known corruption."""
         return self.inside and bool(np.isfinite(self.error)) and self.high - self.low < WIDE
 
 

@@ -167,7 +167,7 @@ def _corruptions(severities: Sequence[float]) -> list[Shift]:
 
 
 def _adapted_errors(model: nn.Module, stream: Stream, clean: Stream) -> dict[str, float]:
-    """With the statistics of each batch: its own error, and that on a batch of clean images."""
+    """Return the error with the statistics of each batch: its own, and that on a batch of clean images."""
     adapter = BatchNorm(model, prior=0)
     wrong = {"adapted_error": 0, "clean_error": 0}
     images = 0

@@ -121,12 +121,12 @@ class Scale:
 
     @classmethod
     def between(cls, reference: Moments, data: Moments) -> "Scale":
-        """Of the reference and the data, by what is typical of each layer of the reference."""
+        """Return the scale between reference and data, by what is typical of each layer of the reference."""
         return cls.of(reference, reference.pooled()[1], data.pooled()[1])
 
     @classmethod
     def of(cls, layers: Moments, *variances: np.ndarray) -> "Scale":
-        """By variances of all channels, one for each side; the first says what is typical of a layer."""
+        """Return the scale of the variances of each side, over all channels; the first tells what is typical of a layer."""
         cut = [layers.per_layer(var) for var in variances]
         alive = np.concatenate([live(*(side[name] for side in cut)) for name in layers.names])
         if not alive.any():
@@ -139,7 +139,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class ShiftTest:
-    """Whether data is further from the reference than chance puts two parts of one set of images.
+    """Say whether data is further from the reference than chance puts two parts of one set of images.
 
     Attributes:
         size: of the shift.
@@ -182,7 +182,7 @@ def shift_test(reference: Moments, data: Moments, divisions: int = 1000, seed: i
     scale = Scale.of(reference, _variance(first.mean(0), second.mean(0)))
 
     def sizes(chosen: np.ndarray) -> np.ndarray:
-        """Of the divisions whose rows of `chosen` are true for the groups of the first part."""
+        """Return the sizes of the divisions whose rows of `chosen` are true for the groups of the first part."""
         share = chosen / part
         mean_s, second_s = share @ first, share @ second
         rest = len(first) - part

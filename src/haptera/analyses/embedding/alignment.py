@@ -71,7 +71,7 @@ def procrustes(
 
 
 def nearest_by_label(among: Label, of: Label) -> np.ndarray:
-    """For every sample of `of`, the row of `among` with the nearest label."""
+    """Return for every sample of `of` the row of `among` with the nearest label."""
     if among.kind != of.kind:
         raise HapteraError(f"labels are {among.kind} and {of.kind}; the same kind was expected")
     values = [label.features.reshape(len(label), -1).astype(float) for label in (among, of)]

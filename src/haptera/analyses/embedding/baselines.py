@@ -73,5 +73,5 @@ def installed() -> tuple[str, ...]:
 
 
 def _reduced(signal: np.ndarray, seed: int, most: int = 50) -> np.ndarray:
-    """At most 50 principal components, which is what t-SNE is usually given."""
+    """Return at most 50 principal components, which is what t-SNE is usually given."""
     return PCA(most, random_state=seed).fit_transform(signal) if min(signal.shape) > most else signal

@@ -139,7 +139,7 @@ def _nearest(among: Part, of: Part, count: int, distance: Distance) -> np.ndarra
 
 
 def _placed(embedding: np.ndarray, distance: Distance) -> np.ndarray:
-    """For cosine distances, points on the unit sphere, where Euclidean distances have the same order."""
+    """Return points on the unit sphere for cosine distances, where Euclidean distances have the same order."""
     if distance == "euclidean":
         return embedding
     if distance != "cosine":

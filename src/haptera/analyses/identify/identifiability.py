@@ -37,7 +37,7 @@ COLLINEAR = 1e-6
 PAIRS = 8192
 """References by which it is estimated, or one batch if that is more."""
 BATCHES = 64
-"""At most, where batches are small."""
+"""The most batches, where they are small."""
 RANGE = 10.0
 """The best size is looked for from a tenth of the first guess to ten times that."""
 
@@ -145,7 +145,7 @@ def correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def assigned(sizes: np.ndarray) -> np.ndarray:
-    """For each row the column that makes the sum largest, no column twice."""
+    """Return for each row the column that makes the sum largest, no column twice."""
     rows, columns = linear_sum_assignment(-sizes)
     return np.asarray(columns[np.argsort(rows)])
 

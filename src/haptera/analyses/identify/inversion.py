@@ -49,7 +49,7 @@ class LatentModel:
 
     @classmethod
     def read(cls, text: str) -> "LatentModel":
-        """From `space/law`: `sphere/vmf`, `box/laplace`, `unbounded/normal`, `box/gennorm=3`.
+        """Read `space/law`: `sphere/vmf`, `box/laplace`, `unbounded/normal`, `box/gennorm=3`.
 
         >>> LatentModel.read("box/gennorm=3")
         LatentModel(space='box', exponent=3.0)
@@ -68,7 +68,7 @@ class LatentModel:
             raise HapteraError(f"the model is {text!r}; a number after = was expected, as in gennorm=3") from error
 
     def loss(self) -> InfoNCE:
-        """With the positive in the sum."""
+        """Return the loss, with the positive in the sum."""
         if self.exponent is None:
             return InfoNCE(DotProduct(), positive_inside=True)
         return InfoNCE(Euclidean() if self.exponent == 2 else Lp(self.exponent), positive_inside=True)

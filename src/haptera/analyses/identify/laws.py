@@ -27,7 +27,7 @@ class Law:
         raise NotImplementedError
 
     def log_density(self, space: str, points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-        """Of each point around its centre, `(count,)`; on the sphere with respect to its area."""
+        """Return the log density of each point around its centre, `(count,)`; on the sphere, by area."""
         raise NotImplementedError
 
 
@@ -114,7 +114,7 @@ class GeneralisedNormal(Law):
         return _unit(centres + noise) if space == "sphere" else centres + noise
 
     def log_density(self, space: str, points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-        """In the box and in unbounded space; on the sphere it has no closed form."""
+        """Return the log density in the box and in unbounded space; on the sphere it has no closed form."""
         if space == "sphere":
             raise HapteraError("noise that is brought back to the sphere has no density in closed form")
         log_norm = np.log(2 * self.scale) + gammaln(1 + 1 / self.beta)
@@ -146,7 +146,7 @@ def laplace(scale: float) -> GeneralisedNormal:
 
 
 def normal(sigma: float) -> GeneralisedNormal:
-    """Of standard deviation σ, before any truncation."""
+    """Return the normal law of standard deviation σ, before any truncation."""
     return GeneralisedNormal(sigma * np.sqrt(2), 2.0)
 
 
@@ -175,7 +175,7 @@ def read_law(text: str) -> Law:
 
 
 def log_sphere_area(dimensions: int) -> float:
-    """Of the unit sphere in so many dimensions.
+    """Return the logarithm of the area of the unit sphere in so many dimensions.
 
     >>> round(float(np.exp(log_sphere_area(2))), 4)  # the circle: 2π
     6.2832

@@ -40,7 +40,7 @@ class Limit:
         return self.alignment + self.uniformity + self.log_size
 
     def gap(self, negatives: int, inside: bool) -> float:
-        """To first order in 1/M, how far the loss is from its limit."""
+        """Return how far the loss is from its limit, to first order in 1/M."""
         return (self.rate + 1) / (2 * negatives) if inside else -(self.rate - 1) / (2 * negatives)
 
 

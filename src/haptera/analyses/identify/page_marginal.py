@@ -43,7 +43,7 @@ def families(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def concentration(space: str, law: str) -> float:
-    """Of a law as rows have it; NaN if it has none.
+    """Return the concentration of a law as rows have it; NaN if it has none.
 
     >>> concentration("sphere", "vmf=10"), concentration("box", "normal=0.5"), concentration("box", "uniform")
     (10.0, 4.0, 0.0)
@@ -122,7 +122,7 @@ def _varied(rows: pd.DataFrame) -> bool:
 
 
 def _name(names: tuple[Any, ...], alike: list[tuple[Any, ...]]) -> str:
-    """Of a family, with the settings in which others of that name differ."""
+    """Return the name of a family, with the settings in which others of that name differ."""
     settings = zip(SAME, names, zip(*alike, strict=True), strict=True)
     said = [f"{key.replace('_', ' ')} {value:g}" for key, value, all_of in settings if len(set(map(str, all_of))) > 1]
     return ", ".join([names[0], *said])

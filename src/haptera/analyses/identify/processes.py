@@ -97,7 +97,7 @@ class Process:
 
     @classmethod
     def read(cls, text: str, dimensions: int = 4, seed: int = 0) -> "Process":
-        """From `space/marginal/conditional`.
+        """Read `space/marginal/conditional`.
 
         >>> Process.read("box/uniform/laplace=0.05").conditional
         GeneralisedNormal(scale=0.05, beta=1.0)
@@ -115,7 +115,7 @@ class Process:
         return _square_mixing(self.dimensions, self.seed, self.tried)
 
     def latents(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """From the marginal, `(count, dimensions)`."""
+        """Draw latents from the marginal, `(count, dimensions)`."""
         return self.marginal.draw(self.space, np.broadcast_to(self._centre, (count, self.dimensions)), random)
 
     def pairs(self, count: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

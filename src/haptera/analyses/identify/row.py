@@ -43,7 +43,7 @@ SEEDS = Kind("a list of whole numbers", list_of(whole_number(-LARGEST)).fits)
 LAST = 100
 """Steps at the end, of which the goodness of fit is the mean."""
 POINTS = 200
-"""Of the loss over steps, that are kept."""
+"""Points of the loss over steps that are kept."""
 
 
 @dataclass(frozen=True)

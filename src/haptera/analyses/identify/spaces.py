@@ -83,5 +83,5 @@ class LatentEncoder(nn.Module):
         self.output = OutputSpace(space, size)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """From `(batch, channels)`, or windows `(batch, channels, 1)`, to `(batch, dimensions)`."""
+        """Take `(batch, channels)`, or windows `(batch, channels, 1)`, to `(batch, dimensions)`."""
         return self.output(self.layers(inputs[..., 0] if inputs.ndim == 3 else inputs))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from haptera.analyses.stability.analysis import Stability
 
 INIT = ", init"
-"""After the name of a network, the same network before training."""
+"""What follows the name of a network for the same network before training."""
 DEFINITIONS = {
     "R": "how far the output moves when images are deformed, over how far it moves when they get noise of the same "
     "norm; squared distances, median over median (or mean over mean)",

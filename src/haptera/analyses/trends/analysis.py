@@ -127,12 +127,12 @@ class Trends(Analysis):
 
     @property
     def accuracies(self) -> tuple[np.ndarray, np.ndarray]:
-        """On the reference and on shifted data, each `(models,)`."""
+        """Return accuracies on the reference and on shifted data, each `(models,)`."""
         return self.sides.reference.accuracy, self.sides.shifted.accuracy
 
     @property
     def _unplaced(self) -> list[str]:
-        """Of accuracies of 0 or 1 that nothing says how far to move inside, a sentence for each side."""
+        """Return a sentence for each side with accuracies of 0 or 1 that nothing says how far to move inside."""
         return [
             f"{side.source}: {shorten(side.at_the_ends)} with an accuracy of 0 or 1 "
             f"{'is' if len(side.at_the_ends) == 1 else 'are'} not on probit or logit axes"
@@ -199,7 +199,7 @@ class Trends(Analysis):
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """As `compare_fits`, with intervals of the slope: `slope_low_examples` and so on."""
+        """Return what `compare_fits` does, with intervals of the slope: `slope_low_examples` and so on."""
         settings = {"switch": self.switch, "joined": self.joined} | self._sizes
         frame = compare_fits(*self.accuracies, self.models, kinds=list(self.lines), **settings)
         for over, draws in self.over.items():
@@ -228,7 +228,7 @@ class Trends(Analysis):
 
     @cached_property
     def robustness(self) -> pd.DataFrame:
-        """As `robustness` returns it."""
+        """Return what `robustness` returns."""
         settings = {"switch": self.switch, "joined": self.joined, "baseline": self.baseline} | self._sizes
         return robustness(*self.accuracies, self.models, kind=self.line, draws=self.sampled, **settings)
 
@@ -239,7 +239,7 @@ class Trends(Analysis):
 
     @cached_property
     def pairs(self) -> pd.DataFrame | None:
-        """As `dominance` returns them, on the reference; None for accuracies alone."""
+        """Return what `dominance` returns, on the reference; None for accuracies alone."""
         correct = self.sides.reference.correct
         return None if correct is None or len(correct) > MOST_IN_PAIRS else dominance(correct, self.models)
 

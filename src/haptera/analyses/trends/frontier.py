@@ -105,7 +105,7 @@ def _needs(reference: Counts, shifted: Counts, nu: np.ndarray) -> tuple[np.ndarr
 
 
 def _more(needs: np.ndarray) -> np.ndarray:
-    """From how many need exactly each δ to how many need more."""
+    """Return how many need more than each δ, given how many need exactly that."""
     return np.cumsum(needs[:, ::-1], axis=1)[:, ::-1][:, 1:]
 
 

@@ -80,7 +80,7 @@ def robustness(
 
 
 def _before(reference: np.ndarray) -> np.ndarray:
-    """For each model the place of the best of the others."""
+    """Return for each model the place of the best of the others."""
     best, second = np.argsort(-reference, kind="stable")[:2]
     return np.where(np.arange(len(reference)) == best, second, best)
 

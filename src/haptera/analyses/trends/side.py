@@ -117,7 +117,7 @@ class Joined:
 
     @property
     def sized(self) -> bool:
-        """Whether n is known on both sides."""
+        """Say whether n is known on both sides."""
         return self.reference.n is not None and self.shifted.n is not None
 
 

@@ -19,7 +19,7 @@ from haptera.words import shorten
 ACCURACIES = ("accuracy", "top1")
 EMPTY = {"", "-", "--", "–", "—", "na", "n/a", "nan", "none", "null", "?"}
 ROWS = 4 * MOST_MODELS
-"""At most: a model may be measured at several image sizes."""
+"""The most rows of a table; a model may be measured at several image sizes."""
 
 
 def read_table(path: Path, column: str | None = None) -> Side:

@@ -35,7 +35,7 @@ class Wedge(NamedTuple):
         return (1 + self.delta2) * p + self.nu2
 
     def limits(self, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """For each count under P, 0 to n, the least and the largest count under Q, of m, that is inside."""
+        """Return for each count under P, 0 to n, the least and the largest count under Q, of m, that is inside."""
         delta1, delta2, nu1, nu2 = (Fraction(str(number)) for number in self)
         least, most = -_floor(m * nu1, m * (delta1 - 1) / n, n), _floor(m * nu2, m * (1 + delta2) / n, n)
         return np.clip(least, 0, m).astype(np.int64), np.clip(most, 0, m).astype(np.int64)
@@ -59,7 +59,7 @@ class Curves(NamedTuple):
         return p + self.g2(p)
 
     def limits(self, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """For each count under P, 0 to n, the least and the largest count under Q, of m, that is inside."""
+        """Return for each count under P, 0 to n, the least and the largest count under Q, of m, that is inside."""
         p = np.arange(n + 1) / n
         least, most = np.ceil(m * self.lower(p) - ROUNDING), np.floor(m * self.upper(p) + ROUNDING)
         return np.clip(least, 0, m).astype(np.int64), np.clip(most, 0, m).astype(np.int64)

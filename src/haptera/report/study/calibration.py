@@ -1,4 +1,4 @@
-"""Whether confidence can be believed: the reliability diagram, and calibration in numbers."""
+"""Calibration in a study: the reliability diagram, and in numbers whether confidence can be believed."""
 
 import numpy as np
 import pandas as pd

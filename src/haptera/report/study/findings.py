@@ -237,7 +237,7 @@ def _ranked(table: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _level(table: pd.DataFrame, stream: str) -> bool:
-    """Whether the best model is within the interval of the next."""
+    """Say whether the best model is within the interval of the next."""
     rows = read(table, "model_margin")
     rows = rows[rows["stream"].replace("", "unnamed") == stream]
     return bool((rows["low"] <= 0).any())

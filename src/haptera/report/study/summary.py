@@ -118,7 +118,7 @@ def _break(item: Break) -> str:
 
 
 def _collapses(falls: pd.DataFrame, best: Gain) -> str:
-    """Whether the best adapter collapses, if it learns; and which others do."""
+    """Say whether the best adapter collapses, if it learns; and which others do."""
     if falls.empty or "against" not in falls:
         return ""
     learners = falls.loc[falls["against"] != NONE, "adapter"].unique()

@@ -111,7 +111,7 @@ def streams_in_parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
 
 
 def _part_names(rows: pd.DataFrame) -> pd.Series:
-    """Such as `corruptions: fog 3`."""
+    """Return a text such as `corruptions: fog 3`."""
     level = rows["severity"].map("{:g}".format).astype("str")
     names = rows["stream"].astype("str") + ": " + rows["shift"].astype("str") + " " + level
     return names.str.removesuffix(" nan")

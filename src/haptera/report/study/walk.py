@@ -70,7 +70,7 @@ def _model(line: str) -> str:
 
 
 def _by_seed(rows: pd.DataFrame) -> pd.DataFrame:
-    """With several seeds there are several walks: each becomes a stream."""
+    """Make a stream of every walk, of which there are several with several seeds."""
     streams = rows["stream"].astype("str")
     if rows["seed"].nunique() > 1:
         streams += ", seed " + rows["seed"].astype("str")
