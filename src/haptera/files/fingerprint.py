@@ -111,7 +111,7 @@ def _put(hasher: _Hash, kind: str, text: str) -> None:
 
 
 def of_model(model: Any) -> str:
-    """Fingerprint an `nn.Module`: weights, buffers, plain attributes of its modules, and the source of their classes."""
+    """Fingerprint an `nn.Module`: weights, buffers, plain attributes of its modules, the source of their classes."""
     modules = {name: (type(module).__qualname__, _plain(vars(module))) for name, module in model.named_modules()}
     sources = sorted({_source(type(module)) for module in model.modules()})
     return fingerprint(modules, sources, dict(model.state_dict()))

@@ -126,7 +126,7 @@ class Scale:
 
     @classmethod
     def of(cls, layers: Moments, *variances: np.ndarray) -> "Scale":
-        """Return the scale of the variances of each side, over all channels; the first tells what is typical of a layer."""
+        """Return the scale of variances, one array for each side; the first tells what is typical of a layer."""
         cut = [layers.per_layer(var) for var in variances]
         alive = np.concatenate([live(*(side[name] for side in cut)) for name in layers.names])
         if not alive.any():
