@@ -35,6 +35,7 @@ from haptera.analyses.diagnosis.baselines import (
     thresholded_confidence,
 )
 from haptera.analyses.diagnosis.known_shifts import known_shifts
+from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.analyses.diagnosis.shift_size import shift_size, shift_test
 from haptera.data import ArrayData
 from haptera.observe import observe_moments
@@ -78,9 +79,8 @@ def sizes(nets: list[nn.Module], reference: ArrayData, data: ArrayData) -> list[
     for place, net in enumerate(nets):
         other = nets[(place + 1) % len(nets)]
         base = look(net, reference)
-        known = known_shifts(
-            net, reference, base.moments, samples=IMAGES, batch_size=BATCH, severities=(1, 2, 3, 4, 5), adapted=True
-        )
+        asked = DiagnosisSettings(known_samples=IMAGES, batch_size=BATCH, adapted=True)
+        known = known_shifts(net, reference, base.moments, settings=asked, severities=(1, 2, 3, 4, 5))
         regressions.append(known.regressions().assign(net=place))
         lines, temperature = known.lines(), fitted_temperature(base.outputs, base.targets)
         found = []

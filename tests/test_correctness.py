@@ -14,6 +14,7 @@ import haptera
 from haptera import diagnose, stability
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.analyses.diagnosis.known_shifts import known_shifts
+from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.correctness import correct
 from haptera.data import ArrayData, Classes, MappedData
 from haptera.errors import HapteraError
@@ -79,7 +80,14 @@ def test_a_perfect_model_on_mapped_data_is_never_wrong(mapped, tmp_path):
     model = Perfect().eval()
     seen = observe_moments(model, Clean(mapped, batch_size=16))
     assert seen.error == 0
-    known = known_shifts(model, mapped, seen.moments, samples=16, severities=(1.0,), adapted=True, progress=False)
+    known = known_shifts(
+        model,
+        mapped,
+        seen.moments,
+        settings=DiagnosisSettings(known_samples=16, adapted=True),
+        severities=(1.0,),
+        progress=False,
+    )
     assert known.clean == {"error": 0, "adapted_error": 0, "clean_error": 0}
     found = diagnose(model, mapped, mapped, known_samples=0)
     assert (found.reference_error, found.measured_error) == (0, 0)

@@ -1,7 +1,8 @@
 """`diagnose`: has data shifted, where in the network, what will it cost, how should adaptation be set?"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +20,7 @@ def diagnose(
     settings: DiagnosisSettings,
     reference: str | None = None,
     layer: Sequence[str] = (),
+    out: Path | None = None,
     progress: bool | None = None,
 ) -> "Diagnosis":
     """Compare unlabelled data with a reference, or with a model's BatchNorm statistics.
@@ -30,11 +32,11 @@ def diagnose(
         settings: of the comparison.
         reference: what the model was made for; labelled to predict errors.
         layer: a module, or a pattern of names.
+        out: a folder where every known corruption that was tried is kept.
         progress: show a bar.
     """
     from haptera.analyses.diagnosis import analysis
 
     opened = images.open(data=data, reference=reference)
-    return analysis.diagnose(
-        model.load(), opened["data"], opened.get("reference"), layers=layer, progress=progress, **vars(settings)
-    )
+    more: dict[str, Any] = {"layers": layer, "out": out, "progress": progress}
+    return analysis.diagnose(model.load(), opened["data"], opened.get("reference"), **more, **vars(settings))

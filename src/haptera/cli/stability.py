@@ -1,6 +1,7 @@
 """`stability`: how networks take smooth deformations, relative to noise of the same norm."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ def stability(
     layers: bool = False,
     baseline: str | None = None,
     allow_pickle: AllowPickle = False,
+    out: Path | None = None,
     progress: bool | None = None,
 ) -> "Stability":
     """Measure R, D and G of networks: deformations against noise of the same norm.
@@ -37,6 +39,7 @@ def stability(
         layers: every layer as well, in the same pass.
         baseline: with init, each model without its weights as well.
         allow_pickle: read pickled weights.
+        out: a folder where every finished measurement is kept.
         progress: show a bar.
     """
     from haptera.analyses.stability import analysis
@@ -45,7 +48,8 @@ def stability(
     models = models_from_flags(model, weights or [], allow_pickle)
     source = images.open(data=data)["data"]
     initial = {} if baseline is None else _initial(models, baseline)
-    return analysis.stability(models, source, initial=initial, layers=layers, progress=progress, **vars(settings))
+    more: dict[str, Any] = {"initial": initial, "layers": layers, "out": out, "progress": progress}
+    return analysis.stability(models, source, **more, **vars(settings))
 
 
 def _initial(models: dict[str, Any], baseline: str) -> dict[str, Any]:

@@ -66,7 +66,27 @@ class Task(ABC, Generic[T]):
         """Return what `write` wrote."""
 
 
-class Call(Task[Any]):
+class JsonTask(Task[Any]):
+    """A task whose result is kept as JSON, and is the same whether it was made or read: None for what is not finite."""
+
+    @abstractmethod
+    def run(self) -> Any:
+        """Return the result, which JSON can hold."""
+
+    def make(self) -> Any:
+        """Return the result as it will be read."""
+        return plain(self.run())
+
+    def write(self, result: Any, path: Path) -> None:
+        """Write JSON."""
+        path.write_text(json.dumps(result, allow_nan=False), "utf-8")
+
+    def read(self, path: Path) -> Any:
+        """Read JSON."""
+        return read_json(path)
+
+
+class Call(JsonTask):
     """A function and its arguments, whose result is kept as JSON.
 
     Args:
@@ -80,17 +100,9 @@ class Call(Task[Any]):
         key = fingerprint(function.__qualname__, arguments)
         self.piece = Piece(key, f"{function.__name__}/{key}.json", title)
 
-    def make(self) -> Any:
+    def run(self) -> Any:
         """Call the function."""
-        return plain(self.function(**self.arguments))
-
-    def write(self, result: Any, path: Path) -> None:
-        """Write JSON."""
-        path.write_text(json.dumps(result))
-
-    def read(self, path: Path) -> Any:
-        """Read JSON."""
-        return read_json(path)
+        return self.function(**self.arguments)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from haptera.analyses.diagnosis.known_shifts import KnownShifts, known_shifts
+from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.data import ArrayData, digits
 from haptera.errors import HapteraError
 from haptera.models import ResNet
@@ -60,7 +61,9 @@ def reference():
 @pytest.fixture(scope="module")
 def known(net, reference):
     moments = observe_moments(net, Clean(reference)).moments
-    return known_shifts(net, reference, moments, samples=64, severities=(5.0,), adapted=True)
+    return known_shifts(
+        net, reference, moments, settings=DiagnosisSettings(known_samples=64, adapted=True), severities=(5.0,)
+    )
 
 
 def test_errors_of_adapted_models_are_those_of_batchnorm_in_train_mode(net, reference, known):
@@ -89,4 +92,6 @@ def test_all_three_regressions_are_made(known):
 def test_adapted_errors_need_labels(net, reference):
     unlabelled = ArrayData(reference.images(np.arange(20)).numpy(), None)
     with pytest.raises(HapteraError, match="labelled reference"):
-        known_shifts(net, unlabelled, observe_moments(net, Clean(unlabelled)).moments, adapted=True)
+        known_shifts(
+            net, unlabelled, observe_moments(net, Clean(unlabelled)).moments, settings=DiagnosisSettings(adapted=True)
+        )

@@ -14,6 +14,7 @@ corruption at three severities, for hold-out ones at five, on `known_samples` im
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,6 +109,7 @@ def diagnose(
     reference: Data | None = None,
     *,
     layers: Sequence[str] = (),
+    out: Path | str | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> Diagnosis:
@@ -118,6 +120,7 @@ def diagnose(
         data: unlabelled; labels, if it has any, serve for `measured_error` alone.
         reference: what the model was made for; labelled, if an error is to be predicted.
         layers: names or patterns of modules to compare at; BatchNorm layers if left out.
+        out: a folder where every known corruption that was tried is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
         settings: `samples`, `known_samples`, `batch_size`, `covariance`, `adapted`, `seed`, as `DiagnosisSettings`.
     """
@@ -136,17 +139,7 @@ def diagnose(
     _remark_on_labels([data, reference], observed.outputs.shape[1])
     known, place = KnownShifts(), (0.0, 0.0)
     if reference is not None and asked.known_samples:
-        known = known_shifts(
-            model,
-            reference,
-            there,
-            layers,
-            samples=asked.known_samples,
-            batch_size=asked.batch_size,
-            adapted=asked.adapted,
-            seed=asked.seed,
-            progress=progress,
-        )
+        known = known_shifts(model, reference, there, layers, settings=asked, out=out, progress=progress)
         known, place = _placed(known, change_of_statistics(there, here))
     pairs, size = {} if layers else _pairs(there, here), shift_size(there, here)
     curves = pd.concat([_curve(pairs, n) for n in BATCH_SIZES], ignore_index=True) if pairs else pd.DataFrame()

@@ -9,6 +9,8 @@ Cost: a pass over `samples` images for each corruption and severity; three where
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +19,17 @@ from torch import nn
 from haptera.adapters import BatchNorm
 from haptera.analyses.diagnosis.baselines import doubt, doubt_threshold
 from haptera.analyses.diagnosis.error_prediction import ErrorPrediction, predict_error
+from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.analyses.diagnosis.shift_size import Scale, shift_size
 from haptera.batch import Stream
 from haptera.catalog import entries, find
 from haptera.correctness import correct
 from haptera.data import Data
 from haptera.errors import HapteraError
+from haptera.files.fingerprint import fingerprint, of_model
 from haptera.observe import observe_moments
-from haptera.progress import Progress
+from haptera.run.ledger import Piece
+from haptera.run.tasks import JsonTask, finish
 from haptera.shifts import Shift
 from haptera.statistics.moments import Moments
 from haptera.statistics.shift_line import ShiftLine
@@ -97,17 +102,34 @@ class KnownShifts:
         return pd.DataFrame(rows)
 
 
+class Trial(JsonTask):
+    """One corruption at one severity on the reference.
+
+    Args:
+        shift: the corruption.
+        look: returns a row of the frame, and the change of statistics.
+        identity: of everything else that decides them.
+    """
+
+    def __init__(self, shift: Shift, look: Callable[[Shift], dict[str, Any]], identity: str) -> None:
+        self.shift, self.look = shift, look
+        key = fingerprint(shift, identity)
+        self.piece = Piece(key, f"known/{key}.json", f"{shift.name} {shift.severity:g}")
+
+    def run(self) -> dict[str, Any]:
+        """Look at it."""
+        return self.look(self.shift)
+
+
 def known_shifts(
     model: nn.Module,
     reference: Data,
     moments: Moments,
     layers: Sequence[str] = (),
     *,
-    samples: int = 256,
-    batch_size: int = 64,
+    settings: DiagnosisSettings | None = None,
     severities: Sequence[float] = SEVERITIES,
-    adapted: bool = False,
-    seed: int = 0,
+    out: Path | str | None = None,
     progress: bool | None = None,
 ) -> KnownShifts:
     """Try every known corruption on the reference.
@@ -117,33 +139,37 @@ def known_shifts(
         reference: labelled, if errors are wanted.
         moments: of the reference in the model, at the same layers.
         layers: as `observe_moments` takes them.
-        samples: images that each corruption is tried on, at most.
-        batch_size: images per forward pass, and those whose statistics an adapted model uses.
+        settings: how closely to look: `known_samples`, `batch_size`, `adapted` and `seed` count here.
         severities: of the test corruptions; hold-out ones are tried at 1, 2, 3, 4 and 5.
-        adapted: also the errors with BatchNorm statistics of the corrupted images.
-        seed: of the choice of images and of the corruptions.
+        out: a folder where every corruption that was tried is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
     """
+    asked = settings or DiagnosisSettings()
+    adapted = asked.adapted
+    cut: dict[str, Any] = {"batch_size": asked.batch_size, "seed": asked.seed}
     if adapted and reference.targets is None:
         raise HapteraError("errors of adapted models need a labelled reference")
-    clean = Truncated(Clean(reference, batch_size=batch_size, seed=seed), first=samples)
-    tries = _corruptions(severities)
-    rows, changes, errors, threshold = [], [], {}, None
+    clean = Truncated(Clean(reference, **cut), first=asked.known_samples)
+    errors, threshold = {}, None
     seen = observe_moments(model, clean, layers)
     if (error := seen.error) is not None:
         errors = {"error": error} | (_adapted_errors(model, clean, clean) if adapted else {})
         threshold = doubt_threshold(seen.outputs, error)
-    with Progress("known corruptions", len(tries), progress, unit="shifts") as bar:
-        for shift in tries:
-            stream = Truncated(Shifted(reference, shift, batch_size=batch_size, seed=seed), first=samples)
-            seen = observe_moments(model, stream, layers)
-            changes.append(change_of_statistics(moments, seen.moments))
-            row = {"shift": shift.name, "family": shift.family, "holdout": shift.holdout}
-            row |= {"severity": float(shift.severity), "size": shift_size(moments, seen.moments), "error": seen.error}
-            row |= {"doubt": None if threshold is None else doubt(seen.outputs, threshold)}
-            rows.append(row | (_adapted_errors(model, stream, clean) if adapted else {}))
-            bar.advance(f"{shift.name} {shift.severity:g}")
-    return KnownShifts(pd.DataFrame(rows), np.stack(changes), errors, threshold, clean.samples)
+
+    def look(shift: Shift) -> dict[str, Any]:
+        stream = Truncated(Shifted(reference, shift, **cut), first=asked.known_samples)
+        seen = observe_moments(model, stream, layers)
+        row = {"shift": shift.name, "family": shift.family, "holdout": shift.holdout}
+        row |= {"severity": float(shift.severity), "size": shift_size(moments, seen.moments), "error": seen.error}
+        row |= {"doubt": None if threshold is None else doubt(seen.outputs, threshold)}
+        row |= _adapted_errors(model, stream, clean) if adapted else {}
+        return {"row": row, "change": change_of_statistics(moments, seen.moments).tolist()}
+
+    identity = "" if out is None else fingerprint(of_model(model), reference.fingerprint(), list(layers), asked)
+    trials = [Trial(shift, look, identity) for shift in _corruptions(severities)]
+    tried = finish(trials, out, "diagnosis", noun="known corruption", progress=progress).finished
+    changes = np.array([each["change"] for each in tried], float)
+    return KnownShifts(pd.DataFrame([each["row"] for each in tried]), changes, errors, threshold, clean.samples)
 
 
 def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:

@@ -9,7 +9,7 @@ one frame; with labels the error of each network, and with three networks the po
 Cost: for each deformation of the images, three forward passes of each network.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -19,26 +19,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
-from torch import nn
 
 from haptera.analyses.stability.findings import DEFINITIONS, findings
+from haptera.analyses.stability.measurement import Measurement, Model, Subject
 from haptera.analyses.stability.page import sections
 from haptera.analyses.stability.phase_diagram import SMALLEST, PhaseDiagram, phase_diagram
 from haptera.analyses.stability.settings import SETTING, StabilitySettings
 from haptera.analysis import Analysis
-from haptera.correctness import check_classes, correct
 from haptera.data import Data
 from haptera.errors import HapteraError, check_keys
-from haptera.observe import Probe, respond
-from haptera.observe.stability import OUTPUT, Response
-from haptera.progress import Progress
+from haptera.observe.stability import OUTPUT
 from haptera.report.section import Finding, Section
-from haptera.shifts import Diffeo
-from haptera.statistics.intervals import wilson
+from haptera.run.tasks import finish
 from haptera.statistics.power_law import INDICES, PowerLaw, power_laws
-from haptera.statistics.stability import stability_indices
-
-Model = nn.Module | Callable[[], nn.Module]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +143,7 @@ def stability(
     *,
     initial: Mapping[str, Model] | None = None,
     layers: bool | Sequence[str] = (),
+    out: Path | str | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> Stability:
@@ -160,6 +154,7 @@ def stability(
         data: images of the kind that the networks were made for; labels are read only for errors.
         initial: name -> network before training, measured for comparison.
         layers: also of these layers: True for all innermost modules, or names and patterns of names.
+        out: a folder where every finished measurement is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
         settings: `delta`, `cutoff`, `interpolation`, `rule`, `resample`, `samples`, `batch_size`, `sphere`, `draws` and
             `seed`, as `StabilitySettings`; one value will do where several are possible.
@@ -170,85 +165,31 @@ def stability(
     if not named:
         raise HapteraError("stability needs at least one model, found none")
     before = dict(initial or {})
-    images, ids, targets = _chosen(data, asked.samples, asked.seed)
-    kinds = list(product(asked.delta, asked.cutoff, asked.interpolation))
-    indices, deformations = [], []
-    errors: dict[str, dict[str, Any]] = {}
-    notes: dict[str, str] = {}
-    with Progress("stability", len(kinds) * len(named | before), progress, unit="measurements") as bar:
-        for values in kinds:
-            shift = Diffeo(values[0], values[1], rule=asked.rule, interpolation=values[2], resample=asked.resample)
-            probe = Probe(images, shift, ids, asked.seed, asked.sphere, asked.batch_size)
-            setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
-            deformations.append(setting | _described(probe))
-            for name, model in (named | before).items():
-                response = _responded(name, model, probe, layers)
-                for depth, (layer, distances) in enumerate(response.distances.items()):
-                    frame = stability_indices(distances, draws=asked.draws, seed=asked.seed)
-                    indices.append(frame.assign(model=name, **setting, layer=layer, depth=depth))
-                if targets is not None and name not in errors | notes:
-                    logits = _logits(response.outputs, targets)
-                    if logits is not None:
-                        errors[name] = {"model": name} | _error(logits, targets, data)
-                    else:
-                        notes[name] = _without_error(name, response)
-                bar.advance(f"{name}, delta {values[0]:g}, cutoff {values[1]:g}")
-    order = ["model", *SETTING, "layer", "depth", "index", "aggregate", "value", "low", "high", "n"]
+    subject = Subject(data, asked, layers)
+    kinds = [dict(zip(SETTING, each, strict=True)) for each in product(asked.delta, asked.cutoff, asked.interpolation)]
+    tasks = [Measurement(*each, subject, kind, out) for kind in kinds for each in (named | before).items()]
+    measured = finish(tasks, out, "stability", noun="measurement", progress=progress).finished
+    frames = [_frame(task, result) for task, result in zip(tasks, measured, strict=True)]
+    of_kinds, of_models = measured[:: len(named | before)], dict(zip(named | before, measured, strict=False))
+    errors = [{"model": name} | result["error"] for name, result in of_models.items() if result["error"]]
     return Stability(
-        pd.concat(indices, ignore_index=True)[order],
-        pd.DataFrame(deformations),
-        pd.DataFrame(errors.values()),
-        (images.shape[-2], images.shape[-1]),
-        len(images),
+        pd.concat(frames, ignore_index=True),
+        pd.DataFrame([kind | result["deformation"] for kind, result in zip(kinds, of_kinds, strict=True)]),
+        pd.DataFrame(errors),
+        (subject.images.shape[-2], subject.images.shape[-1]),
+        len(subject.images),
         tuple(before),
-        tuple(notes.values()),
+        tuple(result["note"] for result in of_models.values() if result["note"]),
         data.name,
         data.images(np.array([0]))[0],
         asked,
     )
 
 
-def _without_error(name: str, response: Response) -> str:
-    shape = ", ".join(map(str, ("images", *response.outputs.shape[1:])))
-    return f"{name} has no error: its outputs, ({shape}), are no decisions for these labels"
-
-
-def _responded(name: str, model: Model, probe: Probe, layers: bool | Sequence[str]) -> Response:
-    try:
-        return respond(model if isinstance(model, nn.Module) else model(), probe, layers)
-    except HapteraError as error:
-        raise HapteraError(f"{name}: {error}") from error
-
-
-def _chosen(data: Data, samples: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, np.ndarray | None]:
-    """Images, ids and targets of a random part of the data, in its order."""
-    if samples < 2:
-        raise HapteraError(f"samples is {samples}; at least 2 were expected")
-    places = np.sort(np.random.default_rng(seed).permutation(len(data))[:samples])
-    targets = None if data.targets is None else data.targets[places]
-    return data.images(places), torch.from_numpy(data.rows[places]), targets
-
-
-def _described(probe: Probe) -> dict[str, float]:
-    norms = {f"norm_{name}": radius for name, radius in probe.radii.items()}
-    heat = probe.shift.heat(*probe.images.shape[-2:])
-    return {"delta_used": probe.delta, "temperature": heat, "folded": probe.folded} | norms
-
-
-def _logits(outputs: np.ndarray, targets: np.ndarray) -> np.ndarray | None:
-    """`(images, classes)`, or None where the outputs are none; one logit is that of the second of two classes."""
-    if outputs.ndim > 1 and outputs.shape[1] > 1:
-        return outputs if outputs.ndim == 2 else None
-    one = outputs.reshape(len(outputs), -1)
-    return np.concatenate([np.zeros_like(one), one], 1) if one.shape[1] == 1 and targets.max() < 2 else None
-
-
-def _error(outputs: np.ndarray, targets: np.ndarray, data: Data) -> dict[str, Any]:
-    """Share of wrong decisions; with a mapping of classes, of decisions that it does not accept."""
-    check_classes(data.classes, outputs.shape[1], data.names)
-    wrong = ~correct(outputs, targets, data.classes)
-    low, high = wilson(float(wrong.sum()), len(wrong))
-    return {"error": float(wrong.mean()), "low": low, "high": high, "n": len(wrong)}
+def _frame(task: Measurement, result: Mapping[str, Any]) -> pd.DataFrame:
+    order = ["model", *SETTING, "layer", "depth", "index", "aggregate", "value", "low", "high", "n"]
+    frame = pd.DataFrame(result["indices"]).assign(model=task.name, **task.kind)[order]
+    return frame.astype(dict.fromkeys(["value", "low", "high"], float))
 
 
 def _several(values: Any) -> tuple[Any, ...]:
