@@ -273,7 +273,7 @@ def test_a_study_file_wraps_any_stream(folder):
 
 
 def test_flags_wrap_too(folder):
-    flags = from_flags([f"{folder}/net.py:build"], [], ["correlated:by=contrast 3,how=sorted,truncate=10"], [])
+    flags = from_flags([f"{folder}/net.py:build"], [], ["correlated:by=contrast:3,how=sorted,truncate=10"], [])
     [stream] = make_study(flags | {"data": str(folder / "data.npz")}, folder / "out").streams
     assert (stream.first, stream.stream.by) == (10, Contrast(3))
 
@@ -300,8 +300,8 @@ def test_a_study_of_the_new_streams_runs_and_has_their_columns(folder):
         ('use = "clean"\nrepaet = 2', "unknown setting of stream clean 'repaet'; did you mean 'repeat'"),
         ('use = "clean"\ntruncate = 0', "truncate of the stream 'clean' is 0; a whole number of at least 1"),
         ('use = "clean"\none_by_one = 1', "one_by_one of the stream 'clean' is 1; true or false"),
-        ('use = "correlated"\nby = "contrast x"', "by is 'contrast x'; a shift and its severity, such as 'contrast 5'"),
-        ('use = "correlated"\nby = "contast 5"', "unknown shift 'contast'; did you mean 'contrast'"),
+        ('use = "correlated"\nby = "contrast:x"', "severity of shift contrast is 'x'; a number was expected"),
+        ('use = "correlated"\nby = "contast:5"', "unknown shift 'contast'; did you mean 'contrast'"),
         ('use = "gradual"\nsamples_per_stp = 5', "did you mean 'samples_per_step'"),
         ('use = "mixed"\nseverities = [7]', "is 7; it must be from 0 to 5"),
     ],

@@ -31,16 +31,20 @@ class Spec:
         'net.py:build'
         >>> Spec.parse("ccc:easy,speed=2000", {"ccc": "difficulty"})
         Spec(name='ccc', arguments={'difficulty': 'easy', 'speed': 2000})
+        >>> Spec.parse("correlated:by=contrast:5").arguments
+        {'by': 'contrast:5'}
         """
-        name, _, rest = text.rpartition(":")
+        head, equals, tail = text.partition("=")  # colons after it belong to a value
+        name, _, first = head.rpartition(":")
+        rest = first + equals + tail
         key = (words or {}).get(name, "")
         if "=" not in rest and not key:
             return cls(text, {})
         arguments: dict[str, Any] = {}
         for item in rest.split(","):
-            found, equals, value = item.partition("=")
-            if equals:
-                key = found.strip()
+            own, given, value = item.partition("=")
+            if given:
+                key = own.strip()
                 if key in arguments:
                     raise HapteraError(f"{text!r} gives {key!r} twice")
                 arguments[key] = _value(value)

@@ -60,7 +60,7 @@ def make_stream(table: dict[str, Any], data: "DataSets", batch_size: int) -> Any
     make = _find("streams", kind, settings, ("data", "seed"), data.folder, AROUND_STREAMS)
     around = {key: settings.pop(key) for key in AROUND_STREAMS if key in settings}
     if "by" in settings:
-        settings["by"] = _shift(settings["by"])
+        settings["by"] = make_shift(str(settings["by"]), severity=5.0)
     if "shifts" in settings:
         names = settings["shifts"] if isinstance(settings["shifts"], list) else [settings["shifts"]]
         settings["shifts"] = tuple(catalog.find_or_import("shifts", str(name)) for name in names)
@@ -91,25 +91,23 @@ def _wrap(stream: Any, around: Mapping[str, Any], name: str) -> Any:
     return wrapped(stream, clean, **around, name=name)
 
 
-def _shift(text: Any) -> Any:
-    """Return a shift at a severity, such as `contrast 5`, as the table of results calls it; at 5 where it has none."""
-    name, _, severity = str(text).strip().rpartition(" ")
-    try:
-        level = float(severity) if name else 5.0
-    except ValueError as error:
-        raise HapteraError(f"by is {text!r}; a shift and its severity, such as 'contrast 5', was expected") from error
-    return catalog.find_or_import("shifts", name or severity)(level)
+def make_shift(text: str, severity: float | None = None) -> Any:
+    """Return the shift behind `name:severity`, or `name:severity=...,key=value`.
 
-
-def make_shift(text: str) -> Any:
-    """Return the shift behind `name:severity`, or `name:severity=...,key=value`."""
+    Args:
+        text: what a person wrote.
+        severity: where the text has none; an error if this is None.
+    """
     name, _, rest = text.rpartition(":")
-    word = {name: catalog.WORDS["shifts"]} if is_number(parse_value(rest.partition(",")[0])) else {}
-    spec = Spec.parse(text, word)
-    make = _find("shifts", spec.name, spec.arguments, (), Path())
-    if "severity" not in spec.arguments:
+    words = {each: entry.word for each, entry in catalog.entries("shifts").items()}
+    if is_number(parse_value(rest.partition(",")[0])):  # a mistyped name too, and `file.py:object:5`
+        words[name] = catalog.WORDS["shifts"]
+    spec = Spec.parse(text, words)
+    settings = ({} if severity is None else {"severity": severity}) | dict(spec.arguments)
+    make = _find("shifts", spec.name, settings, (), Path())
+    if "severity" not in settings:
         raise HapteraError(f"the shift {text!r} has no severity; {spec.name}:5 or {spec.name}:severity=5 was expected")
-    return make(**spec.arguments)
+    return make(**settings)
 
 
 def make_adapter(table: dict[str, Any], folder: Path) -> tuple[str, Any]:
