@@ -53,8 +53,8 @@ PRESENTING = (
     *(f"analyses/*/{part}{more}.py" for part in PARTS for more in ("", "_*")),
 )
 """Patterns of paths inside the package, the same for every checkout."""
-STUDY_PAGES = ("report/stability_study.py",)
-"""Files that the patterns match but that belong to the page of a study."""
+OTHERS = ("report/stability_study.py", "pose/frames.py")
+"""Files that the patterns match by name only: a section of a study's page, and the reader of video frames."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class House:
     @cached_property
     def presenting(self) -> list[Source]:
         """Return the files that present analyses."""
-        kept = [source for source in self.sources if source.name not in STUDY_PAGES]
+        kept = [source for source in self.sources if source.name not in OTHERS]
         return [source for source in kept if any(_matches(source.name, pattern) for pattern in PRESENTING)]
 
     @cached_property
