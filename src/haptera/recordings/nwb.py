@@ -4,7 +4,7 @@ Bins lie where every label that is asked for was recorded, inside the epochs if 
 these are asked for. What lies in a gap of a label is left out, and says so; there a new block begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,26 +76,17 @@ def _read(
         rows = [resample(series.times, series.values, edges) for edges in parts]
         values = np.concatenate(rows).astype(np.float32)
 
+    found_labels = _resampled(behaviour, wanted, parts)
     kept = np.isfinite(values).all(1)
-    found_labels: dict[str, Label] = {}
-    for name, found in behaviour.items():
-        kind = wanted[name] or found.kind
-        before = Label.of(found.values, kind, name)
-        columns = np.concatenate([resample(found.times, before.values, edges, before.kind) for edges in parts])
-        kept &= np.isfinite(columns.reshape(len(columns), -1)).all(1)
-        found_labels[name] = Label(columns, before.kind, before.classes, before.note)
+    for label in found_labels.values():
+        kept &= np.isfinite(label.values.reshape(len(label.values), -1)).all(1)
     trial = None
     if table is not None:
         trial = _places(table, middle)
         kept &= trial >= 0
         for name, column in conditions.items():
-            known, place = ~missing_values(column.to_numpy()), np.maximum(trial, 0)
-            if not known.any():
-                raise HapteraError(f"no trial has a value of {name!r}")
-            kept &= known[place]
-            # A bin that is left out anyway stands for the first trial that has the label.
-            there = np.where(known[place], place, known.argmax())
-            found_labels[name] = Label.of(column.to_numpy()[there], wanted[name], name)
+            found_labels[name], known = _label_of_trials(name, column, wanted[name], trial)
+            kept &= known
     if not kept.any():
         raise HapteraError("no bin has the signal and all labels")
     if left := int((~kept).sum()):
@@ -112,6 +103,28 @@ def _read(
         source,
         tuple(notes),
     )
+
+
+def _resampled(
+    behaviour: Mapping[str, Series], wanted: Mapping[str, str | None], parts: Sequence[np.ndarray]
+) -> dict[str, Label]:
+    """Return labels that were sampled at other times, in the bins of the signal; NaN where there is none."""
+    labels = {}
+    for name, found in behaviour.items():
+        before = Label.of(found.values, wanted[name] or found.kind, name)
+        columns = np.concatenate([resample(found.times, before.values, edges, before.kind) for edges in parts])
+        labels[name] = Label(columns, before.kind, before.classes, before.note)
+    return labels
+
+
+def _label_of_trials(name: str, column: pd.Series, kind: str | None, trial: np.ndarray) -> tuple[Label, np.ndarray]:
+    """Return a column of the table of trials as a label of every bin, and `(bins,)`, whether it is known there."""
+    values, place = column.to_numpy(), np.maximum(trial, 0)
+    known = ~missing_values(values)
+    if not known.any():
+        raise HapteraError(f"no trial has a value of {name!r}")
+    # A bin that is left out anyway stands for the first trial that has the label.
+    return Label.of(values[np.where(known[place], place, known.argmax())], kind, name), known[place]
 
 
 def _codes(label: Label) -> np.ndarray:
