@@ -33,7 +33,7 @@ from haptera.pose.splits import read_split
 from haptera.recordings.reading import read_recording
 from haptera.run.build import make_study
 from haptera.run.calibrate import calibrate, load_calibration
-from haptera.run.cells import cells_of, open_study
+from haptera.run.cells import cells_of, open_study, study_ledger
 from haptera.run.importing import import_predictions
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
@@ -215,7 +215,7 @@ def _study_file(folder: Path) -> None:
 def _read_study_file(folder: Path) -> None:
     study = make_study(read_study(folder / "study.toml"), folder / "out", folder, where=str(folder / "study.toml"))
     try:
-        study._plan()  # what `run` does before it runs anything
+        study._plan(study_ledger(folder / "out"))  # what `run` does before it runs anything
     except HapteraError as error:  # names an adapter's setting or a stream, and knows of no file
         raise HapteraError(f"study.toml: {error}") from error
 

@@ -91,12 +91,9 @@ def _read(
         raise HapteraError("no bin has the signal and all labels")
     if left := int((~kept).sum()):
         notes.append(f"{left:,} of {len(kept):,} bins left out: no label there, or no trial")
-    cast = {
-        name: Label(_codes(label)[kept], label.kind, label.classes, label.note) for name, label in found_labels.items()
-    }
     return Recording(
         {signal: values[kept]},
-        cast,
+        {name: replace(label, values=_codes(label)[kept]) for name, label in found_labels.items()},
         None if trial is None else trial[kept],
         middle[kept],
         {signal: _units(file)} if spikes is not None else {},
