@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.printed_intervals import MAKERS, cases
 
 import haptera
 from haptera.statistics.intervals import wilson
 from haptera.testing import check_interval
 from haptera.testing.intervals import Coverage, coverage
 from haptera.testing.law import Broken
-from printed_intervals import MAKERS, cases
 
 CASES = cases()
 MANY = 2000
