@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from haptera.analyses.dependencies.screening import Conjecture
 from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ DEFINITIONS = {
     "optimal to": "the largest violation of the optimality conditions, as a share of λ",
     "conjecture": "that a pair with |C_ij| < λ/2 has no dependency; a rule of thumb, not a theorem",
 }
-
-
 COSTS = {
     "mean_error": "mean_error",
     "accuracy": "accuracy_derived",
@@ -51,20 +50,14 @@ def headline(analysis: "ClassDependencies") -> str:
 
 def findings(analysis: "ClassDependencies") -> list[Finding]:
     """Return what is asked, in a word, and the answer."""
-    redundancy, wrong = analysis.redundancy, analysis.conjecture
-    rank = {"rank": redundancy.rank, "precision": redundancy.precision}
+    rank = {"rank": analysis.redundancy.rank, "precision": analysis.redundancy.precision}
     return [
         *answer("rank", "How many directions have the logits?", _rank(analysis), **rank),
         *answer("found", "How many dependencies are there?", _count(analysis), **_dependencies(analysis)),
         *answer("strongest", "Which are the strongest?", *_strongest(analysis)),
         *_redundant(analysis),
         *_cost(analysis),
-        *answer(
-            "conjecture",
-            "Does a small covariance exclude a dependency?",
-            _conjecture(analysis),
-            conjecture={"wrong": wrong.wrong, "dependencies": wrong.dependencies},
-        ),
+        *_conjecture(analysis.conjecture),
     ]
 
 
@@ -193,9 +186,9 @@ def _cost(analysis: "ClassDependencies") -> list[Finding]:
     return answer("cost", question, first, own_images, all_images, accuracy=own, cost=cost)
 
 
-def _conjecture(analysis: "ClassDependencies") -> str:
-    found = analysis.conjecture
-    if not found.dependencies:
-        return "|C_ij| < λ/2 had nothing to be wrong about"
-    share = 100 * found.wrong / found.dependencies
-    return f"|C_ij| < λ/2 was wrong for {found.wrong:,} of {found.dependencies:,} dependencies ({share:.2g} %)"
+def _conjecture(tested: Conjecture) -> list[Finding]:
+    wrong, count = tested.wrong, tested.dependencies
+    text = f"was wrong for {wrong:,} of {count:,} dependencies ({100 * wrong / max(count, 1):.2g} %)"
+    text = f"|C_ij| < λ/2 {text if count else 'had nothing to be wrong about'}"
+    question = "Does a small covariance exclude a dependency?"
+    return answer("conjecture", question, text, conjecture={"wrong": wrong, "dependencies": count})

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.analyses.trends.dominance import share_below, zeta
-from haptera.analyses.trends.events import Held
+from haptera.analyses.trends.events import Events, Held
 from haptera.analyses.trends.guarantee import Guarantee
 from haptera.analyses.trends.placing import CLOSE, SIMILAR
 from haptera.report.section import Finding, answer
@@ -44,7 +44,7 @@ def findings(trends: "Trends") -> list[Finding]:
         asked, most = trends.events.asked, trends.events.most
         held = [asked] if asked.wedge == most.wedge else [asked, most]
         text = "; ".join(_held(each) for each in held)
-        told += answer("close", "Are the two sets close?", text, events=_events(trends))
+        told += answer("close", "Are the two sets close?", text, events=_events(trends.events))
     if trends.guarantee is not None:
         numbers = {"bound": trends.guarantee.bound, "guarantee": _guarantee_numbers(trends.guarantee)}
         told += answer("guarantee", "Must there be a line?", _guarantee(trends.guarantee), **numbers)
@@ -187,21 +187,14 @@ def _dominance(pairs: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _events(trends: "Trends") -> dict[str, Any]:
-    assert trends.events is not None
-
-    def held(each: Held) -> dict[str, Any]:
-        found = each.closeness
-        return {"outside": found.outside, "clearly_outside": found.clear, "inside": found.share_inside} | {
-            "wedge": list(each.wedge)
-        }
-
-    count = trends.events.asked.closeness.events
-    return (
-        {"count": count}
-        | held(trends.events.asked)
-        | {"at_share": {"share": trends.events.share} | held(trends.events.most)}
+def _events(events: Events) -> dict[str, Any]:
+    """Return how many events there are, and how many the wedges do not hold."""
+    asked, most = (
+        {"outside": held.closeness.outside, "clearly_outside": held.closeness.clear}
+        | {"inside": held.closeness.share_inside, "wedge": list(held.wedge)}
+        for held in (events.asked, events.most)
     )
+    return {"count": events.asked.closeness.events, **asked, "at_share": {"share": events.share, **most}}
 
 
 def _guarantee_numbers(guarantee: Guarantee) -> dict[str, Any]:
