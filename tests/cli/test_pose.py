@@ -245,7 +245,7 @@ def results(folder):
     return {name: (folder / name).read_bytes() for name in ("model.safetensors", "history.csv", "split.csv")}
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_training_that_was_stopped_ends_with_the_same_weights(tmp_path, stop):
     haptera = CommandLine(tmp_path)
     process = haptera.start_until("*/checkpoint-*.safetensors", *TRAIN, "net", after=3)
@@ -278,7 +278,7 @@ def test_a_training_killed_at_random_moments_ends_with_the_same_weights(tmp_path
     assert results(tmp_path / "net") == results(tmp_path / "undisturbed")
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_scores_that_were_stopped_end_with_the_same_table(tmp_path, stop):
     haptera = CommandLine(tmp_path)
     PoseModel(drawn_animals(1, 1).parts, settings={"width": 4}).save(tmp_path / "net.safetensors")

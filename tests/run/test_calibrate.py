@@ -136,7 +136,8 @@ def test_a_damaged_pair_is_named_refused_and_measured_again(
     assert again.fingerprint() == load_calibration(calibrated).fingerprint()
 
 
-def test_a_full_disk_leaves_what_is_finished_and_the_same_call_goes_on(model, data, calibrated, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_what_is_finished_and_the_same_call_goes_on(model, data, tmp_path, monkeypatch):
+    alone = calibrate(model, data, tmp_path / "alone", SHIFTS, COARSE)
     real, calls = np.save, []
 
     def full(file, counts):
@@ -147,11 +148,11 @@ def test_a_full_disk_leaves_what_is_finished_and_the_same_call_goes_on(model, da
 
     monkeypatch.setattr(np, "save", full)
     with pytest.raises(Unfinished, match="No space left on device; 2 finished pairs are intact, the same command goes"):
-        calibrate(model, data, tmp_path, SHIFTS, SCALE)
+        calibrate(model, data, tmp_path / "out", SHIFTS, COARSE)
     monkeypatch.undo()
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "pairs").iterdir()}
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "pairs").iterdir()}
     assert len(kept) == 2
-    assert calibrate(model, data, tmp_path, SHIFTS, SCALE).fingerprint() == load_calibration(calibrated).fingerprint()
+    assert calibrate(model, data, tmp_path / "out", SHIFTS, COARSE).fingerprint() == alone.fingerprint()
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in kept.items())
 
 

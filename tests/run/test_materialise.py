@@ -1,7 +1,9 @@
 """Corrupted data on disk: read back as it was, gone on with after a stop, and never mixed with something else."""
 
 import json
+import random
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -327,9 +329,9 @@ def test_data_that_is_corrupted_already_is_refused(folder, monkeypatch, capsys):
     ("layout", "stop"),
     [
         ("imagenet-c", signal.SIGINT),
-        ("imagenet-c", signal.SIGTERM),
+        pytest.param("imagenet-c", signal.SIGTERM, marks=pytest.mark.slow),
         ("imagenet-c", signal.SIGKILL),
-        ("cifar-10-c", signal.SIGKILL),
+        pytest.param("cifar-10-c", signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_stopped_it_says_how_to_go_on_and_ends_with_the_same_files(folder, haptera, stop, layout):
@@ -350,3 +352,21 @@ def test_stopped_it_says_how_to_go_on_and_ends_with_the_same_files(folder, hapte
     assert haptera(*[word if word != "c" else "undisturbed" for word in command]).returncode == 0
     trees = [{path: content for path, (content, _) in tree(folder / name).items()} for name in ("c", "undisturbed")]
     assert trees[0] == trees[1]
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_ends_with_the_same_files(folder, haptera):
+    moments = random.Random(0)
+    command = ("materialise", "--data", "digits", "--shift", "contrast", "--shift", "glass_blur", "--shift", "snow")
+    start = time.monotonic()
+    assert haptera.apart(*command, "--out", "undisturbed").returncode == 0
+    duration = time.monotonic() - start
+    for _ in range(4):
+        process = haptera.start(*command, "--out", "c")
+        time.sleep(moments.uniform(0.3, 0.9) * duration)
+        process.kill()
+        process.communicate()
+    assert haptera(*command, "--out", "c").returncode == 0
+    trees = [{path: content for path, (content, _) in tree(folder / name).items()} for name in ("c", "undisturbed")]
+    assert trees[0] == trees[1]
+    assert not list((folder / "c").glob(".*.part"))
