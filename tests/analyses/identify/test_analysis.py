@@ -74,7 +74,7 @@ def counted(monkeypatch):
         score |= {f"{name}_interval": [0.0, 1.0] for name in ("r2", "mcc", "mcc_spearman")}
         settings = {name: getattr(row, name) for name in ("process", "model", *SMALL, "learning_rate", "start")}
         measured = {"promised": "nothing", "mass_from_uniform": np.nan, "goodness_of_fit": -1.0, "seconds": 1.0}
-        measured |= {"latents_fit": -2.0}
+        measured |= {"latents_fit": -2.0, "condition": 1.0, "size": 1.0}
         loss = {"step": [1], "loss": [-1.0]}
         return settings | measured | {"seed": seed, "contrastive": score, "identity": score, "loss": loss}
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_row_has_the_scores_of_identify(found):
-    table = found[1].table()
+    table = found[1].scores()
     process = Process.read(SPHERE.process, 2, 0)
     alone = invert(process, LatentModel.read("sphere/vmf"), Training(steps=5, batch_size=32, supervised=True))
     own = table[table["title"] == SPHERE.name].set_index(["what", "measure"])
@@ -142,7 +142,7 @@ def test_a_row_has_the_scores_of_identify(found):
 
 
 def test_unbounded_space_has_no_distance_from_uniform_and_no_supervised_encoder_unless_asked(found):
-    table = found[1].table()
+    table = found[1].scores()
     own = table[table["title"] == "space"]
     assert own["mass_from_uniform"].isna().all()
     assert set(own["what"]) == {"contrastive", "identity"}

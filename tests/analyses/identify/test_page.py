@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from haptera.analyses.identify.findings import per_row, table_findings
-from haptera.analyses.identify.page import as_printed, by_seed, loss_section, scores_section
-from haptera.analyses.identify.page_marginal import against_concentration, families, marginal_section
+from haptera.analyses.identify.findings import table_findings
+from haptera.analyses.identify.frames import against_concentration, as_printed, by_seed, families, per_row
+from haptera.analyses.identify.page import loss_section, marginal_section, scores_section
 
 NULL = {"rotation_mcc": 0.77, "rotation_high": 0.9}
 RUN = {"n": 4096, "dimensions": 4, "steps": 1000, "batch_size": 512, "learning_rate": 0.003, "start": np.nan}

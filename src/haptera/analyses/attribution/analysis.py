@@ -19,7 +19,7 @@ import pandas as pd
 from haptera.analyses.attribution.carriers import Carriers, DecoyTest, carriers
 from haptera.analyses.attribution.page import DEFINITIONS, findings, sections
 from haptera.analyses.embedding.plan import Parts, Plan
-from haptera.analysis import Analysis
+from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.building import hybrid_dimensions
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.errors import HapteraError
@@ -104,6 +104,12 @@ class Attribution(Analysis):
         return [f"axis {place + 1}" for place in range(len(self.carriers.map))]
 
     def table(self) -> pd.DataFrame:
+        """Return a row for each channel, and after them the other numbers of the findings."""
+        found = [replace(one, numbers={**one.numbers, "channels": None}) for one in self.findings()]
+        channels = self.channels().astype({"carries": "boolean"})  # which may be missing, in the rows of the others
+        return pd.concat([channels, numbers_table(found)], ignore_index=True)
+
+    def channels(self) -> pd.DataFrame:
         """Return a row for each channel: name, test, and the map."""
         test = self.carriers.table.assign(channel=self.names)
         return pd.concat([test, pd.DataFrame(self.map.T, columns=self.axes)], axis=1)

@@ -42,7 +42,7 @@ def findings(attribution: "Attribution") -> list[Finding]:
         "fits": test.fits,
         "decoys": len(test.null),
         "carriers": names,
-        "channels": attribution.table().to_dict("records"),
+        "channels": attribution.channels().to_dict("records"),
     }
     theory = {"method": attribution.test.method, "jacobian_weight": attribution.jacobian_weight}
     promise = promised(attribution)
@@ -75,7 +75,7 @@ def sections(attribution: "Attribution") -> list[Section]:
 
 def carriers_section(attribution: "Attribution") -> Section:
     """Show every channel between its fits, and where decoys end."""
-    table = attribution.table()[["channel", "value", "low", "high", "p", "q", "carries"]]
+    table = attribution.channels()[["channel", "value", "low", "high", "p", "q", "carries"]]
     rows = table.assign(kind=np.where(table["carries"], f"carries {attribution.what}", "not shown to"))
     edge = float(np.quantile(attribution.carriers.null, 0.95))
     figure = Figure(

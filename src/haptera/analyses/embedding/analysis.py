@@ -39,7 +39,7 @@ from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, goodness
 from haptera.analyses.embedding.page import sections
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
-from haptera.analysis import Analysis
+from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
@@ -155,7 +155,10 @@ class Embedding(Analysis):
         return self.fits[0].embedding
 
     def table(self) -> pd.DataFrame:
-        """Return every number in one tidy frame with the columns of `decoding`, and that of folds."""
+        """Return every number in one tidy frame with the columns of `decoding`, and that of folds.
+
+        After the scores come the numbers of the findings, whose word is in the column `what`.
+        """
         fits, pairs = self.goodness_of_fit, self.consistency
         rows = pd.DataFrame(
             {
@@ -168,7 +171,8 @@ class Embedding(Analysis):
         )
         runs = pairs[["value", "n"]].assign(what=EMBEDDING, measure="consistency", seed=self.plan.seed)
         runs["decoder"] = pairs["source"] + " to " + pairs["target"]
-        frames = [frame for frame in (self.decoding, rows, runs, self.folds) if len(frame)]
+        numbers = numbers_table(self.findings()).rename(columns={"finding": "what"})
+        frames = [frame for frame in (self.decoding, rows, runs, self.folds, numbers) if len(frame)]
         return (
             pd.concat(frames, ignore_index=True)
             .reindex(columns=[*COLUMNS, "fold"])

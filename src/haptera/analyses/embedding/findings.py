@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from haptera.analyses.embedding.comparison import (
     CONSTANT,
@@ -14,14 +13,13 @@ from haptera.analyses.embedding.comparison import (
     WINDOWS,
     value_of,
 )
+from haptera.analyses.embedding.numbers import MAIN, beaten_by, fit_numbers, label_numbers, recording_numbers
 from haptera.recordings.label import Label
 from haptera.report.section import Finding
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
 
-MAIN = {"angle": "median_error", "continuous": "r2", "discrete": "accuracy"}
-"""The one score by which a label of each kind is spoken of."""
 UNITS = {"angle": " deg median", "continuous": " R²", "discrete": " right"}
 SEE_EVERYTHING = ("tsne", "umap")
 """Baselines without a map for new samples."""
@@ -63,18 +61,18 @@ def headline(embedding: "Embedding") -> str:
 def findings(embedding: "Embedding") -> list[Finding]:
     """Return what is asked, in a word, and the answer."""
     names, topology = embedding.plan.labels, None
-    labels = {name: _label_numbers(embedding, name) for name in names}
+    labels = {name: label_numbers(embedding, name) for name in names}
     first = next(iter(labels.values()), dict.fromkeys(PER_LABEL)) | {"labels": labels}
     if embedding.betti is not None:
         topology = {"betti": list(embedding.betti), "ring_over_shuffled": embedding.ring_ratio}
     agreement = embedding.consistency["value"]
-    fit = _fit_numbers(embedding.goodness_of_fit) | {
+    fit = fit_numbers(embedding.goodness_of_fit) | {
         "consistency": None if agreement.empty else {"mean": agreement.mean(), "min": agreement.min()},
         **({} if topology else {"topology": None}),
         **({} if names else first),
     }
     return [
-        *_found("mode", [embedding.mode], _recording_numbers(embedding)),
+        *_found("mode", [embedding.mode], recording_numbers(embedding)),
         *_found("fit", [_fit(embedding)], fit),
         *_found("decoding", [_decoding(embedding, label) for label in names], first),
         *_found("folds", [_folds(embedding, label) for label in names if len(embedding.folds)]),
@@ -153,24 +151,6 @@ def _folds(embedding: "Embedding", label: str) -> str:
     return text
 
 
-def beaten_by(embedding: "Embedding", label: str) -> dict[str, float]:
-    """Return the baselines from which a label is read better than from the embedding, with their scores.
-
-    Compared is the mean over seeds, read by nearest neighbours from both.
-    """
-    measure = MAIN[embedding.parts.whole.label(label).kind]
-    names = [EMBEDDING, *embedding.baselines]
-    scores = {
-        name: value_of(embedding.decoding, what=name, label=label, decoder="knn", measure=measure) for name in names
-    }
-    own, sign = scores.pop(EMBEDDING), -1 if measure == "median_error" else 1
-    return {
-        name: value
-        for name, value in scores.items()
-        if own is not None and value is not None and sign * value > sign * own
-    }
-
-
 def _better(embedding: "Embedding", label: str) -> str:
     """Return which baselines beat the embedding; empty if none does."""
     better = beaten_by(embedding, label)
@@ -198,62 +178,3 @@ def _topology(embedding: "Embedding") -> str:
     if embedding.ring_ratio is not None and embedding.betti[1]:
         text += f", {embedding.ring_ratio:.1f} x the longest bar of {count} shuffled fit{'s' * (count > 1)}"
     return text
-
-
-def _recording_numbers(embedding: "Embedding") -> dict[str, Any]:
-    whole, parts = embedding.parts.whole, embedding.parts.names
-    recording = {
-        "source": whole.source,
-        "signal": next(iter(whole.signals)),
-        "channels": whole.signal().shape[1],
-        "samples": len(whole),
-        "step": whole.step,
-        "labels": {name: whole.label(name).kind for name in embedding.plan.labels},
-        "parts": {name: int((parts == name).sum()) for name in ("train", "validation", "held out")},
-    }
-    seeds = {"seeds": [each.seed for each in embedding.fits], "shuffles": len(embedding.shuffled)}
-    return {"recording": recording, "mode": embedding.mode} | seeds | embedding.asked
-
-
-def _fit_numbers(fits: pd.DataFrame) -> dict[str, Any]:
-    return {
-        "fit": {
-            f"{str(part).replace(' ', '_')}{'_shuffled' if shuffled else ''}": rows[["nats", "bits"]].mean().to_dict()
-            for (part, shuffled), rows in fits.groupby(["part", "shuffled"])
-        }
-    }
-
-
-def _label_numbers(embedding: "Embedding", label: str) -> dict[str, Any]:
-    rows = embedding.decoding[embedding.decoding["label"] == label]
-    measure = MAIN[embedding.parts.whole.label(label).kind]
-
-    def scores(what: str, decoder: str) -> dict[str, Any]:
-        some = rows[(rows["what"] == what) & (rows["decoder"] == decoder)]
-        return {str(key): each["value"].mean() for key, each in some.groupby("measure")}
-
-    own = rows[(rows["what"] == EMBEDDING) & (rows["decoder"] == "knn") & (rows["measure"] == measure)]
-    folds = embedding.folds[(embedding.folds["label"] == label) & (embedding.folds["measure"] == measure)]
-    values = folds.loc[(folds["what"] == EMBEDDING) & (folds["decoder"] == "knn"), "value"]
-    numbers: dict[str, Any] = {
-        "decoding": scores(EMBEDDING, "knn")
-        | {
-            "decoder": "knn",
-            "neighbours": own["setting"].tolist(),
-            "by_seed": {"measure": measure, "values": own["value"].tolist()},
-            "ridge": scores(EMBEDDING, "ridge"),
-        },
-        "shuffled": scores(SHUFFLED_DECODER, "knn")
-        | {
-            "which": "labels of the decoder, in a random order",
-            "training": scores(SHUFFLED_TRAINING, "knn") or None,
-            "constant": scores(CONSTANT, "constant"),
-        },
-        "windows": {str(name): scores(WINDOWS, name) for name in rows[rows["what"] == WINDOWS]["decoder"].unique()},
-        "baselines": {name: scores(name, "knn") for name in embedding.baselines},
-        "beaten_by": list(beaten_by(embedding, label)),
-        "folds": None,
-    }
-    if len(values):
-        numbers["folds"] = {"measure": measure, "mean": values.mean(), "values": values.tolist()}
-    return numbers

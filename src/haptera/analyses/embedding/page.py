@@ -8,14 +8,13 @@ import pandas as pd
 
 from haptera import __version__
 from haptera.analyses.embedding.comparison import summarised
-from haptera.analyses.embedding.findings import MAIN
+from haptera.analyses.embedding.frames import births_and_deaths, cloud, label_kind, losses
+from haptera.analyses.embedding.numbers import MAIN
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
-
-POINTS = 3000
 
 
 def sections(embedding: "Embedding") -> list[Section]:
@@ -35,18 +34,11 @@ def cloud_section(embedding: "Embedding") -> Section:
 
 def _cloud(embedding: "Embedding", label: str, embeddings: dict[str, np.ndarray]) -> Figure:
     recording, size = embedding.parts.whole, embedding.embedding.shape[1]
-    rows = np.unique(np.linspace(0, len(recording) - 1, POINTS).astype(int))
-    kind, values = _colours(embedding, label)
-    frames = []
-    for name, points in embeddings.items():
-        places = points[rows, :3] if name == "contrastive" else _unit(points[rows, :3])
-        places = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
-        columns = {f"dimension {place + 1}": places[:, place] for place in range(3)}
-        more = {label: values[rows], "part": embedding.parts.names[rows]}
-        frames.append(pd.DataFrame({"embedding": name} | columns | more))
+    kind, frame = label_kind(embedding, label), cloud(embedding, label, embeddings)
+    drawn = len(frame) // len(embeddings)
     unit = " (degrees)" if kind == "angle" else " (s)" if label == "time" and recording.times is not None else ""
     text = f"Seed {embedding.fits[0].seed}; the other methods are scaled to the same size."
-    text += f" {len(rows):,} of {len(recording):,} samples are drawn." * (len(rows) < len(recording))
+    text += f" {drawn:,} of {len(recording):,} samples are drawn." * (drawn < len(recording))
     text += f" The first three of {size} dimensions." * (size > 3)
     if label in recording.labels and recording.label(label).values.ndim > 1:
         text += f" Of {label}, the first column."
@@ -54,46 +46,22 @@ def _cloud(embedding: "Embedding", label: str, embeddings: dict[str, np.ndarray]
     turn: dict[str, Any] = {"cyclic": True, "limits": (0.0, 360.0)} if kind == "angle" else {}
     select, labels = ("embedding",) if len(embeddings) > 1 else (), {label: f"{label}{unit}"}
     axes: dict[str, Any] = {"x": "dimension 1", "y": "dimension 2", "depth": "dimension 3"}
-    frame = pd.concat(frames, ignore_index=True)
     return Figure(
         f"Embedding by {label}", text, frame, kind="cloud", select=select, labels=labels, **axes, **colour, **turn
     )
 
 
-def _colours(embedding: "Embedding", label: str) -> tuple[str, np.ndarray]:
-    """Return the kind of a label, and a number or a name for each sample."""
-    recording = embedding.parts.whole
-    if label not in recording.labels:
-        return "continuous", np.arange(len(recording)) if recording.times is None else recording.times
-    own = recording.label(label)
-    if own.kind == "angle":
-        return "angle", np.rad2deg(own.values)
-    if own.kind == "discrete":
-        return "discrete", np.array(own.classes)[own.values]
-    return "continuous", own.values if own.values.ndim == 1 else own.values[:, 0]
-
-
-def _unit(places: np.ndarray) -> np.ndarray:
-    centred = places - places.mean(0)
-    return centred / max(float(np.sqrt((centred**2).sum(1).mean())), 1e-12)
-
-
 def fit_section(embedding: "Embedding") -> Section:
     """Show the goodness of fit over training, between chance and what the best fit reached."""
-    true, constant = "true order" if embedding.plan.by == "time" else "true labels", "a constant embedding"
-    history = embedding.history
-    names = np.where(history["shuffled"], "shuffled", true)
-    lines = history[["step", "nats"]].assign(fit=names, seed=[f"seed {seed}" for seed in history["seed"]])
-    batch, ends = embedding.model.batch_size or len(embedding.parts.train), [1, int(history["step"].max())]
-    bounds = {constant: 0.0, "minus log n": -float(np.log(batch))}
-    frames = [pd.DataFrame({"step": ends, "nats": nats, "fit": name, "seed": "bound"}) for name, nats in bounds.items()]
-    frame = pd.concat([lines, *frames], ignore_index=True)
+    batch = embedding.model.batch_size or len(embedding.parts.train)
+    frame = losses(embedding, batch)
+    names = frame["fit"].unique()[:-1]  # but for what log n allows
     text = (
         f"Means of ten steps with n = {batch:,} negatives. A constant embedding has 0. As n grows it cannot go "
         "below minus the divergence between pairs and independent samples, which nobody knows; with n negatives it can "
         "hardly show more than log n."
     )
-    labels, start = {"nats": "goodness of fit (nats, lower is better)"}, {"fit": [*dict.fromkeys(names), constant]}
+    labels, start = {"nats": "goodness of fit (nats, lower is better)"}, {"fit": list(names)}
     style: dict[str, Any] = {"color": ("fit",), "dash": "seed", "choose": "fit", "start": start, "labels": labels}
     figure = Figure("Goodness of fit over training", text, frame, kind="line", x="step", y="nats", **style)
     text = "With 4,096 negatives, so that parts and fits can be compared."
@@ -154,12 +122,7 @@ def topology_section(embedding: "Embedding") -> Section | None:
     """Show births and deaths of classes, true and shuffled."""
     if embedding.persistence is None:
         return None
-    null = [(f"shuffled {place}", "shuffled", each.bars) for place, each in enumerate(embedding.null)]
-    diagrams = [("embedding", "true", embedding.persistence.bars), *null]
-    frames = [bars[np.isfinite(bars["death"])].assign(embedding=name, shuffled=how) for name, how, bars in diagrams]
-    frame = pd.concat(frames, ignore_index=True)
-    frame["class"] = frame["dimension"].map({0: "part", 1: "ring", 2: "hollow"})
-    frame = frame[["class", "shuffled", "birth", "death", "lifespan", "embedding"]]
+    frame = births_and_deaths(embedding.persistence, embedding.null)
     text = (
         "Each point is a part, ring or hollow that appears and is filled as points are joined over longer and longer "
         "distances, in units of the embedding's spread. What lives long is far above the others."

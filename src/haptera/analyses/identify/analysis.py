@@ -11,16 +11,16 @@ Cost: that of `invert` for each row and seed.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from haptera.analyses.identify.findings import DEFINITIONS, printed_rows, row_findings, table_findings
+from haptera.analyses.identify.findings import DEFINITIONS, record_findings, row_findings, table_findings
 from haptera.analyses.identify.page import sections
 from haptera.analyses.identify.row import MEASURES, WHAT, Row, read_rows, run_row
-from haptera.analysis import Analysis
+from haptera.analysis import Analysis, numbers_table
 from haptera.errors import HapteraError, Unfinished
 from haptera.files.json import plain, read_json
 from haptera.files.schema import check
@@ -31,6 +31,7 @@ from haptera.run.tasks import Task, finish
 
 FITS = ("goodness_of_fit", "latents_fit")
 ONCE = ("dimensions", "steps", "batch_size", "learning_rate", "promised")
+MEASURED = ("start", "condition", "size", "mass_from_uniform", *FITS, "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +62,21 @@ class Identification(Analysis):
         return {"rows": [asdict(row) for row in self.rows]}
 
     def findings(self) -> list[Finding]:
-        """Return all scores of one row, or which of several rows find the latents, and which their axes."""
-        shown = [{key: value for key, value in record.items() if key != "loss"} for record in self.records]
-        return row_findings(shown[0]) if self.single else table_findings(self.table(), shown)
-
-    def summary(self, notes: bool = True) -> str:
-        """Return the findings as text; before those about several rows, a line for each of them."""
-        text = super().summary(notes)
-        return text if self.single else "\n".join([*printed_rows(self.table()), text])
+        """Return all scores of one row, or those of several and which of them find the latents, or their axes."""
+        if self.single:
+            return row_findings(self.records[0])
+        return [*record_findings(self.scores(), self.records), *table_findings(self.scores())]
 
     def sections(self) -> list[Section]:
         """Return scores, marginals where they differ, and losses."""
-        return sections(self.table(), self.losses())
+        return sections(self.scores(), self.losses())
 
     def table(self) -> pd.DataFrame:
+        """Return the scores, and after them the numbers of the findings."""
+        found = [replace(one, numbers={**one.numbers, "rows": None}) for one in self.findings()]
+        return pd.concat([self.scores(), numbers_table(found)], ignore_index=True)
+
+    def scores(self) -> pd.DataFrame:
         """Return a row for each score: `title`, `process`, `model`, `what`, `measure`, `seed`, `value`, `low`, `high`.
 
         After these come `n`, what random rotations have, and what there is once in a run, such as `goodness_of_fit`.
@@ -83,7 +85,7 @@ class Identification(Analysis):
         for record in self.records:
             names = {key: record[key] for key in ("title", "process", "model")}
             run = {key: record[key] for key in ONCE}
-            run |= {key: _number(record[key]) for key in ("start", "mass_from_uniform", *FITS, "seconds")}
+            run |= {key: _number(record[key]) for key in MEASURED}
             for what in (what for what in WHAT if what in record):
                 part = record[what]
                 null = {key: part[key] for key in ("rotation_mcc", "rotation_high")}

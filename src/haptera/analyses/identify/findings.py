@@ -5,13 +5,14 @@ from typing import Any
 
 import pandas as pd
 
+from haptera.analyses.identify.frames import SCORES, families, per_row
 from haptera.analyses.identify.identifiability import fit_verdict
-from haptera.analyses.identify.page_marginal import families
 from haptera.report.section import Finding
 
 AFFINE = 0.95
 NAMED = 3
-SCORES = {"r2": "R²", "mcc": "MCC"}
+UNSAID = ("loss", "seconds")
+"""What the JSON object of several rows leaves out: curves are on the page, and times differ from run to run."""
 VERDICTS = {"not reached": ": not trained to the end", "another embedding": ": it prefers another embedding to them"}
 QUESTIONS = {
     "process": "What was asked?",
@@ -45,7 +46,7 @@ def row_findings(record: Mapping[str, Any]) -> list[Finding]:
     row = dict(record)
     numbers = {
         "process": ("process", "dimensions", "seed", "condition", "mass_from_uniform", "promised"),
-        "model": ("model", "steps", "batch_size", "learning_rate", "start", "fixed", "size", "seconds"),
+        "model": ("model", "steps", "batch_size", "learning_rate", "start", "fixed", "size"),
         "loss": ("goodness_of_fit", "latents_fit"),
     }
     parts = [name for name in ("contrastive", "identity", "supervised") if name in row]
@@ -75,27 +76,38 @@ def _loss(fit: float, latents: float | None) -> str:
     return f"{fit:.3f} nats, of the latents themselves {latents:.3f}{VERDICTS.get(fit_verdict(fit, latents), '')}"
 
 
-def table_findings(table: pd.DataFrame, records: Sequence[Mapping[str, Any]] = ()) -> list[Finding]:
-    """Return which rows find the latents up to an affine map, which their axes, and what a concentrated marginal does.
+def record_findings(scores: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Return a line for each row, means over seeds.
 
     Args:
-        table: that of an identification.
+        scores: of an identification.
         records: of each row and seed, which become numbers of the first finding.
     """
-    rows = per_row(table)
+    told = [{key: value for key, value in record.items() if key not in UNSAID} for record in records]
+    sentences = [
+        f"{row.title}: R² {row.r2:.3f}, MCC {row.mcc:.3f}, rotations {row.rotation_mcc:.3f}"
+        for row in per_row(scores).itertuples()
+    ]
+    first = Finding("rows", "How far did each row come?", sentences[0], {"rows": told})
+    return [first, *(Finding("", "", sentence) for sentence in sentences[1:])]
+
+
+def table_findings(scores: pd.DataFrame) -> list[Finding]:
+    """Return which rows find the latents up to an affine map, which their axes, and what a concentrated marginal does."""
+    rows = per_row(scores)
     affine, axes = rows["r2"] > AFFINE, rows["mcc"] > rows["rotation_high"]
     first = f"{_of(affine)} have a mean R² above {AFFINE:g}"
     first += "" if affine.all() else f"; not {_named(rows[~affine], 'r2')}"
     second = f"{_of(axes)} have a mean MCC above that of 95 % of random rotations"
     second += f": {_named(rows[axes], 'mcc')}" if axes.any() else ""
     by = rows.set_index("title")
-    found = {"mean_r2": by["r2"].to_dict(), "rows_above": int(affine.sum()), "rows": list(records)}
+    found = {"mean_r2": by["r2"].to_dict(), "rows_above": int(affine.sum())}
     turned = {f"mean_{name}": by[name].to_dict() for name in ("mcc", "rotation_mcc", "rotation_high")}
     return [
         Finding("affine", "Which find the latents up to an affine map?", f"{first}.", found),
         Finding("axes", "Which find their axes as well?", f"{second}.", turned | {"rows_with_axes": int(axes.sum())}),
-        *_training(table),
-        *_marginal(table),
+        *_training(scores),
+        *_marginal(scores),
     ]
 
 
@@ -134,27 +146,6 @@ def _marginal(table: pd.DataFrame) -> list[Finding]:
         said.append(f"{family}: {text}" + (f", that of pairs being {pairs:g}" if pairs > 0 else ""))
     question, numbers = "How concentrated may the marginal be?", {"marginals": frame.to_dict("records")}
     return [Finding("marginal", question, f"{'; '.join(said)}.", numbers)] if said else []
-
-
-def per_row(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a line for each row: `r2`, `mcc`, `rotation_mcc` and `rotation_high` of the encoder, means over seeds."""
-    own = table[(table["what"] == "contrastive") & table["measure"].isin(list(SCORES))]
-    means = own.pivot_table(index="title", columns="measure", values="value", sort=False)
-    null = own.groupby("title", sort=False)[["rotation_mcc", "rotation_high"]].mean()
-    return means.join(null).reset_index()[["title", "r2", "mcc", "rotation_mcc", "rotation_high"]]
-
-
-def printed_rows(table: pd.DataFrame) -> list[str]:
-    """Return means over seeds, a line for each row, under a heading."""
-    rows = per_row(table)
-    width = max(map(len, rows["title"])) + 2
-    return [
-        f"{'row':<{width}}   R²    MCC  rotations",
-        *(
-            f"{row.title:<{width}}{row.r2:5.3f}  {row.mcc:5.3f}      {row.rotation_mcc:5.3f}"
-            for row in rows.itertuples()
-        ),
-    ]
 
 
 def _of(which: pd.Series) -> str:

@@ -1,10 +1,10 @@
-"""The page of tables of `identify`: scores of each row beside their controls, figure 6.2, losses, and the tables."""
+"""The page of an identification: scores of each row beside their controls, figure 6.2, losses, and the tables."""
 
-import numpy as np
+from typing import Any
+
 import pandas as pd
 
-from haptera.analyses.identify.findings import SCORES
-from haptera.analyses.identify.page_marginal import marginal_section
+from haptera.analyses.identify.frames import VALUES, against_concentration, as_printed, by_seed, families
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
 
@@ -14,102 +14,69 @@ DRAWN = 7
 """Losses that are drawn when the page opens, as there are so many colours."""
 
 
-def sections(table: pd.DataFrame, losses: pd.DataFrame) -> list[Section]:
+def sections(scores: pd.DataFrame, losses: pd.DataFrame) -> list[Section]:
     """Return scores, marginals where they differ, and losses."""
-    every = [scores_section(table), marginal_section(table), loss_section(losses)]
+    every = [scores_section(scores), marginal_section(scores), loss_section(losses)]
     return [section for section in every if section is not None]
 
 
-def scores_section(table: pd.DataFrame) -> Section:
-    """Every seed of every row beside its controls, and the tables with means."""
-    frame = by_seed(table)
+def scores_section(scores: pd.DataFrame) -> Section:
+    """Show every seed of every row beside its controls, and the tables with means."""
+    frame = by_seed(scores)
     spaces = list(frame["space"].iloc[::-1].unique())
-    figure = Figure(
-        "Scores of each row",
+    style: dict[str, Any] = {"color": ("what",), "palette": ("contrastive", "identity", "supervised", "rotations")}
+    if len(spaces) > 1:
+        style |= {"choose": "space", "start": {"space": spaces[:1]} if frame["row"].nunique() > TALL else {}}
+    text = (
         "A point is a seed; of rotations, the mean over many. Point at one for its 95 % interval over samples, mostly "
-        "narrower than the point.",
-        frame,
-        kind="layers",
-        x="value",
-        y="row",
-        color=("what",),
-        palette=("contrastive", "identity", "supervised", "rotations"),
-        select=("score",),
-        choose="space" if len(spaces) > 1 else None,
-        start={"space": spaces[:1]} if len(spaces) > 1 and frame["row"].nunique() > TALL else {},
-        mark="mark",
-        labels={"value": "score"},
+        "narrower than the point."
     )
-    listing = Listing(
-        "As tables 6.1 and 6.2 have it",
-        "Means ± standard deviations over seeds; rotations with the end below which 95 % of them stay.",
-        as_printed(table),
-        {"fit": "loss in the end", "latents": "loss of the latents"},
-    )
+    axes: dict[str, Any] = {"x": "value", "y": "row", "mark": "mark", "labels": {"value": "score"}}
+    figure = Figure("Scores of each row", text, frame, kind="layers", select=("score",), **axes, **style)
+    text = "Means ± standard deviations over seeds; rotations with the end below which 95 % of them stay."
+    names = {"fit": "loss in the end", "latents": "loss of the latents"}
+    listing = Listing("As tables 6.1 and 6.2 have it", text, as_printed(scores), names)
     text = "How far the encoder found the latents, up to an affine map (R²) and up to order and sign (MCC)."
     return Section("Scores", text, (figure,), (listing,))
 
 
-def by_seed(table: pd.DataFrame) -> pd.DataFrame:
-    """R² and MCC of each row, seed and kind, with the rotations beside the MCC; the first row last, as axes go up."""
-    parts = []
-    for measure, score in SCORES.items():
-        rows = table[table["measure"] == measure]
-        for title in reversed(table["title"].unique()):
-            own = rows[rows["title"] == title]
-            parts.append(own.assign(score=score))
-            if measure == "mcc":
-                null = own[own["what"] == "contrastive"].assign(score=score, what="rotations", low=np.nan)
-                parts.append(null.assign(value=null["rotation_mcc"], high=null["rotation_high"]))
-    frame = pd.concat(parts, ignore_index=True).rename(columns={"title": "row"})
-    frame = frame.assign(space=frame["process"].str.partition("/")[0], mark="point")
-    return frame[["score", "space", "row", "what", "seed", "value", "low", "high", "mark"]]
-
-
-def as_printed(table: pd.DataFrame) -> pd.DataFrame:
-    """One line for each row: process, model, what is promised, and R² and MCC of each kind."""
-    lines = []
-    for title, rows in table.groupby("title", sort=False):
-        first = rows.iloc[0]
-        line = {"row": title} | {key: first[key] for key in ("process", "model", "promised")}
-        for measure, name in SCORES.items():
-            for what in ("identity", "supervised", "contrastive"):
-                line[f"{name} {what}"] = _spread(rows[(rows["measure"] == measure) & (rows["what"] == what)]["value"])
-        null = rows[rows["what"] == "contrastive"]
-        line["rotations"] = f"{null['rotation_mcc'].mean():.3f} (below {null['rotation_high'].mean():.3f})"
-        runs = rows.drop_duplicates("seed")
-        line |= {"fit": _spread(runs["goodness_of_fit"]), "latents": _spread(runs["latents_fit"])}
-        line |= {"seeds": len(runs), "seconds": runs["seconds"].sum()}
-        lines.append(line)
-    frame = pd.DataFrame(lines)
-    plain = (frame["row"] == frame["process"] + " → " + frame["model"]).all()
-    frame = frame.drop(columns="row") if plain else frame
-    return frame.loc[:, (frame != "").any()]  # where nothing was supervised, there are no columns for it
+def marginal_section(scores: pd.DataFrame) -> Section | None:
+    """Show figure 6.2, and R² against the mass, where rows differ in the concentration of their marginal."""
+    frame = families(scores)
+    if frame.empty:
+        return None
+    text = (
+        "κ on the sphere, 1/σ² in a box; the uniform marginal is drawn at half of the least other concentration. The "
+        "area lies between the least and the largest of the seeds. The mass is what must be moved to make the "
+        "marginal uniform; the upright line is where the marginal is as concentrated as pairs are (figure 6.2)."
+    )
+    ends: dict[str, Any] = {"low": "low", "high": "high"}
+    style: dict[str, Any] = {"x": "drawn at", "y": "value", "color": ("what",), "palette": VALUES, "log_x": True}
+    style |= {"labels": {"drawn at": "concentration of the marginal", "value": "R², share of the mass"}}
+    style |= {"select": ("family",), "limits": (0.0, 1.0)}
+    rows = against_concentration(frame)
+    against = Figure("R² against the concentration of the marginal", text, rows, kind="line", **ends, **style)
+    points = frame[["family", "mass", "r2", "low", "high", "concentration", "seeds"]]
+    rows = pd.concat([points.assign(mark=mark) for mark in ("line", "point")], ignore_index=True)
+    text = "The same on one scale for all spaces and laws; the least and the largest of the seeds."
+    style = {"x": "mass", "y": "r2", "color": ("family",), "mark": "mark"}
+    style |= {"labels": {"mass": "share of the mass to be moved", "r2": "R²"}}
+    moved = Figure("R² against the distance from uniform", text, rows, kind="layers", **ends, **style)
+    text = "What becomes of it when the marginal is not uniform, as the theorems want it."
+    return Section("Marginals", text, (against, moved))
 
 
 def loss_section(losses: pd.DataFrame) -> Section:
-    """The loss of each row's first seed."""
+    """Show the loss of each row's first seed."""
     first = losses[losses["seed"] == losses.groupby("title")["seed"].transform("first")]
     frame = first.rename(columns={"title": "row"})[["row", "seed", "step", "loss"]]
     rows = list(frame["row"].unique())
-    figure = Figure(
-        "Loss over steps",
+    text = (
         "Of the first seed of each row, minus that of a constant embedding; means over neighbouring steps. A line that "
-        "still falls at its end needs more steps.",
-        frame,
-        kind="line",
-        x="step",
-        y="loss",
-        color=("row",),
-        choose="row" if len(rows) > 1 else None,
-        start={"row": rows[:DRAWN]} if len(rows) > DRAWN else {},
-        labels={"loss": "loss, nats"},
+        "still falls at its end needs more steps."
     )
+    style: dict[str, Any] = {"choose": "row"} if len(rows) > 1 else {}
+    style |= {"start": {"row": rows[:DRAWN]}} if len(rows) > DRAWN else {}
+    axes: dict[str, Any] = {"x": "step", "y": "loss", "color": ("row",), "labels": {"loss": "loss, nats"}}
+    figure = Figure("Loss over steps", text, frame, kind="line", **axes, **style)
     return Section("Training", "Whether the encoders were trained to the end.", (figure,))
-
-
-def _spread(values: pd.Series) -> str:
-    """Mean ± standard deviation; the mean alone where there is one."""
-    if values.empty:
-        return ""
-    return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")

@@ -1,6 +1,7 @@
-"""Figure 6.2: how R² falls when the marginal is concentrated, beside the mass that must move to make it uniform.
+"""The frames behind the page of an identification: scores of each row and seed, means over seeds, and figure 6.2.
 
-Rows belong together that differ in nothing but the concentration of their marginal: κ of a von Mises-Fisher law on the
+Figure 6.2 shows how R² falls when the marginal is concentrated, beside the mass that must move to make it uniform. Rows
+belong together that differ in nothing but the concentration of their marginal: κ of a von Mises-Fisher law on the
 sphere, 1/σ² of a normal law in a box; a uniform marginal has 0.
 """
 
@@ -9,16 +10,66 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from haptera.report.figure import Figure
-from haptera.report.section import Section
-
+SCORES = {"r2": "R²", "mcc": "MCC"}
 LAWS = {"sphere": "vmf", "box": "normal"}
 SAME = ["family", "dimensions", "steps", "batch_size", "learning_rate", "start"]
 VALUES = ("R²", "mass to be moved", "concentration of pairs")
 
 
+def per_row(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each row: `r2`, `mcc`, `rotation_mcc` and `rotation_high` of the encoder, means over seeds."""
+    own = table[(table["what"] == "contrastive") & table["measure"].isin(list(SCORES))]
+    means = own.pivot_table(index="title", columns="measure", values="value", sort=False)
+    null = own.groupby("title", sort=False)[["rotation_mcc", "rotation_high"]].mean()
+    return means.join(null).reset_index()[["title", "r2", "mcc", "rotation_mcc", "rotation_high"]]
+
+
+def by_seed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return R² and MCC of each row, seed and kind, and of rotations; the first row last, as axes go up."""
+    parts = []
+    for measure, score in SCORES.items():
+        rows = table[table["measure"] == measure]
+        for title in reversed(table["title"].unique()):
+            own = rows[rows["title"] == title]
+            parts.append(own.assign(score=score))
+            if measure == "mcc":
+                null = own[own["what"] == "contrastive"].assign(score=score, what="rotations", low=np.nan)
+                parts.append(null.assign(value=null["rotation_mcc"], high=null["rotation_high"]))
+    frame = pd.concat(parts, ignore_index=True).rename(columns={"title": "row"})
+    frame = frame.assign(space=frame["process"].str.partition("/")[0], mark="point")
+    return frame[["score", "space", "row", "what", "seed", "value", "low", "high", "mark"]]
+
+
+def as_printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each row: process, model, what is promised, and R² and MCC of each kind."""
+    lines = []
+    for title, rows in table.groupby("title", sort=False):
+        first = rows.iloc[0]
+        line = {"row": title} | {key: first[key] for key in ("process", "model", "promised")}
+        for measure, name in SCORES.items():
+            for what in ("identity", "supervised", "contrastive"):
+                line[f"{name} {what}"] = _spread(rows[(rows["measure"] == measure) & (rows["what"] == what)]["value"])
+        null = rows[rows["what"] == "contrastive"]
+        line["rotations"] = f"{null['rotation_mcc'].mean():.3f} (below {null['rotation_high'].mean():.3f})"
+        runs = rows.drop_duplicates("seed")
+        line |= {"fit": _spread(runs["goodness_of_fit"]), "latents": _spread(runs["latents_fit"])}
+        line |= {"seeds": len(runs), "seconds": runs["seconds"].sum()}
+        lines.append(line)
+    frame = pd.DataFrame(lines)
+    plain = (frame["row"] == frame["process"] + " → " + frame["model"]).all()
+    frame = frame.drop(columns="row") if plain else frame
+    return frame.loc[:, (frame != "").any()]  # where nothing was supervised, there are no columns for it
+
+
+def _spread(values: pd.Series) -> str:
+    """Return mean ± standard deviation; the mean alone where there is one."""
+    if values.empty:
+        return ""
+    return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else "")
+
+
 def families(table: pd.DataFrame) -> pd.DataFrame:
-    """`family`, `concentration`, `pairs` (that of the conditional), `mass`, `r2`, `low`, `high`, `seeds`.
+    """Return `family`, `concentration`, `pairs` (that of the conditional), `mass`, `r2`, `low`, `high`, `seeds`.
 
     One line for each concentration, those of a family in order: the mean over seeds, the least and the largest. Empty
     where no rows differ in the concentration alone.
@@ -56,49 +107,8 @@ def concentration(space: str, law: str) -> float:
     return float(number) if name == "vmf" else float(number) ** -2
 
 
-def marginal_section(table: pd.DataFrame) -> Section | None:
-    """Figure 6.2, and R² against the mass, where rows differ in the concentration of their marginal."""
-    frame = families(table)
-    if frame.empty:
-        return None
-    against = Figure(
-        "R² against the concentration of the marginal",
-        "κ on the sphere, 1/σ² in a box; the uniform marginal is drawn at half of the least other concentration. The "
-        "area lies between the least and the largest of the seeds. The mass is what must be moved to make the "
-        "marginal uniform; the upright line is where the marginal is as concentrated as pairs are (figure 6.2).",
-        against_concentration(frame),
-        kind="line",
-        x="drawn at",
-        y="value",
-        low="low",
-        high="high",
-        color=("what",),
-        palette=VALUES,
-        select=("family",),
-        limits=(0.0, 1.0),
-        log_x=True,
-        labels={"drawn at": "concentration of the marginal", "value": "R², share of the mass"},
-    )
-    points = frame[["family", "mass", "r2", "low", "high", "concentration", "seeds"]]
-    moved = Figure(
-        "R² against the distance from uniform",
-        "The same on one scale for all spaces and laws; the least and the largest of the seeds.",
-        pd.concat([points.assign(mark="line"), points.assign(mark="point")], ignore_index=True),
-        kind="layers",
-        x="mass",
-        y="r2",
-        low="low",
-        high="high",
-        color=("family",),
-        mark="mark",
-        labels={"mass": "share of the mass to be moved", "r2": "R²"},
-    )
-    text = "What becomes of it when the marginal is not uniform, as the theorems want it."
-    return Section("Marginals", text, (against, moved))
-
-
 def against_concentration(frame: pd.DataFrame) -> pd.DataFrame:
-    """`family`, `what`, `concentration`, `drawn at`, `value`, `low`, `high`: R², mass and the upright line."""
+    """Return R², mass and the upright line: `family`, `what`, `concentration`, `drawn at`, `value`, `low`, `high`."""
     parts = []
     for family, rows in frame.groupby("family", sort=False):
         at = rows["concentration"].where(rows["concentration"] > 0, _least(rows) / 2)
