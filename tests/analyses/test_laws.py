@@ -1,18 +1,34 @@
 """Every analysis keeps the laws; whoever adds one adds a line to ANALYSES."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 import haptera
+from haptera.analyses.embedding.plan import Plan
+from haptera.analyses.identify.analysis import identify_rows
+from haptera.analyses.identify.settings import Training
 from haptera.data import ArrayData, digits
 from haptera.models import LeNet, ResNet
+from haptera.recordings.reading import Source
 from haptera.run.report import StudyReport
 from haptera.shifts import GaussianNoise
 from haptera.testing import check_analysis
 from haptera.testing.measures import example_table
 from haptera.theory.probit_models import ProbitModels
 
+SHORT = {"max_iterations": 5, "batch_size": 32}
+TABLES = """
+dimensions = 2
+steps = 5
+batch_size = 32
+rows = [
+    {process = "sphere/uniform/vmf=10", model = "sphere/vmf", seeds = [0, 1]},
+    {process = "sphere/vmf=4/vmf=10", model = "sphere/vmf"},
+]
+"""
 NETS = [f"net-{place}" for place in range(9)]
 
 
@@ -65,6 +81,42 @@ def stability(folder):
     return haptera.stability(nets, digits("test", size=16), initial=fresh, samples=40, delta=(1, 2), layers=True)
 
 
+def recording(folder, *labels):
+    """A head that turns, and five units that each fire around a direction of their own, in a file."""
+    generator = np.random.default_rng(0)
+    heading = np.mod(np.cumsum(generator.normal(0, 0.15, 300)), 2 * np.pi)
+    rates = 0.1 + 4 * np.exp(3 * (np.cos(heading[:, None] - np.arange(5) * 1.257) - 1))
+    side, trial = np.where(heading > np.pi, "left", "right"), np.arange(300) // 20
+    np.savez(folder / "mouse.npz", spikes=generator.poisson(rates), heading=heading, side=side, trial=trial)
+    return Source(folder / "mouse.npz", "spikes", list(labels), trials="trial")
+
+
+def embed(folder):
+    plan = Plan(labels=("heading", "side"), seeds=2, shuffles=1, baselines=("pca",), folds=3, settings=SHORT)
+    return haptera.embed(recording(folder, "heading", "side"), plan, progress=False)
+
+
+def embed_by_time(folder):
+    plan = Plan(seeds=1, shuffles=1, baselines=("pca",), topology=False, settings=SHORT)
+    return partial(haptera.embed, recording(folder), plan, progress=False)
+
+
+def attribute(folder):
+    plan = Plan(labels=("heading",), seeds=1, shuffles=0, baselines=(), topology=False, settings=SHORT)
+    haptera.embed(recording(folder, "heading"), plan, progress=False).save(folder / "hd")
+    return partial(haptera.attribute, folder / "hd", fits=2, copies=2, progress=False)
+
+
+def identify(folder):
+    training = Training(steps=5, batch_size=32, supervised=True)
+    return partial(haptera.identify, dimensions=2, training=training, progress=False)
+
+
+def identify_tables(folder):
+    (folder / "tables.toml").write_text(TABLES)
+    return partial(identify_rows, folder / "tables.toml")
+
+
 def study(folder):
     return StudyReport(example_table(), "Example", {"seeds": [0]}, ["one cell failed"])
 
@@ -77,6 +129,11 @@ ANALYSES = [
     diagnose,
     diagnose_without_a_reference,
     stability,
+    embed,
+    embed_by_time,
+    attribute,
+    identify,
+    identify_tables,
     study,
 ]
 

@@ -173,11 +173,8 @@ class Embedding(Analysis):
         runs["decoder"] = pairs["source"] + " to " + pairs["target"]
         numbers = numbers_table(self.findings()).rename(columns={"finding": "what"})
         frames = [frame for frame in (self.decoding, rows, runs, self.folds, numbers) if len(frame)]
-        return (
-            pd.concat(frames, ignore_index=True)
-            .reindex(columns=[*COLUMNS, "fold"])
-            .fillna({"label": "", "decoder": ""})
-        )
+        table = pd.concat(frames, ignore_index=True).reindex(columns=[*COLUMNS, "fold"])
+        return table.astype({"label": object, "decoder": object}).fillna({"label": "", "decoder": ""})
 
     @property
     def goodness_of_fit(self) -> pd.DataFrame:

@@ -93,7 +93,7 @@ def record_findings(scores: pd.DataFrame, records: Sequence[Mapping[str, Any]]) 
 
 
 def table_findings(scores: pd.DataFrame) -> list[Finding]:
-    """Return which rows find the latents up to an affine map, which their axes, and what a concentrated marginal does."""
+    """Return which rows find the latents, which their axes, and what a concentrated marginal does."""
     rows = per_row(scores)
     affine, axes = rows["r2"] > AFFINE, rows["mcc"] > rows["rotation_high"]
     first = f"{_of(affine)} have a mean R² above {AFFINE:g}"
