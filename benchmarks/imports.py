@@ -38,7 +38,7 @@ def cases_of(root: Path) -> dict[str, list[str]]:
     package = package_of(root)
     commands = re.findall(r"^│ ([a-z]+) ", run(root, "-m", package, "--help"), re.MULTILINE)
     cases = {
-        "import": ["-c", f"import {package}"],
+        "import the package": ["-c", f"import {package}"],
         "--help": ["-m", package, "--help"],
         "list": ["-m", package, "list"],
     }
