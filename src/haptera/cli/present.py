@@ -1,9 +1,9 @@
 """One way to run any analysis as a command, and to show what it found.
 
 A command is made from a function that returns an `Analysis`: its parameters become arguments and options, and its
-docstring their help; one whose type is a dataclass becomes an option for each of its fields. Every command gets
-`--out`, `--quiet` and `--json` as well; a function that has a parameter `out` keeps a ledger there and goes on where it
-was stopped, and one that has `progress` is told whether to show a bar.
+docstring their help; one whose type is a dataclass, or `**settings: Annotated[Any, SomeDataclass]`, becomes an option
+for each of its fields. Every command gets `--out`, `--quiet` and `--json` as well; a function that has a parameter
+`out` keeps a ledger there and goes on where it was stopped, and one that has `progress` is told whether to show a bar.
 """
 
 import inspect
@@ -31,7 +31,8 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
     signature = inspect.signature(function)
     asked = [parameter for name, parameter in signature.parameters.items() if name not in (*OWN, "progress")]
     hints = _hints(function)
-    groups = {each.name: hints[each.name] for each in asked if is_dataclass(hints.get(each.name))}
+    groups = {each.name: kind for each in asked if (kind := _group(hints.get(each.name)))}
+    spread = [each.name for each in asked if each.kind is inspect.Parameter.VAR_KEYWORD]
     own = _options([each for each in asked if each.name not in groups], hints, inspect.getdoc(function))
     for kind in groups.values():
         fields = inspect.signature(kind).parameters.values()
@@ -45,6 +46,7 @@ def command_of(function: "Callable[..., Analysis]") -> Callable[..., None]:
     def command(out: Path | None, quiet: bool, as_json: bool, **given: Any) -> None:
         given |= {name: () for name in empty if given[name] is None}
         given |= {name: kind(**{key: given.pop(key) for key in kind.__match_args__}) for name, kind in groups.items()}
+        given |= {key: value for name in spread for key, value in vars(given.pop(name)).items()}
         given |= {"out": out} if "out" in signature.parameters else {}
         given |= {"progress": False if quiet else None} if "progress" in signature.parameters else {}
         arguments = [given.pop(name) for name in first]
@@ -79,6 +81,11 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of the parameters; that of the result may be known to type checkers alone."""
     known = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     return get_type_hints(SimpleNamespace(__annotations__=known), function.__globals__, include_extras=True)
+
+
+def _group(hint: Any) -> Any:
+    """Return the dataclass that a parameter is, or that its annotation names; None where there is none."""
+    return next((kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and is_dataclass(kind)), None)
 
 
 def _options(

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -111,7 +111,7 @@ def diagnose(
     layers: Sequence[str] = (),
     out: Path | str | None = None,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Annotated[Any, DiagnosisSettings],
 ) -> Diagnosis:
     """Compare data with a reference through the eyes of a model.
 

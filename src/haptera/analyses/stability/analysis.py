@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -145,7 +145,7 @@ def stability(
     layers: bool | Sequence[str] = (),
     out: Path | str | None = None,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Annotated[Any, StabilitySettings],
 ) -> Stability:
     """Measure R, D and G.
 

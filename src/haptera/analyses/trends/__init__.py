@@ -1,62 +1,43 @@
 """Trends: why accuracies on two sets of data fall on a line, and which model leaves it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+from haptera.analyses.trends.settings import TrendSettings
+from haptera.errors import check_keys
 
 if TYPE_CHECKING:
     from haptera.analyses.trends.analysis import Trends
 
-__all__ = ["trends"]
+__all__ = ["TrendSettings", "trends"]
 
 
 def trends(
     reference: str,
     shifted: str,
     *,
-    fit: str = "best",
-    switch: int | None = None,
-    joined: bool = True,
-    wedge: tuple[float, float, float, float] | None = None,
-    share: float = 0.95,
     model: Sequence[str] = (),
-    baseline: str | None = None,
     n: tuple[int, int] | None = None,
-    draws: int = 1000,
-    seed: int = 0,
+    **settings: Annotated[Any, TrendSettings],
 ) -> "Trends":
     """Fit lines to the accuracies of models on two sets of data, and say why, how sure, and who is off them.
 
     Args:
         reference: an .npz (FILE.npz or FILE.npz:ARRAY), a .csv (or FILE.csv:COLUMN), or FOLDER:STREAM of a study.
         shifted: the same models on shifted data, likewise.
-        fit: line to measure from: linear, probit, logit, two_piece, robust, robust_probit or best.
-        switch: two pieces meet at the model of this rank; else at the best.
-        joined: whether two pieces meet at all.
-        wedge: δ1 δ2 ν1 ν2 to test; else the narrowest.
-        share: of the events, for which a narrowest wedge is sought too.
         model: a model to place among the others.
-        baseline: what relative robustness compares with; else the best other model.
         n: examples of the reference and of shifted data, where files of accuracies do not say.
-        draws: of examples, and of models, for the intervals.
-        seed: of the draws.
+        settings: `fit`, `switch`, `joined`, `wedge`, `share`, `baseline`, `draws` and `seed`, as `TrendSettings`.
     """
     from haptera.analyses.trends.analysis import Trends
     from haptera.analyses.trends.reading import read_side
     from haptera.analyses.trends.side import join
     from haptera.analyses.trends.wedge import as_wedge
 
+    check_keys("setting of trends", settings, TrendSettings.__match_args__)
+    asked = vars(TrendSettings(**settings))
     sides = [read_side(str(source)) for source in (reference, shifted)]
     if n is not None:
         sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
-    return Trends(
-        join(*sides),
-        fit=fit,
-        switch=switch,
-        joined=joined,
-        wedge=as_wedge(wedge) if wedge else None,
-        share=share,
-        placed=model,
-        baseline=baseline,
-        draws=draws,
-        seed=seed,
-    )
+    wedge = as_wedge(asked["wedge"]) if asked["wedge"] else None
+    return Trends(join(*sides), placed=model, **asked | {"wedge": wedge})
