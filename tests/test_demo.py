@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 from dataclasses import replace
 
 import pandas as pd
@@ -33,6 +34,12 @@ def demo(tmp_path_factory):
     done = run("demo", "--json")
     assert done.returncode == 0, done.stderr
     return run, json.loads(done.stdout)
+
+
+def values(path):
+    table = pd.read_parquet(path)
+    costs = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"]
+    return table[~table["measure"].isin(costs)].reset_index(drop=True)
 
 
 def accuracies(run):
@@ -100,6 +107,27 @@ def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
     again = json.loads(run("demo", "--json").stdout)
     assert (again["ran"], again["kept"]) == (0, first["ran"])
     pd.testing.assert_frame_equal(pd.read_parquet(run.folder / "haptera-demo" / "table.parquet"), before)
+
+
+@whole
+def test_stopped_while_it_trains_and_while_it_runs_it_ends_the_same(demo, tmp_path):
+    from tests.conftest import CommandLine, wait_until
+
+    command, folder = CommandLine(tmp_path), tmp_path / "haptera-demo"
+    for pattern, enough, number in (("networks/*.safetensors", 4, signal.SIGKILL), ("cells/*.npz", 30, signal.SIGTERM)):
+        process = command.start("demo", "--quiet")
+        wait_until(lambda: len(list(folder.glob(pattern))) >= enough, process)  # noqa: B023
+        process.send_signal(number)
+        assert "Traceback" not in process.communicate()[1]
+    damaged = next((folder / "networks").glob("mlp-64-*.safetensors"))
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    done = command("demo", "--json")
+    assert json.loads(done.stdout)["failed"] == 0, done.stderr
+    assert f"{damaged.name} has 1,000 bytes" in done.stderr
+    pd.testing.assert_frame_equal(
+        *(values(run.folder / "haptera-demo" / "table.parquet") for run in (command, demo[0]))
+    )
+    assert command("verify", "haptera-demo").returncode == 0
 
 
 @whole
