@@ -50,5 +50,5 @@ def test_rows_of_a_cell_carry_its_names():
     import numpy as np
 
     outputs = Outputs({"labels": np.arange(2)}, np.arange(2), provenance={"model": "net", "stream": "s", "seed": 4})
-    rows = tables.measured(outputs, [lambda _: [{"measure": "m", "value": 1.0}]])
+    rows = tables.measure_outputs(outputs, [lambda _: [{"measure": "m", "value": 1.0}]])
     assert rows == [{"model": "net", "stream": "s", "adapter": "", "seed": 4, "measure": "m", "value": 1.0}]

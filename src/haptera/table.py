@@ -20,11 +20,11 @@ DIGEST = "haptera.digest"
 
 Rows = list[dict[str, Any]]
 Measure = Callable[..., Rows]
-"""A function of the outputs of a cell, or of the table; `haptera.measures.measure` declares which."""
+"""Makes rows from the outputs of a cell, or from the table; `haptera.measures.measure` declares which."""
 
 
 def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
-    """A table with every standard column, in the standard order, sorted; further columns follow.
+    """Return a table with every standard column, in the standard order, sorted; further columns follow.
 
     >>> tidy([{"model": "net", "measure": "accuracy", "value": 0.5, "n": 8}])["value"].tolist()
     [0.5]
@@ -39,13 +39,13 @@ def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(ORDER, kind="stable", ignore_index=True)
 
 
-def joined(table: pd.DataFrame, rows: Rows) -> pd.DataFrame:
-    """A table with further rows."""
+def join(table: pd.DataFrame, rows: Rows) -> pd.DataFrame:
+    """Return a table with further rows."""
     return tidy(pd.concat([table, tidy(rows)])) if rows else table
 
 
-def measured(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
-    """The rows of one cell: every measure that applies, named after the cell.
+def measure_outputs(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
+    """Return the rows of one cell: every measure that applies, named after the cell.
 
     A cell of a stream with several parts says which, and that of an adapter that learns which other one it is without
     learning, unless that is the model as it is; these become the columns `part` and `parent`.

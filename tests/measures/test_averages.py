@@ -22,7 +22,7 @@ from haptera.measures import (
 from haptera.measures.pairs import newcombe
 from haptera.outputs import Outputs
 from haptera.statistics.intervals import wilson
-from haptera.table import measured, tidy
+from haptera.table import measure_outputs, tidy
 
 SHIFTS, LEVELS = ("fog", "snow", "contrast"), (1.0, 3.0)
 NET = {"model": "net", "stream": "s", "adapter": "none", "seed": 0}
@@ -67,7 +67,7 @@ def test_epochs_are_not_averaged_and_their_images_not_added():
         },
         provenance=NET,
     )
-    rows = measured(outputs, [accuracy])
+    rows = measure_outputs(outputs, [accuracy])
     assert [row["epoch"] for row in rows] == [1, 2, 3]
     errors = [row | {"measure": "error", "value": 1 - row["value"]} for row in rows]
     [mean] = mean_error(tidy(errors))

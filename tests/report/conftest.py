@@ -16,8 +16,8 @@ from haptera.outputs import Outputs
 from haptera.report.page import write_page
 from haptera.report.study.complete import complete
 from haptera.run.report import StudyReport
-from haptera.table import joined, tidy
-from haptera.table import measured as rows_of_cell
+from haptera.table import join, tidy
+from haptera.table import measure_outputs as rows_of_cell
 
 SHIFTS = ("contrast", "gaussian_noise", "motion_blur")
 ADAPTERS = ("none", "batchnorm:prior=16")
@@ -128,5 +128,5 @@ def learning() -> pd.DataFrame:
     cells = [learning_outputs(adapter, seed) for adapter in LEARNERS for seed in (0, 1)]
     rows = [row for cell in cells for row in rows_of_cell(cell, own)]
     table = tidy(rows)
-    table = joined(table, [row for each in functions if fact(each, "of") == "table" for row in each(table)])
-    return joined(table, mean_over_seeds(table))
+    table = join(table, [row for each in functions if fact(each, "of") == "table" for row in each(table)])
+    return join(table, mean_over_seeds(table))

@@ -8,7 +8,7 @@ from haptera.adapters import ETA, SAR, BatchNorm, Offline, PeriodicReset, RDumb,
 from haptera.errors import HapteraError
 from haptera.files.toml import toml
 from haptera.run.parts import check_adapter
-from haptera.tune.recipes import for_batch, unwrapped, with_recipe
+from haptera.tune.recipes import for_batch, unwrap, with_recipe
 from haptera.tune.search import Range, at_edges, draws, points, read_grid, read_ranges
 
 
@@ -141,12 +141,12 @@ def test_learning_rates_follow_the_batch_as_in_table_b14():
 def test_what_goes_around_an_adapter_becomes_a_setting():
     from functools import partial
 
-    assert unwrapped(PeriodicReset(partial(ETA, lr=1.0), every=7), None) == (ETA, {"lr": 1.0, "reset": 7})
-    assert unwrapped(partial(Offline, method=SAR, epochs=3), None) == (SAR, {"epochs": 3})
-    assert unwrapped(partial(partial(Tent, lr=1), lr=2), None) == (Tent, {"lr": 2})
-    assert unwrapped(None, "prior") == (BatchNorm, {})
+    assert unwrap(PeriodicReset(partial(ETA, lr=1.0), every=7), None) == (ETA, {"lr": 1.0, "reset": 7})
+    assert unwrap(partial(Offline, method=SAR, epochs=3), None) == (SAR, {"epochs": 3})
+    assert unwrap(partial(partial(Tent, lr=1), lr=2), None) == (Tent, {"lr": 2})
+    assert unwrap(None, "prior") == (BatchNorm, {})
     with pytest.raises(HapteraError, match="no adapter to tune"):
-        unwrapped(None, "lr")
+        unwrap(None, "lr")
 
 
 def test_study_files_are_read_back_as_they_were_written():

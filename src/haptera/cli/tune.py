@@ -30,7 +30,7 @@ from haptera.errors import HapteraError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from haptera.tune import Tuned
+    from haptera.tune import Choice
 
 
 def tune(
@@ -141,8 +141,8 @@ def _numbers(flag: str, texts: list[str] | None, kind: Callable[[str], Any]) -> 
         raise HapteraError(f"{flag} is {','.join(words)!r}; {what} with commas between them were expected") from error
 
 
-def _content(tuned: "Tuned") -> dict[str, Any]:
-    """Return what `--json` prints; what is not known is null."""
+def _content(tuned: "Choice") -> dict[str, Any]:
+    """Return the object of `--json`; what is not known is null."""
     found = tuned.margin and dict(zip(("mean", "low", "high"), (tuned.margin.value, *tuned.margin.ends), strict=True))
     margin = {key: _known(value) for key, value in (found or {}).items()}
     first = _rows(tuned.table)[0]

@@ -32,7 +32,7 @@ from haptera.report.section import Finding, Section
 from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
 from haptera.shifts import Shift
-from haptera.table import measured, tidy
+from haptera.table import measure_outputs, tidy
 
 INDIVIDUALS = 2
 """So many individuals of each set are shown on the page."""
@@ -155,7 +155,7 @@ def score(
     rows = []
     for cell, outputs in zip(cells, outcome.finished, strict=True):
         outputs.provenance.update(dict(zip(("model", "stream", "adapter"), cell.names, strict=True)))
-        rows += measured(outputs, [normalised_error, lambda found: pck(found, threshold)])
+        rows += measure_outputs(outputs, [normalised_error, lambda found: pck(found, threshold)])
     first, network = next(iter(models.items()))
     table = tidy(rows)
     settings: dict[str, Any] = {"models": list(models), "shifts": list(dict.fromkeys(cell.shift for cell in cells))}
@@ -202,7 +202,7 @@ def score_predictions(
         context={"individual": truth.individuals[places]},
         provenance={"parts": list(truth.parts), "normalise": normalise, "model": said.scorer, "seed": None},
     )
-    table = tidy(measured(outputs, [normalised_error, lambda found: pck(found, threshold)]))
+    table = tidy(measure_outputs(outputs, [normalised_error, lambda found: pck(found, threshold)]))
     settings = {"predictions": str(predictions), "frames": len(outputs)}
     return PoseScores(f"Poses: {predictions.name}", settings | _units(table), table, normalise is not None)
 

@@ -26,22 +26,22 @@ PATIENCE, WORKERS = 10.0, 30.0
 """Seconds in which a Dask scheduler must answer, and in which it must have a worker."""
 
 Work = Callable[[int], str]
-Ended = Iterator[tuple[int, str]]
+Outcomes = Iterator[tuple[int, str]]
 
 
-def in_this_process(work: Work, cells: Sequence[int]) -> Ended:
-    """One after the other."""
+def in_this_process(work: Work, cells: Sequence[int]) -> Outcomes:
+    """Run cells one after the other."""
     for index in cells:
         yield index, work(index)
 
 
-def in_processes(work: Work, cells: Sequence[int], jobs: int) -> Ended:
-    """Run on `jobs` processes with an equal share of the cores.
+def in_processes(work: Work, cells: Sequence[int], jobs: int) -> Outcomes:
+    """Run cells on `jobs` processes with an equal share of the cores.
 
     When a process dies, the cells that were under way run again, each alone, so that only the one that takes its
     process down with it fails.
     """
-    payload = _pickled(work)
+    payload = _pickle(work)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     queue = deque(cells)
     while queue:
@@ -54,7 +54,7 @@ def in_processes(work: Work, cells: Sequence[int], jobs: int) -> Ended:
                 yield index, "its process died (killed, or out of memory)"
 
 
-def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: list[int]) -> Ended:
+def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: list[int]) -> Outcomes:
     """Take cells from the queue until it is empty or a process dies; what was under way then is in `dead`."""
     from loky import ProcessPoolExecutor
     from loky.process_executor import BrokenProcessPool
@@ -81,14 +81,14 @@ def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: l
         executor.shutdown(wait=True, kill_workers=True)
 
 
-def on_cluster(work: Work, cells: Sequence[int], address: str) -> Ended:
+def on_cluster(work: Work, cells: Sequence[int], address: str) -> Outcomes:
     """Run cells on a Dask cluster, whose workers see the same folders; Dask moves a dead worker's cells to another."""
     try:
         from distributed import Client, as_completed
         from distributed.utils import silence_logging_cmgr
     except ImportError as error:
         raise HapteraError("--cluster needs Dask: pip install 'haptera[cluster]'") from error
-    payload = _pickled(work)
+    payload = _pickle(work)
     gone = f"the Dask scheduler at {address} is gone; what is finished is kept, and the same command goes on"
     with silence_logging_cmgr(logging.CRITICAL):  # it logs tracebacks of what is said below in a sentence
         client = _connect(Client, address)
@@ -125,7 +125,7 @@ def _connect(client_class: Any, address: str) -> Any:
     return client
 
 
-def _pickled(work: Work) -> bytes:
+def _pickle(work: Work) -> bytes:
     try:
         return cloudpickle.dumps(work)
     except Exception as error:

@@ -133,7 +133,7 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
             continue
         try:
             outputs = Outputs.load(path)
-            own_rows, other_rows = tables.measured(outputs, own), tables.measured(outputs, others)
+            own_rows, other_rows = tables.measure_outputs(outputs, own), tables.measure_outputs(outputs, others)
         except HapteraError as error:
             if measures is not None and str(path) not in str(error):
                 raise  # about the settings of a measure, not about the cell
@@ -149,8 +149,8 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
         if summing := [each for each in comparing if _reads(each, "rows")]:
             # What sums up seeds may need the rows of any comparison, too.
             asked = more if measures is None else _compare(everything, [e for e in every if _reads(e, "table")])
-            more += _compare(tables.joined(everything, asked), summing)
-        table = tables.joined(table, more)
+            more += _compare(tables.join(everything, asked), summing)
+        table = tables.join(table, more)
     return Results(ledger, table, damage)
 
 

@@ -27,7 +27,7 @@ from haptera.models.source import ModelSource
 from haptera.progress import Progress
 from haptera.run import results
 from haptera.run.cells import CellEntry, list_cells, missing_cells, study_ledger
-from haptera.run.execute import Ended, in_processes, in_this_process, on_cluster
+from haptera.run.execute import Outcomes, in_processes, in_this_process, on_cluster
 from haptera.run.ledger import Ledger
 from haptera.run.loop import check_keep, versions
 from haptera.run.work import Cell, CellWork, MakeAdapter, Model, ModelCache, try_out
@@ -77,7 +77,7 @@ class Study:
         check_keep(keep)
         self.models = dict(models)
         self.streams = list(streams)
-        self.adapters = _named(adapters)
+        self.adapters = _name_adapters(adapters)
         self.out = Path(out)
         self.seeds = None if seeds is None else list(dict.fromkeys(seeds))
         self.keep = keep
@@ -112,8 +112,8 @@ class Study:
             raise HapteraError(f"jobs is {jobs}; at least 1 was expected")
         with study_ledger(self.out) as ledger:
             cells, missing, left_out = self._plan(ledger)
-            list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=self._described(cells))
-            failed = self._execute(missing, ledger, self._ended(missing, jobs, cluster), progress)
+            list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=self._describe(cells))
+            failed = self._execute(missing, ledger, self._start(missing, jobs, cluster), progress)
             self.last = RunSummary(len(missing) - failed, len(cells) - len(missing), failed)
             measured = results.write_table(ledger)
             self.notes = measured.notes
@@ -121,7 +121,7 @@ class Study:
 
     def _plan(self, ledger: Ledger) -> tuple[list[Cell], list[Cell], list[str]]:
         """Return every cell, those that are missing, and sentences about combinations that make no sense."""
-        parts = [(stream.name, part) for stream in self._seeded() for part in stream.parts()]
+        parts = [(stream.name, part) for stream in self._streams_by_seed() for part in stream.parts()]
         prints = {id(part): part.fingerprint() for _, part in parts}
         cells: list[Cell] = []
         missing: list[Cell] = []
@@ -160,13 +160,13 @@ class Study:
             log.info(sentence)
         return cells, missing, left_out
 
-    def _seeded(self) -> list[Stream]:
+    def _streams_by_seed(self) -> list[Stream]:
         """Return the streams, once for each seed of the study."""
         if self.seeds is None:
             return self.streams
         return [stream.with_seed(seed) for seed in self.seeds for stream in self.streams]
 
-    def _ended(self, cells: Sequence[Cell], jobs: int, cluster: str | None) -> Ended:
+    def _start(self, cells: Sequence[Cell], jobs: int, cluster: str | None) -> Outcomes:
         """Run cells where they are to run; yield each as it ends."""
         if not cells:
             return iter(())
@@ -177,12 +177,12 @@ class Study:
             return in_processes(work, range(len(cells)), min(jobs, len(cells)))
         return in_this_process(work, range(len(cells)))
 
-    def _execute(self, cells: Sequence[Cell], ledger: Ledger, ended: Ended, progress: bool | None) -> int:
+    def _execute(self, cells: Sequence[Cell], ledger: Ledger, outcomes: Outcomes, progress: bool | None) -> int:
         """Note each cell as it ends; return how many failed."""
         failed = 0
         with Progress(ledger.about["name"], len(cells), progress) as bar:
             try:
-                for index, failure in ended:
+                for index, failure in outcomes:
                     piece = cells[index].entry.piece
                     if not failure and not ledger.path(piece).is_file():
                         failure = f"its worker wrote {piece.path}, which is not in {self.out} as seen from here"
@@ -198,7 +198,7 @@ class Study:
                 raise
         return failed
 
-    def _described(self, cells: Sequence[Cell]) -> dict[str, Any]:
+    def _describe(self, cells: Sequence[Cell]) -> dict[str, Any]:
         """Return what the report says about how the results came about."""
         return self.settings | {
             "models": list(self.models),
@@ -225,7 +225,7 @@ class Study:
         return results.report(self.out)[0]
 
 
-def _named(adapters: Mapping[str, MakeAdapter] | Iterable[MakeAdapter]) -> dict[str, MakeAdapter]:
+def _name_adapters(adapters: Mapping[str, MakeAdapter] | Iterable[MakeAdapter]) -> dict[str, MakeAdapter]:
     if isinstance(adapters, Mapping):
         return dict(adapters)
     named: dict[str, MakeAdapter] = {}

@@ -8,9 +8,9 @@ Cost: a cell for each setting, corruption, severity and seed, of which those tha
     tuned.best, tuned.table, tuned.study_file
 """
 
+from haptera.tune.choice import Choice
 from haptera.tune.recipes import RECIPES
 from haptera.tune.run import tune
 from haptera.tune.search import Range, Search
-from haptera.tune.tuned import Tuned
 
-__all__ = ["RECIPES", "Range", "Search", "Tuned", "tune"]
+__all__ = ["RECIPES", "Choice", "Range", "Search", "tune"]

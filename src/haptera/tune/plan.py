@@ -43,7 +43,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Return the adapter's name in the table."""
+        """The name of the adapter in the table."""
         return self.use.rpartition(":")[2]
 
     @property
@@ -70,7 +70,7 @@ class Plan:
         return {"batch_size": self.batch, "seeds": list(seeds), **more, **tables}
 
     def described(self) -> dict[str, Any]:
-        """Return what the study's settings say about the search."""
+        """Return what the settings of the study say about the search."""
         named = {"adapter": catalog.label(self.name, self.fixed), "recipe": self.recipe or "none"}
         return {"tune": named | {"tried": [words(point) for point in self.tried]}}
 
@@ -100,7 +100,7 @@ def make_plan(
     recipes.check_recipe(recipe)
     if steps is not None and recipe != "reset":
         raise HapteraError("steps is the length of the streams of the recipe reset; it is for nothing else")
-    make, fixed = recipes.unwrapped(adapter, recipe)
+    make, fixed = recipes.unwrap(adapter, recipe)
     use, limits = use or recipes.use(make), search.limits
     tried = points(recipes.with_recipe(recipe, make, search.grid, limits), limits, search.random, search.search_seed)
     for point in tried:

@@ -43,7 +43,7 @@ def check_recipe(recipe: str | None) -> None:
         raise unknown("recipe", recipe, RECIPES)
 
 
-def unwrapped(adapter: Callable[..., Any] | None, recipe: str | None) -> tuple[Callable[..., Any], dict[str, Any]]:
+def unwrap(adapter: Callable[..., Any] | None, recipe: str | None) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The class within partials, and settings as a study file says them: `reset` and `epochs` for what is around it."""
     if adapter is None:
         if recipe not in ADAPTERS:

@@ -15,9 +15,9 @@ from haptera.files.toml import toml, write_toml
 from haptera.run.study import RunSummary, Study
 from haptera.run.work import Model
 from haptera.tune import recipes, scores
+from haptera.tune.choice import Choice
 from haptera.tune.plan import Plan, make_plan
 from haptera.tune.search import Search, at_edges, words
-from haptera.tune.tuned import Tuned
 
 LISTED = 3
 HARDLY = 0.5
@@ -36,7 +36,7 @@ def tune(
     cluster: str | None = None,
     progress: bool | None = None,
     study: Mapping[str, Any] | None = None,
-) -> Tuned:
+) -> Choice:
     """Choose the settings of an adapter by the mean error on hold-out corruptions.
 
     Args:
@@ -69,10 +69,10 @@ def tune(
     cells = RunSummary(*(sum(getattr(one.last, count) for one in studies) for count in ("ran", "kept", "failed")))
     found = _errors(plan, table, models, seeds)
     units = scores.by_corruption(found)
-    order = scores.ranked(units)
+    order = scores.rank(units)
     if not order:
         raise Unfinished(f"no setting ran on every corruption, so none is chosen; why: haptera report {folder}")
-    return _written(plan, found, units, order, cells, folder, seeds, more, _idle(plan, table, order[0]))
+    return _write(plan, found, units, order, cells, folder, seeds, more, _idle(plan, table, order[0]))
 
 
 def _check_applicable(plan: Plan, models: Mapping[str, Model]) -> None:
@@ -103,7 +103,7 @@ def _errors(plan: Plan, table: pd.DataFrame, models: Mapping[str, Model], seeds:
     return scores.errors(table, tried, within | {"shift": plan.shifts, "severity": plan.severities})
 
 
-def _written(
+def _write(
     plan: Plan,
     found: pd.DataFrame,
     units: pd.DataFrame,
@@ -113,30 +113,30 @@ def _written(
     seeds: Sequence[int],
     more: Mapping[str, Any],
     idle: list[str],
-) -> Tuned:
-    """The result, and its files."""
+) -> Choice:
+    """Write the files of the search and return what was chosen."""
     names, best, title = [words(point) for point in plan.tried], plan.tried[order[0]], plan.title(seeds)
     table = scores.ranking(units, plan.tried, names)
     # In a stream that mixes corruptions, one that is left out would still have been learnt from.
-    control = scores.left_out(units.iloc[:0] if plan.recipe == "reset" else units, names)
+    control = scores.leave_one_out(units.iloc[:0] if plan.recipe == "reset" else units, names)
     margin = scores.margin(units, order[1], order[0]) if len(order) > 1 else None
     remarks = [*_remarks(plan, units, order, names), *idle]
     remarks += [*_by_batch(plan, found, names), *_about_cells(plan, units, cells)]
     write_text(folder / "tried.csv", table.to_csv(index=False))
     write_text(folder / "leave_one_out.csv", control.to_csv(index=False))
-    tied = len(scores.tied(units, order))
-    least = f"is one of {tied + 1} settings with the least error" if tied else "has the least error"
+    equal = len(scores.ties(units, order))
+    least = f"is one of {equal + 1} settings with the least error" if equal else "has the least error"
     head = [f"{title}.", f"{names[order[0]]} {least} of {len(names)}: tried.csv."]
     if plan.recipe == "lr":
         head.append(f"For batches of n, lr is {best['lr']} n / {recipes.REFERENCE_BATCH}.")
     write_toml(folder / "chosen.toml", plan.study_file(order[0], seeds, more), head)
-    return Tuned(folder, title, dict(best), table, margin, control, folder / "chosen.toml", remarks, cells)
+    return Choice(folder, title, dict(best), table, margin, control, folder / "chosen.toml", remarks, cells)
 
 
 def _remarks(plan: Plan, units: pd.DataFrame, order: Sequence[int], names: Sequence[str]) -> list[str]:
     """What speaks against the choice."""
     remarks = []
-    if same := scores.tied(units, order):
+    if same := scores.ties(units, order):
         more = [f"{len(same) - LISTED} more"] if len(same) > LISTED else []
         equal = " and ".join([*(names[number] for number in same[:LISTED]), *more])
         remarks.append(f"equally good: {equal}; the one given first is chosen")
@@ -162,7 +162,7 @@ def _by_batch(plan: Plan, found: pd.DataFrame, names: Sequence[str]) -> list[str
     if len(plan.streams) == 1:
         return []
     alone = {
-        batch: scores.ranked(scores.by_corruption(found[found.index.get_level_values("stream") == stream.name]))
+        batch: scores.rank(scores.by_corruption(found[found.index.get_level_values("stream") == stream.name]))
         for batch, stream in plan.streams.items()
     }
     chosen = ", ".join(f"{batch}: {names[order[0]]}" for batch, order in alone.items() if order)

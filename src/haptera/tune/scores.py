@@ -52,13 +52,13 @@ def by_corruption(found: pd.DataFrame) -> pd.DataFrame:
     return found.dropna(axis=1).groupby(level=level, sort=False).mean()
 
 
-def ranked(units: pd.DataFrame) -> list[int]:
+def rank(units: pd.DataFrame) -> list[int]:
     """The settings from best to worst; of equal ones, the one that was given earlier comes first."""
     means = units.drop(columns=UNADAPTED, errors="ignore").mean().round(SAME)
     return [int(setting) for setting in means.sort_index().sort_values(kind="stable").index]
 
 
-def tied(units: pd.DataFrame, order: Sequence[int]) -> list[int]:
+def ties(units: pd.DataFrame, order: Sequence[int]) -> list[int]:
     """The settings that are as good as the best one."""
     means = units.mean().round(SAME)
     return [setting for setting in order[1:] if means[setting] == means[order[0]]]
@@ -75,7 +75,7 @@ def ranking(units: pd.DataFrame, settings: Sequence[Mapping[str, Any]], names: S
     Columns: `rank`, `setting` in words, one for each setting, `error` with `low` and `high`, and `behind`, how much
     more error than the best one, on the same corruptions, with `behind_low` and `behind_high`.
     """
-    order = ranked(units)
+    order = rank(units)
     whole = [*order, *([UNADAPTED] if UNADAPTED in units else [])]
     lost = [number for number in range(len(settings)) if number not in order]
     rows: list[dict[str, Any]] = []
@@ -93,15 +93,15 @@ def ranking(units: pd.DataFrame, settings: Sequence[Mapping[str, Any]], names: S
     return pd.DataFrame(rows, columns=columns).astype({"rank": "Int64"})
 
 
-def left_out(units: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return what the choice on the other corruptions costs on each.
+def leave_one_out(units: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return, for each corruption, what the choice on the others costs there.
 
     Columns: `left_out`; `chosen` on the others, and its `error` on the one left out; `best` there, and its
     `best_error`; `regret`, the difference; `unadapted`, the error of the unadapted model.
     """
     rows = []
     for shift in units.index if units.index.name == "shift" and len(units) > 1 else []:
-        chosen, best = ranked(units.drop(index=shift))[0], ranked(units.loc[[shift]])[0]
+        chosen, best = rank(units.drop(index=shift))[0], rank(units.loc[[shift]])[0]
         error, least = units.loc[shift, chosen], units.loc[shift, best]
         row = {"left_out": shift, "chosen": names[chosen], "error": error, "best": names[best], "best_error": least}
         rows.append(row | {"regret": error - least, "unadapted": units.loc[shift].get(UNADAPTED, nan)})

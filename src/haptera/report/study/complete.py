@@ -18,6 +18,6 @@ def complete(table: pd.DataFrame) -> pd.DataFrame:
     present = set(table["measure"])
     missing = [catalog.find("measures", name) for name in REPORTED if name not in present]
     more = [row for measure in missing for row in measure(table)]
-    whole = tables.joined(table, more)
+    whole = tables.join(table, more)
     known = any(str(name).endswith(SUFFIX) for name in present)
-    return tables.joined(whole, mean_over_seeds(tables.tidy(more) if known else whole))
+    return tables.join(whole, mean_over_seeds(tables.tidy(more) if known else whole))

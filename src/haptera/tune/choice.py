@@ -1,4 +1,4 @@
-"""Tuned: what a search found, in tables, in words, and as a study file."""
+"""Choice: what a search found, in tables, in words, and as a study file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Choice:
     """What a search found.
 
     Attributes:
@@ -45,7 +45,7 @@ class Tuned:
     cells: RunSummary
 
     def summary(self, *, control: bool = False) -> str:
-        """The search in words and figures.
+        """Return the search in words and figures.
 
         Args:
             control: show what leaving out each corruption costs, and not its mean alone.
@@ -79,7 +79,7 @@ class Tuned:
 
 
 def _tried(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what was tried as the screen shows it: settings in one column, means with their intervals in another."""
+    """Return the table as the screen shows it: settings in one column, means and intervals in another."""
     return pd.DataFrame(
         {
             "rank": ["" if pd.isna(rank) else str(rank) for rank in table["rank"]],
@@ -101,7 +101,7 @@ def _means(table: pd.DataFrame, mean: str, low: str, high: str, missing: str = "
 
 
 def _text(frame: pd.DataFrame) -> list[str]:
-    """A frame as lines, texts to the left."""
+    """Return a frame as lines, texts to the left."""
     columns = [[str(name), *map(str, frame[name])] for name in frame]
     widths = [max(map(len, column)) for column in columns]
     rows: Sequence[tuple[str, ...]] = list(zip(*columns, strict=True))
