@@ -14,7 +14,8 @@ the package count, read by `ast`; nothing is imported.
 - A duplicate run is six lines of code or more, in a row, that stand somewhere else as well; each place after the first
   counts once. Import statements are left out.
 - Lines that present analyses are the lines of code of the files that `PRESENTING` names: the commands of the eight
-  analyses, their pages with the frames behind figures, their summaries and findings, and what they share for it.
+  analyses with their options, their pages with the frames behind figures, their summaries, findings and numbers, and
+  what they share for it.
 """
 
 import ast
@@ -42,7 +43,7 @@ ANALYSES = [
     "stability",
     "trends",
 ]
-PARTS = ("page", "frames", "summary", "findings")
+PARTS = ("page", "frames", "summary", "findings", "numbers", "settings")
 PRESENTING = (
     "analysis.py",  # the base of every analysis: summary, JSON, page
     "cli/present.py",
