@@ -214,11 +214,7 @@ def embed(
     if plan.topology and find_spec("ripser") is None:
         raise HapteraError(NO_RIPSER)
     cuts = list(Parts.folds(read, plan)) if plan.folds and plan.labels else []
-    seeds, shuffles = (range(plan.seed, plan.seed + count) for count in (plan.seeds, plan.shuffles))
-    tasks = [FitTask(parts, plan, seed) for seed in seeds]
-    tasks += [FitTask(parts, plan, seed, shuffled=True) for seed in shuffles]
-    tasks += [FitTask(cut, plan, plan.seed, fold=fold) for fold, cut in enumerate(cuts, start=1)]
-    made = iter(finish(tasks, out, KIND, progress=progress).finished)
+    made = iter(finish(_fits(parts, cuts, plan), out, KIND, progress=progress).finished)
     fits, null = tuple(islice(made, plan.seeds)), tuple(islice(made, plan.shuffles))
     model = fits[0].model
     size = int(model.output_dimension)
@@ -226,7 +222,8 @@ def embed(
     found = finish(others, out, KIND, noun="baseline", progress=progress).finished if others else []
     baselines = dict(zip(plan.baselines, found, strict=True))
     nothing = pd.DataFrame(columns=["fold", *COLUMNS])
-    with Progress("decode", len(plan.labels) + len(cuts) + plan.topology, progress, unit="steps") as bar:
+    steps = len(plan.labels) * (1 + len(cuts)) + plan.topology
+    with Progress("decode", steps, progress, unit="steps") as bar:
         tables = [_decoding(parts, label, fits, null, baselines, bar) for label in plan.labels]
         folds = [
             _decoding(cut, label, [fit], (), {}, bar).assign(fold=fold)
@@ -254,6 +251,14 @@ def embed(
         source,
         None if out is None else Path(out),
     )
+
+
+def _fits(parts: Parts, cuts: Sequence[Parts], plan: Plan) -> list[FitTask]:
+    """Return the fits to make: for every seed, for every shuffle, for every fold."""
+    seeds, shuffles = (range(plan.seed, plan.seed + count) for count in (plan.seeds, plan.shuffles))
+    tasks = [FitTask(parts, plan, seed) for seed in seeds]
+    tasks += [FitTask(parts, plan, seed, shuffled=True) for seed in shuffles]
+    return [*tasks, *(FitTask(cut, plan, plan.seed, fold=fold) for fold, cut in enumerate(cuts, start=1))]
 
 
 def _notes(parts: Parts, cuts: Sequence[Parts]) -> tuple[str, ...]:
