@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import sys
 from dataclasses import replace
 
 import pandas as pd
@@ -109,25 +110,38 @@ def test_again_no_cell_is_run_and_the_table_is_the_same(demo):
     pd.testing.assert_frame_equal(pd.read_parquet(run.folder / "haptera-demo" / "table.parquet"), before)
 
 
-@whole
-def test_stopped_while_it_trains_and_while_it_runs_it_ends_the_same(demo, tmp_path):
-    from tests.conftest import CommandLine, wait_until
+SMALL = """
+from dataclasses import replace
 
-    command, folder = CommandLine(tmp_path), tmp_path / "haptera-demo"
-    for pattern, enough, number in (("networks/*.safetensors", 4, signal.SIGKILL), ("cells/*.npz", 30, signal.SIGTERM)):
-        process = command.start("demo", "--quiet")
-        wait_until(lambda: len(list(folder.glob(pattern))) >= enough, process)  # noqa: B023
+from haptera import demo
+from haptera.cli import main
+
+if __name__ == "__main__":
+    names = ("linear", "mlp-64")
+    demo.NETWORKS = tuple(replace(network, epochs=3) for network in demo.NETWORKS if network.name in names)
+    demo.YARDSTICK = "mlp-64"
+    main()
+"""
+
+
+@whole
+def test_stopped_while_it_trains_and_while_it_runs_it_ends_the_same(haptera):
+    (haptera.folder / "small.py").write_text(SMALL)
+    haptera.command = [sys.executable, "small.py"]
+    assert haptera.apart("demo", "--jobs", 1, "--quiet", "--out", "undisturbed").returncode == 0
+    run = ("demo", "--jobs", 1, "--quiet", "--out", "disturbed")
+    for pattern, number in (("*/networks/*.safetensors", signal.SIGKILL), ("*/cells/*.npz", signal.SIGTERM)):
+        process = haptera.start_until(pattern, *run)
         process.send_signal(number)
         assert "Traceback" not in process.communicate()[1]
-    damaged = next((folder / "networks").glob("mlp-64-*.safetensors"))
+    damaged = next((haptera.folder / "disturbed" / "networks").glob("linear-*.safetensors"))
     damaged.write_bytes(damaged.read_bytes()[:1000])
-    done = command("demo", "--json")
-    assert json.loads(done.stdout)["failed"] == 0, done.stderr
+    done = haptera.apart(*run[:-3], *run[-2:], "--json")
     assert f"{damaged.name} has 1,000 bytes" in done.stderr
-    pd.testing.assert_frame_equal(
-        *(values(run.folder / "haptera-demo" / "table.parquet") for run in (command, demo[0]))
-    )
-    assert command("verify", "haptera-demo").returncode == 0
+    assert json.loads(done.stdout)["failed"] == 0
+    one, two = (values(haptera.folder / name / "table.parquet") for name in ("disturbed", "undisturbed"))
+    pd.testing.assert_frame_equal(one, two)
+    assert haptera.apart("verify", "disturbed").returncode == 0
 
 
 @whole
