@@ -1,8 +1,11 @@
-"""Options that several commands share, each written once."""
+"""Options that several commands share, each written once, and groups of them, of which a command takes the object."""
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -82,3 +85,63 @@ class ImageOptions:
         if self.mapping is not None or self.restrict:
             map_labelled(opened, self.mapping, self.restrict)
         return opened
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Models and data of a study."""
+
+    model: Models = None
+    weights: Weights = None
+    data: DataPath = None
+    size: Size = None
+    channels: Channels = None
+    mapping: MappingFile = None
+    restrict: Restrict = False
+    allow_pickle: AllowPickle = False
+
+    def content(self, base: Path, streams: Sequence[str] = (), adapters: Sequence[str] = ()) -> dict[str, Any]:
+        """Return what a study file would say, with paths relative to `base`."""
+        from haptera.run.flags import data_from_flags, from_flags
+
+        content = from_flags(self.model or [], self.weights or [], streams, adapters, base)
+        source = data_from_flags(self.data, self.size, self.channels, self.mapping, self.restrict, base)
+        return content | ({"data": source} if source else {})
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where and how cells run, and what is said about it."""
+
+    keep: Keep = None
+    device: Device = None
+    jobs: Jobs = 1
+    cluster: Cluster = None
+    quiet: Quiet = False
+    as_json: Json = False
+
+    @property
+    def progress(self) -> bool | None:
+        """Return whether to show a bar; None where that depends on who is looking."""
+        return False if self.quiet else None
+
+
+def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with an option for each field of the parameters that are groups."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        owner = groups.get(name, function)
+        own = inspect.signature(owner).parameters.values() if name in groups else [parameter]
+        known = get_type_hints(owner, include_extras=True)
+        parameters += [each.replace(annotation=known[each.name], kind=each.KEYWORD_ONLY) for each in own]
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        made = {name: kind(**{key: given.pop(key) for key in kind.__match_args__}) for name, kind in groups.items()}
+        function(**given, **made)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command

@@ -6,40 +6,20 @@ from typing import Annotated
 
 import typer
 
-from haptera.cli.options import (
-    AllowPickle,
-    Channels,
-    Cluster,
-    DataPath,
-    Device,
-    Folder,
-    Jobs,
-    Json,
-    Keep,
-    MappingFile,
-    Models,
-    Quiet,
-    Restrict,
-    Size,
-    Weights,
-)
+from haptera.cli.options import Folder, Json, RunOptions, StudyOptions, expand_groups
 from haptera.cli.say import logging_to_stderr, overview, resumable, say, say_json
 from haptera.errors import HapteraError
 from haptera.words import count
 
 
+@expand_groups
 def run(
+    named: StudyOptions,
+    how: RunOptions,
     file: Annotated[
         Path | None, typer.Argument(help="A study file (TOML); or use the flags.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for outputs, table and report.")] = Path("haptera-study"),
-    model: Models = None,
-    weights: Weights = None,
-    data: DataPath = None,
-    size: Size = None,
-    channels: Channels = None,
-    mapping: MappingFile = None,
-    restrict: Restrict = False,
     stream: Annotated[
         list[str] | None, typer.Option(help="name:key=value; repeatable. `haptera list streams`.")
     ] = None,
@@ -48,34 +28,24 @@ def run(
     ] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Repeatable.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples per batch; 64 by default.")] = None,
-    keep: Keep = None,
-    device: Device = None,
-    jobs: Jobs = 1,
-    cluster: Cluster = None,
-    allow_pickle: AllowPickle = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
     from haptera.run.build import make_study
-    from haptera.run.flags import data_from_flags, from_flags
     from haptera.run.ledger import how_far
     from haptera.run.settings import read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
     base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
-    flags = from_flags(model or [], weights or [], stream or [], adapter or [], base)
-    source = data_from_flags(data, size, channels, mapping, restrict, base)
-    flags |= {"data": source} if source else {}
-    others = {"seeds": seed, "batch_size": batch_size, "keep": keep, "device": device}
+    flags = named.content(base, stream or [], adapter or [])
+    others = {"seeds": seed, "batch_size": batch_size, "keep": how.keep, "device": how.device}
     flags |= {key: value for key, value in others.items() if value is not None}
     if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HapteraError(f"the study file and a flag both give {both[0]}; use one of them")
-    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
-        study = make_study(content | flags, out, folder, allow_pickle, str(file or ""))
-        table = study.run(jobs=jobs, cluster=cluster, progress=False if quiet else None)
+    with logging_to_stderr(how.quiet), resumable(lambda: how_far(out)):
+        study = make_study(content | flags, out, folder, named.allow_pickle, str(file or ""))
+        table = study.run(jobs=how.jobs, cluster=how.cluster, progress=how.progress)
     summary = study.last
-    if as_json:
+    if how.as_json:
         counts = {"cells": summary.ran + summary.kept + summary.failed, **asdict(summary)}
         say_json({"out": str(out), **counts, "rows": len(table), "notes": study.notes})
     else:
