@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from haptera.analyses.embedding.analysis import Embedding, embed
-from haptera.analyses.embedding.comparison import summarised
+from haptera.analyses.embedding.comparison import summarise
 from haptera.analyses.embedding.plan import Plan
 from haptera.recordings.reading import read_recording
 
@@ -42,7 +42,7 @@ def summary(found: dict[str, Embedding]) -> str:
         lines.append("")
     lines.append("median error in degrees on the last 30 %: mean, least and largest over seeds")
     for mode, analysis in found.items():
-        table = summarised(analysis.decoding)
+        table = summarise(analysis.decoding)
         rows = table[(table["measure"] == "median_error") & ((mode == "label") | table["what"].isin(CONTRASTIVE))]
         for row in rows.itertuples():
             name = f"{row.what}, {row.decoder}" if row.what != row.decoder else row.what

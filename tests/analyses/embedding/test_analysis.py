@@ -10,7 +10,7 @@ import torch
 
 from haptera.analyses.embedding.analysis import embed
 from haptera.analyses.embedding.baselines import baseline, installed
-from haptera.analyses.embedding.comparison import block_windows, summarised, value_of
+from haptera.analyses.embedding.comparison import block_windows, summarise, value_of
 from haptera.analyses.embedding.hypotheses import combined, compare_hypotheses
 from haptera.analyses.embedding.page import methods
 from haptera.analyses.embedding.plan import Parts, Plan
@@ -68,7 +68,7 @@ def test_a_label_is_read_from_the_embedding_and_not_from_shuffled_ones(found):
     assert error("constant", "constant") > 45
     assert error("pca") < 40
     assert error("nothing") is None
-    table = summarised(found.decoding)
+    table = summarise(found.decoding)
     row = table[(table["what"] == "embedding") & (table["decoder"] == "knn") & (table["measure"] == "median_error")]
     assert row["seeds"].item() == 2
     assert row["low"].item() <= row["value"].item() <= row["high"].item()

@@ -28,9 +28,9 @@ from haptera.analyses.embedding.comparison import (
     COLUMNS,
     EMBEDDING,
     SHUFFLED_TRAINING,
-    decoded,
-    decoded_from_windows,
-    shuffled_decoding,
+    decode_embedding,
+    decode_shuffled,
+    decode_windows,
 )
 from haptera.analyses.embedding.consistency import consistency
 from haptera.analyses.embedding.decoding import Distance
@@ -286,12 +286,12 @@ def _decoding(
     bar: Progress,
 ) -> pd.DataFrame:
     """Return everything that a label is read from, with its scores."""
-    read = partial(decoded, parts=parts, label=label)
+    read = partial(decode_embedding, parts=parts, label=label)
     distance: Distance = "cosine" if fits[0].model.distance == "cosine" else "euclidean"
     tables = [read(fit.embedding, what=EMBEDDING, seed=fit.seed, distance=distance) for fit in fits]
-    tables += [shuffled_decoding(fit.embedding, parts, label, seed=fit.seed, distance=distance) for fit in fits]
+    tables += [decode_shuffled(fit.embedding, parts, label, seed=fit.seed, distance=distance) for fit in fits]
     tables += [read(fit.embedding, what=SHUFFLED_TRAINING, seed=fit.seed, distance=distance) for fit in null]
-    tables.append(decoded_from_windows(parts, label, fits[0].model.offset_))
+    tables.append(decode_windows(parts, label, fits[0].model.offset_))
     tables += [read(one, what=name, seed=0, distance="euclidean") for name, one in baselines.items()]
     bar.advance(f"decoding {label}")
     return pd.concat(tables, ignore_index=True)

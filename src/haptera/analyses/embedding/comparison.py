@@ -32,27 +32,27 @@ EMBEDDING, SHUFFLED_DECODER, SHUFFLED_TRAINING = "embedding", "shuffled decoder"
 WINDOWS, CONSTANT = "windows", "constant"
 
 
-def decoded(
+def decode_embedding(
     whole: np.ndarray, parts: Parts, label: str, *, what: str, seed: int, distance: Distance = "cosine"
 ) -> pd.DataFrame:
-    """Rows for both decoders of an embedding of the whole recording."""
+    """Return rows for both decoders of an embedding of the whole recording."""
     cut = _cut(whole, parts, label)
     found = [decode_knn(*cut, distance=distance), decode_ridge(*cut)]
     return _rows(found, what, label, seed, len(cut[2].label))
 
 
-def shuffled_decoding(
+def decode_shuffled(
     whole: np.ndarray, parts: Parts, label: str, *, seed: int, distance: Distance = "cosine"
 ) -> pd.DataFrame:
-    """The nearest neighbour's label with labels in a random order: chance."""
+    """Return rows of the nearest neighbour with labels in a random order: chance."""
     train, validation, test = _cut(whole, parts, label)
     train, validation = (Part(part.embedding, part.label.shuffled(seed)) for part in (train, validation))
     found = decode_knn(train, validation, test, neighbours=(1,), distance=distance)
     return _rows([found], SHUFFLED_DECODER, label, seed, len(test.label))
 
 
-def decoded_from_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFrame:
-    """Decoders that see the signal itself: the windows that an encoder sees, and counts for the Bayesian one."""
+def decode_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFrame:
+    """Return rows of decoders that see the signal itself: the windows of an encoder, counts for the Bayesian one."""
     cut = _cut(block_windows(parts.whole, offset), parts, label)
     found = [decode_knn(*cut, distance="euclidean"), decode_ridge(*cut)]
     train, test = (part.signal() for part in (parts.train, parts.test))
@@ -67,20 +67,20 @@ def decoded_from_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFra
 
 
 def block_windows(recording: Recording, offset: Offset) -> np.ndarray:
-    """Windows of all samples as rows; none goes across the end of a block."""
+    """Return windows of all samples as rows; none goes across the end of a block."""
     ends = np.flatnonzero(np.diff(recording.blocks)) + 1
     return np.concatenate([windows(block, offset) for block in np.split(recording.signal(), ends)])
 
 
-def summarised(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean, least and largest value over seeds of every combination."""
+def summarise(table: pd.DataFrame) -> pd.DataFrame:
+    """Return mean, least and largest value over seeds of every combination."""
     by = ["what", "label", "decoder", "measure"]
     found = table.groupby(by, sort=False)["value"].agg(["mean", "min", "max", "count"]).reset_index()
     return found.rename(columns={"mean": "value", "min": "low", "max": "high", "count": "seeds"})
 
 
 def value_of(table: pd.DataFrame, **where: object) -> float | None:
-    """The mean over seeds of the only combination that fits, or None."""
+    """Return the mean over seeds of the only combination that fits, or None."""
     rows = table
     for column, wanted in where.items():
         rows = rows[rows[column] == wanted]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from haptera import __version__
-from haptera.analyses.embedding.comparison import summarised
+from haptera.analyses.embedding.comparison import summarise
 from haptera.analyses.embedding.frames import births_and_deaths, cloud, label_kind, losses
 from haptera.analyses.embedding.numbers import MAIN
 from haptera.report.figure import Figure
@@ -74,7 +74,7 @@ def decoding_section(embedding: "Embedding") -> Section | None:
     """Show every decoder beside every control."""
     if embedding.decoding.empty:
         return None
-    table = summarised(embedding.decoding)
+    table = summarise(embedding.decoding)
     figures = tuple(_decoders(embedding, table, label) for label in embedding.plan.labels)
     listings = [Listing("All scores", "Low and high are the range over seeds.", table)]
     if len(embedding.folds):
