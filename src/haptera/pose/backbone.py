@@ -21,6 +21,7 @@ from scipy.stats import linregress
 from torch import nn
 
 from haptera.catalog import find_object
+from haptera.checks import check_whole_number
 from haptera.errors import HapteraError, check_keys, unknown
 from haptera.models.networks import Block, Normalise
 from haptera.models.source import build_module
@@ -36,8 +37,7 @@ class Small(nn.Sequential):
 
     def __init__(self, width: int = 16, blocks: int = 1) -> None:
         for name, value, most in (("width", width, 1024), ("blocks", blocks, 64)):
-            if not isinstance(value, int) or not 1 <= value <= most:
-                raise HapteraError(f"{name} is {value!r}; a whole number from 1 to {most} was expected")
+            check_whole_number(name, value, 1, most)
         layers: list[nn.Module] = [
             Normalise(),
             nn.Conv2d(3, width, 3, 2, 1, bias=False),

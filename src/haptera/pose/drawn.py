@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.pose.data import PoseData
 from haptera.pose.gait import PARTS, SKELETON, SPECIES, Build, keypoints
@@ -78,8 +79,7 @@ def drawn_animals(
     """
     if individuals < 1 or frames < 1 or min(height, width) < 16:
         raise HapteraError("drawn animals need an individual, a frame and 16 pixels at least")
-    if not 0 <= missing < 1:
-        raise HapteraError(f"missing is {missing}; a share from 0 to below 1 was expected")
+    check_number("missing", missing, least=0, below=1, what="a share")
     species = (species,) if isinstance(species, str) else species
     for name in species:
         if name not in SPECIES:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.pose.data import PoseData
 
@@ -81,8 +82,7 @@ def leave_species_out(data: PoseData, species: str, *, fraction: float = 0.9, se
 
 
 def _divided(data: PoseData, inside: np.ndarray, fraction: float, random: np.random.Generator) -> Split:
-    if not 0 < fraction <= 1:
-        raise HapteraError(f"fraction is {fraction}; a share of the frames above 0 and up to 1 was expected")
+    check_number("fraction", fraction, above=0, most=1, what="a share of the frames")
     train, within = [], []
     single = len(np.unique(data.individuals)) == len(data)
     owners = np.full(len(data), "all") if single else data.individuals

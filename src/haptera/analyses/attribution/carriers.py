@@ -33,6 +33,7 @@ from torch import nn
 
 from haptera.analyses.attribution.maps import METHODS, attribution_map
 from haptera.analyses.embedding.alignment import procrustes
+from haptera.checks import check_number
 from haptera.contrastive.encoder import encode_windows
 from haptera.contrastive.model_file import known_settings, own_settings
 from haptera.errors import HapteraError, unknown
@@ -105,8 +106,7 @@ class DecoyTest:
             raise HapteraError(
                 f"fits is {self.fits}, copies {self.copies}; at least 1 fit, and 2 decoys of a channel, expected"
             )
-        if not 0 < self.level < 1:
-            raise HapteraError(f"level is {self.level}; a rate between 0 and 1 was expected")
+        check_number("level", self.level, above=0, below=1, what="a rate")
 
 
 class DecoyFit(Task["ContrastiveEmbedding"]):

@@ -24,6 +24,7 @@ from scipy.optimize import linear_sum_assignment, minimize_scalar
 from scipy.stats import rankdata
 
 from haptera.analyses.identify.processes import Process
+from haptera.checks import check_number
 from haptera.contrastive.loss import InfoNCE
 from haptera.errors import HapteraError
 from haptera.statistics.resample import interval
@@ -217,8 +218,7 @@ def _checked(latents: np.ndarray, embedding: np.ndarray, held: float) -> tuple[n
             f"the embedding has {embedding.shape[1]} dimensions, and there are {latents.shape[1]} latents; at least as "
             "many were expected"
         )
-    if not 0 < held < 1:
-        raise HapteraError(f"held is {held}; a share between 0 and 1 was expected")
+    check_number("held", held, above=0, below=1, what="a share")
     if round(len(latents) * min(held, 1 - held)) < 2 * embedding.shape[1] + 2:
         raise HapteraError(
             f"{len(latents)} samples are too few for {embedding.shape[1]} dimensions and a held-out part"

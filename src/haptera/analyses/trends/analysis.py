@@ -25,6 +25,7 @@ from haptera.analyses.trends.side import Joined, Side
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
+from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError, unknown
 from haptera.report.section import Finding, Section
 from haptera.statistics.line import FITS, SCALE, LineFit, compare_fits, fit
@@ -90,10 +91,8 @@ class Trends(Analysis):
             )
         if self.fit in FITS and SCALE[self.fit] != "linear" and (ends := self._unplaced):
             raise HapteraError(f"{ends[0]}; a {self.fit} fit needs n, the number of examples, to move it inside")
-        if not 0 < self.share <= 1:
-            raise HapteraError(f"share is {self.share:g}; more than 0 and at most 1 was expected")
-        if self.draws < 1:
-            raise HapteraError(f"draws is {self.draws}; at least 1 was expected")
+        check_number("share", self.share, above=0, most=1)
+        check_whole_number("draws", self.draws)
 
     @property
     def title(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.analyses.trends.triplets import count_pairs
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 from haptera.statistics.intervals import wilson
 
@@ -74,7 +75,6 @@ def share_below(pairs: pd.DataFrame, zeta: float) -> float:
 
 def zeta(pairs: pd.DataFrame, share: float = 1.0) -> float:
     """The least ζ with which assumption 1 holds for a share of the pairs; `pairs` as `dominance` returns them."""
-    if not 0 < share <= 1:
-        raise HapteraError(f"share is {share}; more than 0 and at most 1 was expected")
+    check_number("share", share, above=0, most=1)
     rank = max(ceil(Fraction(str(share)) * len(pairs)), 1)
     return float(np.sort(pairs["dominance"].to_numpy())[rank - 1])

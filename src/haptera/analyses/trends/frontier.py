@@ -20,6 +20,7 @@ from haptera.analyses.trends.closeness import paired
 from haptera.analyses.trends.guarantee import corollary
 from haptera.analyses.trends.triplets import Counts
 from haptera.analyses.trends.wedge import ROUNDING, Wedge
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 
 STEPS = 60
@@ -51,8 +52,7 @@ def frontiers(
 ) -> dict[float, pd.DataFrame]:
     """The same for several shares, in one pass over the events."""
     for share in shares:
-        if not 0 < share <= 1:
-            raise HapteraError(f"share is {share}; more than 0 and at most 1 was expected")
+        check_number("share", share, above=0, most=1)
     nu = np.array(_spread(reference, shifted) if nus is None else sorted(nus), dtype=float)
     above, below = _needs(reference, shifted, nu)
     span = float(np.ptp(reference.pair.diagonal())) / reference.examples

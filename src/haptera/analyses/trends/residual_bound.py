@@ -17,6 +17,7 @@ import pandas as pd
 
 from haptera.analyses.trends.triplets import EVENTS
 from haptera.analyses.trends.wedge import Wedge
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 
 _ALL = "123"
@@ -55,8 +56,7 @@ def residual_bound(accuracies: Sequence[float], wedge: Wedge, zeta: float = 0.0)
             f"accuracies are {low:g}, {middle:g}, {high:g}; three in ascending order from 0 to 1, not all alike, "
             "were expected"
         )
-    if not 0 <= zeta <= 1:
-        raise HapteraError(f"zeta is {zeta}; 0 to 1 was expected")
+    check_number("zeta", zeta, least=0, most=1)
     part = (middle - low) / (high - low)
     # ℓ(µ2) - µ̃2 as a function of q1, q2, q3, q12, q13, q23.
     residual = np.array([1 - part, -1, part, -part, 1, part - 1])
