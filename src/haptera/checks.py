@@ -62,5 +62,9 @@ def check_number(
         return
     low = "" if least is above is None else f" above {above:g}" if above is not None else f" of at least {least:g}"
     high = f" and below {below:g}" if below not in (None, inf) else f" and at most {most:g}" if most < inf else ""
-    both = f" from {least:g} to {most:g}" if least is not None and most < inf else low + high
+    both = low + high
+    if least is not None and most < inf:
+        both = f" from {least:g} to {most:g}"
+    elif above is not None and below not in (None, inf):
+        both = f" between {above:g} and {below:g}"
     raise HapteraError(f"{name} is {value!r}; {what}{both} was expected")
