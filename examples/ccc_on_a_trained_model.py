@@ -18,9 +18,8 @@ from haptera.adapters import NoAdaptation
 from haptera.data import ArrayData
 from haptera.models import ModelSource, ResNet
 from haptera.models.training import fit
-from haptera.run.calibrate import calibrate
+from haptera.run.calibrate import Scale, calibrate
 from haptera.run.loop import evaluate
-from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, Fog, Frost, GaussianNoise, ImpulseNoise
 from haptera.streams import CCC
 

@@ -38,7 +38,7 @@ CASES = {
         {"model_architecture": "offset10-model"},
         "session 1 has 8 samples; a window needs 10",
     ),
-    "label of one session": (lambda: ([X, X], LABEL), {}, "no list of 2 arrays"),
+    "label of one session": (lambda: ([X, X], LABEL), {}, "is not a list of 2 arrays"),
     "labels that differ": (lambda: ([X, X], [LABEL, CLASSES]), {}, "differs between sessions"),
     "time with a label": (lambda: (X, LABEL), {"conditional": "time"}, "a label was given that it would not use"),
     "conditional without a label": (lambda: (X,), {"conditional": "time_delta"}, "no label was given"),
