@@ -154,6 +154,7 @@ class SavedAnalysis(Analysis):
     title: str
     settings: Mapping[str, Any]
     notes: Sequence[str]
+    failures: Sequence[str]
     folder: Path
 
     def __init__(self, folder: Path | str) -> None:
@@ -163,6 +164,7 @@ class SavedAnalysis(Analysis):
         self.folder = Path(folder)
         self.content = check(read_json(path), SAVED, str(path))
         self.title, self.settings, self.notes = (self.content[name] for name in ("title", "settings", "notes"))
+        self.failures = self.content.get("failures", [])
         self._findings = [check(each, FINDING, f"{path}: a finding") for each in self.content["findings"]]
 
     def headline(self) -> str:
@@ -178,6 +180,10 @@ class SavedAnalysis(Analysis):
 
     def _numbers(self, names: Sequence[str]) -> dict[str, Any]:
         return {name: self.content[name] for name in names if name in self.content}
+
+    def json(self) -> dict[str, Any]:
+        """Return what was saved."""
+        return dict(self.content)
 
     def table(self) -> pd.DataFrame:
         """Return the table that was saved."""

@@ -109,3 +109,22 @@ def test_what_is_wanting_is_said_before_anything_is_made(tmp_path, made):
     with pytest.raises(HapteraError, match="no slate"):
         finish([Square(2), Wanting(3)], tmp_path, "squares", tolerate=(HapteraError,))
     assert made == []
+
+
+def test_what_another_version_made_is_made_again(tmp_path, monkeypatch, made):
+    monkeypatch.setattr("haptera.run.tasks.__version__", "0.1.9")
+    finish(TASKS, tmp_path, "squares")
+    monkeypatch.undo()
+    made = Square.made
+    made.clear()
+    assert finish(TASKS, tmp_path, "squares").results == [4, 9, 16]
+    assert made == [2, 3, 4]
+    finish(TASKS, tmp_path, "squares")
+    assert made == [2, 3, 4]
+
+
+def test_damage_of_results_that_were_not_asked_for_is_left_alone(tmp_path, caplog):
+    finish(TASKS, tmp_path, "squares")
+    (tmp_path / "squares" / "3.txt").write_text("8")
+    assert finish(TASKS[:1], tmp_path, "squares").results == [4]
+    assert "made again" not in caplog.text

@@ -16,7 +16,8 @@
     finish([Square(2), Square(3)], "squares", "table of squares").results      # [4, 9]
 
 With a folder, results are pieces of its ledger: the same call after a kill makes what is missing or damaged, and
-returns what was read from the folder, so that it ends the same. Without one they are made in memory.
+returns what was read from the folder, so that it ends the same. What another version of haptera made is made again.
+Without a folder results are made in memory.
 """
 
 import json
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from haptera import __version__
 from haptera.files.fingerprint import fingerprint
 from haptera.files.json import plain, read_json
 from haptera.progress import Progress
@@ -36,6 +38,8 @@ from haptera.words import count
 
 log = logging.getLogger("haptera")
 
+VERSION = "haptera"
+"""What the plan says the version under: the same call of another version may come to other results."""
 T = TypeVar("T")
 
 
@@ -144,16 +148,20 @@ def finish(
         tolerate: errors that make a task fail and not the others.
         progress: show a bar; None does on a terminal.
     """
-    once = {task.piece.key: task for task in reversed(tasks)}
-    once = {task.piece.key: once[task.piece.key] for task in tasks}
+    once: dict[str, Task[T]] = {}
+    for task in tasks:
+        once.setdefault(task.piece.key, task)
     if out is None:
         made, failures = _make(list(once.values()), None, kind, noun, tolerate, progress)
         return Outcome([made.get(task.piece.key) for task in tasks], failures)
     own = {key: task.piece for key, task in once.items()}
     with Ledger(out, kind, noun=noun) as ledger, _noted(ledger, own):
+        if ledger.pieces and ledger.about.get(VERSION) != __version__:
+            log.info("%s was begun by another version of haptera; its %ss are made again", ledger.folder, noun)
+            ledger.journal.clear()
         others = [piece for piece in ledger.finished if piece.key not in own]  # of calls with other settings
-        ledger.plan([*own.values(), *others], about or {})
-        todo = [once[piece.key] for piece in ledger.missing() if piece.key in own]
+        ledger.plan([*own.values(), *others], {VERSION: __version__, **(about or {})})
+        todo = [once[piece.key] for piece in ledger.missing(own.values())]
         _, failures = _make(todo, ledger, kind, noun, tolerate, progress)
         made = {key: task.read(ledger.path(task.piece)) for key, task in once.items() if ledger.there(task.piece)}
     if kept := len(once) - len(todo):

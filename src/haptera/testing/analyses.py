@@ -85,6 +85,7 @@ def saved_and_read_again_it_says_the_same(analysis: Analysis) -> None:
         demand(not missing, f"{', '.join(missing)} was not written")
         demand(again.summary() == analysis.summary(), "the summary is another one when it is read again")
         demand(read_json(paths["result"]) == analysis.json(), "result.json is not what json() returns")
+        demand(again.json() == analysis.json(), "the JSON object is another one when it is read again")
         for one, two in zip(analysis.findings(), again.findings(), strict=True):
             demand(plain(one.numbers) == two.numbers, f"{one.word}: other numbers when they are read again")
         pd.testing.assert_frame_equal(analysis.table(), again.table(), check_dtype=False, check_column_type=False)
