@@ -27,13 +27,11 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-long: $(READY)  # of the slow tests, those that CI runs as well
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m slow $(PATIENT) tests/cli/test_killed.py \
-		tests/cli/test_stopped.py tests/run/test_calibrate.py tests/run/test_cluster.py tests/test_demo.py \
-		tests/test_examples.py tests/run/test_execute.py tests/test_runner.py tests/run/test_study.py
+test-long: $(READY)  # kill tests, the browser, guides and examples: what CI runs besides `make test`
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m "long and not real" $(PATIENT)
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -q -m slow $(PATIENT)
+	$(BIN)/python -m pytest -q -m "slow and not real" $(PATIENT)
 
 test-real: $(READY)
 	$(BIN)/python -m pytest -q -m real $(PATIENT)
@@ -51,9 +49,11 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/imports.py $(BEFORE)
 	$(BIN)/python benchmarks/trends.py
 	$(BIN)/python benchmarks/attribute.py
+	$(BIN)/python benchmarks/guard.py
 	$(BIN)/python benchmarks/shifts.py > $(RESULTS)/shifts.txt
 	$(BIN)/python benchmarks/ccc.py > $(RESULTS)/ccc.txt
-	$(BIN)/python benchmarks/adapters.py > $(RESULTS)/adapters.txt
+	$(BIN)/python benchmarks/reading.py > $(RESULTS)/reading.txt
+	$(BIN)/python benchmarks/adapters.py speed long catalog > $(RESULTS)/adapters.txt
 	$(BIN)/python benchmarks/diagnose.py > $(RESULTS)/diagnose.txt
 	$(BIN)/python benchmarks/dependencies.py > $(RESULTS)/dependencies.txt
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
@@ -68,7 +68,15 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/layouts.py
 	$(BIN)/python experiments/small_batches.py > $(RESULTS)/small_batches.txt
 	$(BIN)/python experiments/adaptation_on_images.py
+	$(BIN)/python experiments/cifar_networks.py
+	$(BIN)/python experiments/adaptation_on_cifar.py
+	$(BIN)/python experiments/adaptation_on_photographs.py
 	$(BIN)/python experiments/diagnosis_on_images.py
+	$(BIN)/python experiments/live_alarms.py
+	$(BIN)/python experiments/live_accuracy.py
+	$(BIN)/python experiments/live_safety.py
+	$(BIN)/python experiments/preflight.py
+	$(BIN)/python experiments/gate_power.py
 	$(BIN)/python experiments/dependencies_on_images.py
 	$(BIN)/python experiments/stability_on_images.py
 	$(BIN)/python experiments/stripes.py
@@ -79,6 +87,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
 	$(BIN)/python experiments/pose_on_drawn_animals.py
+	$(BIN)/python experiments/twenty_adapters.py build/twenty_adapters
 
 clean:
 	rm -rf .venv docs/_build haptera-demo

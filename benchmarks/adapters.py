@@ -1,11 +1,12 @@
 """Adapters beside a straightforward implementation of the same method, in one run: CPU time per batch.
 
-    python benchmarks/adapters.py [speed] [long]
+    python benchmarks/adapters.py [speed] [long] [catalog [batch | group | layer] [METHOD ...]]
 
 speed: a residual network of 20 layers at 32 pixels, batches of 64, one thread; the least of several rounds, the two
 sides by turns. "plain" is a pass of the caller's model without gradients. The straightforward side is what the public
 code does: train-mode BatchNorm, `requires_grad` on the affine parameters, the whole batch through the backward pass.
 long: a stream of 100,000 small batches; time and memory of the first against the last thousand.
+catalog: every method against plain inference and against the passes of its paper, see `adapter_costs.py`.
 """
 
 import copy
@@ -200,3 +201,8 @@ if __name__ == "__main__":
         speed()
     if "long" in chosen:
         long()
+    if "catalog" in chosen:
+        from adapter_costs import PASSES, table
+
+        for norm in [word for word in chosen if word in ("batch", "group", "layer")] or ["batch", "group", "layer"]:
+            table(norm, [word for word in chosen if word in PASSES])

@@ -24,7 +24,7 @@ from haptera.analyses.trends.closeness import closeness
 from haptera.analyses.trends.frontier import frontier
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.analyses.trends.wedge import Wedge
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 REPEAT = 5
 GROWTH = ((66, 10_000), (66, 50_000), (66, 200_000), (125, 50_000), (250, 50_000), (500, 50_000))

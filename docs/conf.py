@@ -13,7 +13,7 @@ copyright = author
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "evidence/results/*.md"]  # those are parts of pages
 myst_heading_anchors = 3
 default_role = "code"  # docstrings write `code` with single backticks
 suppress_warnings = ["config.cache"]

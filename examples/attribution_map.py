@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from haptera.analyses.attribution.maps import attribution_map
-from haptera.analyses.attribution.scores import map_scores
-from haptera.analyses.identify.piecewise import piecewise
-from haptera.analyses.identify.spaces import LatentEncoder
+from haptera.analyses.attribution.maps import attribution_map, map_scores
+from haptera.analyses.identify.inversion import LatentEncoder
+from haptera.analyses.identify.processes import piecewise
 from haptera.contrastive.estimator import ContrastiveEmbedding
 
 SETTINGS = {"output_dimension": 4, "num_hidden_units": 64, "distance": "euclidean", "positive_in_denominator": True,

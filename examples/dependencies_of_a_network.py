@@ -14,8 +14,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 import haptera
-from haptera.analyses.dependencies.findings import combination
-from haptera.analyses.dependencies.removal import removable
+from haptera.analyses.dependencies.replacement import removable
 
 
 def pairs(samples: int, seed: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -46,7 +45,7 @@ def main(folder: Path) -> None:
     found = haptera.dependencies(folder / "pairs.npz", per_class=4)
     print(f"rank {found.redundancy.rank} of 100, accuracy {found.replacement['own_accuracy'][0]:.3f}")
     for place in found.dependencies.relative_error.argsort()[:3]:
-        print(f"  {combination(found, place)}   accuracy with it {found.replacement['accuracy'][place]:.3f}")
+        print(f"  {found.combination(place)}   accuracy with it {found.replacement['accuracy'][place]:.3f}")
     gone = removable(logits, targets, haptera.dependencies(folder / "pairs.npz").lasso, drop=0.01)
     print(f"{len(gone)} classes can go together for one point of accuracy")
     print(f"report: {found.save(folder / 'dependencies')['report']}")

@@ -2,7 +2,7 @@
 
     python experiments/attribution_maps.py [FOLDER] [--tiny | --tables]
 
-Recordings of 20,000 samples whose map is known (`haptera.analyses.identify.piecewise`): z1, with 2 or 4 latents,
+Recordings of 20,000 samples whose map is known (`haptera.analyses.identify.processes`): z1, with 2 or 4 latents,
 reaches all inputs, z2, with 2, half of them. Five data sets of each. In the first setting z2 is observed (table 8.1),
 in the second z1 is (table 8.2). Training is supervised, supervised contrastive or hybrid contrastive, each with and
 without the Jacobian term; the map of z2 is then found by every method, and scored against the true one: area under the
@@ -26,11 +26,10 @@ import pandas as pd
 import torch
 from torch import nn
 
-from haptera.analyses.attribution.maps import attribution_map
-from haptera.analyses.attribution.scores import map_scores
+from haptera.analyses.attribution.maps import attribution_map, map_scores
 from haptera.analyses.embedding.consistency import linear_r2
-from haptera.analyses.identify.piecewise import Piecewise, piecewise
-from haptera.analyses.identify.spaces import LatentEncoder
+from haptera.analyses.identify.inversion import LatentEncoder
+from haptera.analyses.identify.processes import Piecewise, piecewise
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.jacobian import JacobianTerm, squared_norms
 from haptera.statistics.comparison import analyse_factors, compare_groups

@@ -29,8 +29,7 @@ from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 from haptera.analyses.dependencies.cutting import cut_state, pairs_worth_cutting
 from haptera.analyses.dependencies.new_classes import NewClasses, accuracy_by_group
 from haptera.analyses.dependencies.redundancy import Redundancy
-from haptera.analyses.dependencies.removal import removable, without
-from haptera.analyses.dependencies.replacement import replacement
+from haptera.analyses.dependencies.replacement import removable, replacement, without
 from haptera.losses import DependencyPenalty
 
 DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))

@@ -25,24 +25,22 @@ from torch import nn
 
 from adaptation_on_images import DATA, SEEDS, networks, over_seeds
 from haptera.adapters import BatchNorm, NoAdaptation
-from haptera.analyses.diagnosis.baselines import (
+from haptera.analyses.diagnosis import DiagnosisSettings
+from haptera.analyses.diagnosis.error_prediction import (
     agreement,
     average_confidence,
     difference_of_confidences,
-    fitted_temperature,
-    ks_p_value,
-    mmd,
+    fit_temperature,
     thresholded_confidence,
 )
 from haptera.analyses.diagnosis.known_shifts import known_shifts
-from haptera.analyses.diagnosis.settings import DiagnosisSettings
-from haptera.analyses.diagnosis.shift_size import shift_size, shift_test
+from haptera.analyses.diagnosis.shift_size import ks_p_value, mmd, shift_size, shift_test
 from haptera.data import ArrayData
 from haptera.observe import observe_moments
 from haptera.observe.moments import Observation
 from haptera.shifts import Shift
 from haptera.streams import Clean, Corruptions, Shifted, Truncated
-from haptera.streams.sequence import all_shifts
+from haptera.streams.shift_stream import all_shifts
 
 IMAGES, BATCH = 1000, 100
 FAMILIES = ("noise", "blur", "weather", "digital")
@@ -82,7 +80,7 @@ def sizes(nets: list[nn.Module], reference: ArrayData, data: ArrayData) -> list[
         asked = DiagnosisSettings(known_samples=IMAGES, batch_size=BATCH, adapted=True)
         known = known_shifts(net, reference, base.moments, settings=asked, severities=(1, 2, 3, 4, 5))
         regressions.append(known.regressions().assign(net=place))
-        lines, temperature = known.lines(), fitted_temperature(base.outputs, base.targets)
+        lines, temperature = known.lines(), fit_temperature(base.outputs, base.targets)
         found = []
         for kind in all_shifts():
             for severity in (1, 2, 3, 4, 5):

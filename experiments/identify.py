@@ -37,15 +37,14 @@ from sklearn.decomposition import PCA
 from torch import nn
 from torch.nn import functional as F
 
+from haptera.analyses.identify import Training
 from haptera.analyses.identify.identifiability import identifiability, latents_fit
-from haptera.analyses.identify.inversion import LatentModel, invert
+from haptera.analyses.identify.inversion import LatentModel, OutputSpace, invert
 from haptera.analyses.identify.laws import normal
 from haptera.analyses.identify.limit import contrastive_limit, measured_loss
 from haptera.analyses.identify.processes import Process
 from haptera.analyses.identify.row import Row, run_row
 from haptera.analyses.identify.scenes import FACTORS, draw_scenes, nearest_pairs
-from haptera.analyses.identify.settings import Training
-from haptera.analyses.identify.spaces import OutputSpace
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE
 
 ROWS = [
@@ -108,15 +107,8 @@ def missed(tiny: bool) -> Rows:
         row = Row(process, model, learning_rate=rate, start=side, fixed=side is not None, **sizes)
         begin = time.process_time()
         one = run_row(row, 0)
-        kept = {
-            "part": "missed",
-            "process": process,
-            "model": model,
-            "steps": row.steps,
-            "text": text,
-            "fixed": row.fixed,
-        }
-        kept |= {name: one[name] for name in ("goodness_of_fit", "latents_fit", "size")}
+        kept = {"part": "missed", "process": process, "model": model, "steps": row.steps, "text": text}
+        kept |= {"fixed": row.fixed} | {name: one[name] for name in ("goodness_of_fit", "latents_fit", "size")}
         found.append(kept | {name: one["contrastive"][name] for name in ("r2", "mcc")})
         print(f"{row.name}, {row.steps:,} steps{', side held' * row.fixed} ({text})".ljust(80)
               + "{r2:6.3f}  {mcc:6.3f}  {goodness_of_fit:6.3f}    {latents_fit:6.3f}  {size:4.1f}".format(**found[-1])

@@ -5,7 +5,7 @@
 Every process runs one layer forward and backward many times with channels last, with and without a gradient of its
 input, under an allocator that checks what is freed, and compares the gradients with those in contiguous memory. It does
 so on the CPU as it is and as one with AVX2 only (`ONEDNN_MAX_CPU_ISA`). What crashes or differs is printed, and is what
-`haptera.adapters.layout` must not choose; `tests/adapters/test_layout.py` runs a part of it.
+`haptera.adapters.passes` must not choose; `tests/adapters/test_layout.py` runs a part of it.
 """
 
 import os

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from haptera.analyses.embedding.baselines import baseline, installed
+from haptera.analyses.embedding.baselines import available_baselines, baseline
 from haptera.analyses.embedding.consistency import consistency
 from haptera.analyses.embedding.decoding import Part, decode_knn
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -92,7 +92,7 @@ def contrastive(data: Synthetic, seed: int) -> np.ndarray:
 def latents() -> Rows:
     methods: dict[str, Callable[[Synthetic, int], np.ndarray]] = {"supervised": taught, "contrastive": contrastive}
     cut = int(TRAIN * SAMPLES)
-    for name in installed():
+    for name in available_baselines():
         methods[name] = lambda data, seed, name=name: baseline(name, data.signal[:cut], data.signal, 2, seed)
     methods["pca of roots"] = lambda data, seed: baseline("pca", *_roots(data, cut), 2, seed)
     rows: Rows = []

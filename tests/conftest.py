@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from tests.commands import call
+from tests.forking import Command, ForkServer
 
 torch.set_num_threads(1)  # the networks here are too small to share among cores
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -75,7 +76,7 @@ sys.addaudithook(pause)
 """
 
 
-def wait_until(condition: Callable[[], object], process: subprocess.Popen | None = None) -> None:
+def wait_until(condition: Callable[[], object], process: Command | subprocess.Popen | None = None) -> None:
     """Wait until something holds; fail if the process it depends on has ended. The time limit is the test's own."""
     while not condition():
         if process is not None and process.poll() is not None:
@@ -95,23 +96,29 @@ def nothing_is_left_in_the_root():
     assert not left, f"left in {Path.cwd()}: {left}"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with `net.py` and `data.npz` (40 grey 12 x 12 images of 3 classes)."""
-    (tmp_path / "net.py").write_text(NET)
+def write_small_model_and_data(folder: Path) -> Path:
+    """Write `net.py` and `data.npz` (40 grey 12 x 12 images of 3 classes)."""
+    (folder / "net.py").write_text(NET)
     generator = np.random.default_rng(0)
     images = generator.integers(0, 256, (40, 12, 12), dtype=np.uint8)
-    np.savez(tmp_path / "data.npz", images=images, labels=generator.integers(0, 3, 40))
-    return tmp_path
+    np.savez(folder / "data.npz", images=images, labels=generator.integers(0, 3, 40))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with `net.py` and `data.npz`."""
+    return write_small_model_and_data(tmp_path)
 
 
 class CommandLine:
     """Runs `haptera` in a folder: in this process, or where that matters in one of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: ForkServer) -> None:
         self.folder = folder
         self.command = [sys.executable, "-m", "haptera"]
         self.environment = os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
+        self._server = server
 
     def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run a command here, which spares the seconds that its libraries take to import."""
@@ -125,48 +132,42 @@ class CommandLine:
             code = call(*arguments)
         return subprocess.CompletedProcess(arguments, code, out.getvalue(), error.getvalue())
 
-    def apart(self, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
-        """Run a command as a process of its own."""
-        return subprocess.run(
-            [*self.command, *map(str, arguments)],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-            **options,
+    def apart(self, *arguments: object, largest_file: int | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command as a process of its own, which may be unable to write files of more than so many bytes."""
+        process = self.start(*arguments, largest_file=largest_file)
+        out, error = process.communicate()
+        return subprocess.CompletedProcess(arguments, process.wait(), out, error)
+
+    def start(self, *arguments: object, group: bool = False, largest_file: int | None = None, **more: str) -> Command:
+        """Start a command, in a group of processes of its own if asked, with more variables in its environment."""
+        return self._server.start(
+            arguments=[str(each) for each in arguments],
+            folder=str(self.folder),
+            environment=self.environment | more,
+            group=group,
+            largest_file=largest_file,
         )
 
-    def start(self, *arguments: object, **options) -> subprocess.Popen:
-        return subprocess.Popen(
-            [*self.command, *map(str, arguments)],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **options,
-        )
-
-    def start_until(self, pattern: str, *arguments: object, after: int = 1) -> subprocess.Popen:
+    def start_until(self, pattern: str, *arguments: object, after: int = 1) -> Command:
         """Start a command and return once it has finished so many files of this pattern and waits before the next."""
-        hook, paused = self.folder / "pause", self.folder / "pause" / "paused"
-        hook.mkdir(exist_ok=True)
+        hook, paused = self.folder / "pause" / "sitecustomize.py", self.folder / "pause" / "paused"
+        hook.parent.mkdir(exist_ok=True)
         paused.unlink(missing_ok=True)
-        (hook / "sitecustomize.py").write_text(PAUSE)
-        usual = self.environment
-        path = os.pathsep.join(filter(None, [str(hook), usual.get("PYTHONPATH")]))
+        hook.write_text(PAUSE)
+        path = os.pathsep.join(filter(None, [str(hook.parent), self.environment.get("PYTHONPATH")]))
         settings = {"PAUSE_PATTERN": pattern, "PAUSE_AFTER": str(after), "PAUSE_FILE": str(paused)}
-        self.environment = usual | settings | {"PYTHONPATH": path}
-        try:
-            process = self.start(*arguments)
-        finally:
-            self.environment = usual
+        process = self.start(*arguments, PYTHONPATH=path, PAUSE_HOOK=str(hook), **settings)
         wait_until(paused.exists, process)
         return process
 
 
+@pytest.fixture(scope="session")
+def fork_server():
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def haptera(folder: Path) -> CommandLine:
-    return CommandLine(folder)
+def haptera(folder: Path, fork_server: ForkServer) -> CommandLine:
+    return CommandLine(folder, fork_server)

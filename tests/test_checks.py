@@ -34,6 +34,7 @@ def test_numbers_within_bounds_pass():
     check_number("x", inf, least=0)
     check_number("x", 1, above=0, most=1)
     check_whole_number("x", 3, 1, 3)
+    check_whole_number("x", np.int64(3), 1, 3)
 
 
 @pytest.mark.parametrize("value", [0, 4, 1.0, True, "2", None])

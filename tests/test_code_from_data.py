@@ -178,11 +178,12 @@ def test_what_names_a_builder_in_a_study_file_is_called_only_if_it_can_return_a_
 MAY_RUN_CODE = {
     "find_or_import": {"run.parts", "run.results", "models.source"}
     | {f"cli.{name}" for name in ("corruptions", "tune")},
-    "find_object": {"catalog", "testing", "pose.backbone"},
-    "find_module": {"models.source", "catalog"},
+    "find_object": {"catalog", "testing", "pose.backbone", "data.opening"}
+    | {f"models.loaders.{name}" for name in ("callables", "maite")},
+    "find_module": {"models.source", "models.loaders.callables", "own_code"},
     "import_backbone": {"pose.opening"},
-    "import_module": {"__init__", "catalog", "cli"},
-    "exec_module": {"catalog"},
+    "import_module": {"__init__", "catalog", "cli", "extras", "live", "own_code"},
+    "exec_module": {"own_code"},
     "loads": {"run.execute"},
 }
 """Who turns a name into code, or bytes into objects: only where a person wrote the name, or this process the bytes."""

@@ -13,15 +13,14 @@ from torch import nn
 import haptera
 from haptera import diagnose, stability
 from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.analyses.diagnosis import DiagnosisSettings
 from haptera.analyses.diagnosis.known_shifts import known_shifts
-from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.correctness import correct
 from haptera.data import ArrayData, Classes, MappedData
 from haptera.errors import HapteraError
 from haptera.observe import observe_moments
-from haptera.run.calibrate import calibrate
+from haptera.run.calibrate import Scale, calibrate
 from haptera.run.loop import evaluate
-from haptera.run.yardstick import Scale
 from haptera.shifts import GaussianNoise, SpeckleNoise
 from haptera.streams import Clean
 from haptera.tune import Search, tune

@@ -13,9 +13,10 @@ from haptera import demo as module
 from haptera.demo import YARDSTICK
 from haptera.run.cells import open_study
 
-whole = pytest.mark.slow  # a dozen networks; CI runs these, too
+whole = pytest.mark.long  # a dozen networks; CI runs these, too
 
 
+@pytest.mark.long
 def test_in_small_it_writes_a_report_and_finds_everything_again(haptera, monkeypatch):
     networks = [replace(network, epochs=5) for network in module.NETWORKS if network.name == "mlp-64"]
     monkeypatch.setattr(module, "NETWORKS", networks)
@@ -27,11 +28,11 @@ def test_in_small_it_writes_a_report_and_finds_everything_again(haptera, monkeyp
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo(tmp_path_factory, fork_server):
     """The demo run once: its folder, and what it printed."""
     from tests.conftest import CommandLine
 
-    run = CommandLine(tmp_path_factory.mktemp("demo"))
+    run = CommandLine(tmp_path_factory.mktemp("demo"), fork_server)
     done = run("demo", "--json")
     assert done.returncode == 0, done.stderr
     return run, json.loads(done.stdout)

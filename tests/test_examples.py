@@ -10,18 +10,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.long  # CI runs these, too: `make test-long`
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 NEEDS = dict.fromkeys(["accuracy_by_severity.py", "ccc_on_a_trained_model.py"], "cifar10.npz")
 """Tested by themselves, where the data is."""
-LONG = (
-    "attribution_map.py",
-    "embedding_with_controls.py",
-    "pose_of_new_individuals.py",
-    "study_in_python.py",
-    "tune_in_python.py",
-)
 SAYS = {
     "attribution_map.py": "inverted_jacobian  auROC",
     "adapter_in_a_service.py": "black frames: outputs are finite: True",
@@ -29,9 +24,11 @@ SAYS = {
     "corrupted_loader.py": "two workers, shuffled, equal one worker in order: True",
     "embedding_with_controls.py": "one ring (1, 1, 0)",
     "dependencies_of_a_network.py": "classes can go together for one point of accuracy",
+    "fastapi_service.py": "step 40: the stream has changed since step 2",
     "import_predictions.py": "ridge on pixel_noise 3: accuracy",
     "my_own_adapter.py": "laws broken: none",
     "my_own_analysis.py": "laws broken: none",
+    "my_own_method.py": "laws broken: none",
     "my_own_shift.py": "laws broken: none",
     "net.py": "net.safetensors",
     "pose_of_new_individuals.py": "wrote scores/report.html and predictions.csv",
@@ -59,14 +56,7 @@ def run_example(tmp_path, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(script, marks=pytest.mark.slow if script in LONG else ())
-        for script in SCRIPTS
-        if script not in NEEDS
-    ],
-)
+@pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in NEEDS])
 def test_script_runs_and_says_what_it_found(script, run_example):
     said, code = run_example(script)
     assert not code

@@ -25,6 +25,7 @@ def plugin(haptera, folder):
     return haptera
 
 
+@pytest.mark.long
 def test_an_entry_point_makes_a_command_with_help_summary_json_and_page(plugin, folder):
     assert "from labels-of-mine" in plugin.apart("list", "analyses").stdout
     told = plugin.apart("labels", "--help").stdout
@@ -39,6 +40,7 @@ def test_an_entry_point_makes_a_command_with_help_summary_json_and_page(plugin, 
     assert "Traceback" not in wrong.stderr
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_it_goes_on_and_ends_the_same(plugin, folder):
     command = ("labels", "right.npz", "--draws", 300, "--out")
     assert plugin.apart(*command, "whole").returncode == 0

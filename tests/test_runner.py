@@ -22,8 +22,8 @@ FINE = "def test_that_passes():\n    pass\n"
     ("code", "name"),
     [
         pytest.param(CRASH, "test_that_dies", id="it dies"),
-        pytest.param(STUCK, "test_that_waits", id="it waits", marks=pytest.mark.slow),
-        pytest.param(DEAF, "test_that_hears_nothing", id="it hears nothing", marks=pytest.mark.slow),
+        pytest.param(STUCK, "test_that_waits", id="it waits", marks=pytest.mark.long),
+        pytest.param(DEAF, "test_that_hears_nothing", id="it hears nothing", marks=pytest.mark.long),
     ],
 )
 def test_one_bad_test_ends_the_run_and_is_named(tmp_path, code, name):

@@ -22,7 +22,10 @@ _HOME = {
     "attribute": "analyses.attribution",
     "embed": "analyses.embedding.analysis",
     "identify": "analyses.identify",
+    "check_model": "analyses.preflight.analysis",
+    "compare": "analyses.comparison",
     "dependencies": "analyses.dependencies",
+    "gate": "analyses.gate",
     "diagnose": "analyses.diagnosis.analysis",
     "stability": "analyses.stability.analysis",
     "trends": "analyses.trends",
@@ -31,10 +34,13 @@ __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from haptera.analyses.attribution import attribute as attribute
+    from haptera.analyses.comparison import compare as compare
     from haptera.analyses.dependencies import dependencies as dependencies
     from haptera.analyses.diagnosis.analysis import diagnose as diagnose
     from haptera.analyses.embedding.analysis import embed as embed
+    from haptera.analyses.gate import gate as gate
     from haptera.analyses.identify import identify as identify
+    from haptera.analyses.preflight.analysis import check_model as check_model
     from haptera.analyses.stability.analysis import stability as stability
     from haptera.analyses.trends import trends as trends
     from haptera.analysis import Analysis as Analysis

@@ -17,7 +17,7 @@ from haptera.errors import HapteraError
 from haptera.files.atomic import whole, writable_folder, write_text
 from haptera.files.json import plain, read_json
 from haptera.files.schema import TABLE, TEXT, check, list_of
-from haptera.report.page import render, write_page
+from haptera.report.page import page_data, render, write_page
 from haptera.report.section import Finding, Listing, Section
 
 REPORT, TABLE_FILE, RESULT = "report.html", "table.parquet", "result.json"
@@ -36,6 +36,7 @@ class Analysis(ABC):
         settings: what was asked, nested mappings, lists and scalars.
         notes: what a reader must know before believing it.
         failures: sentences about parts that could not be done, while the others were.
+        objections: sentences about what makes results meaningless; a command ends with 1 for them, as for failures.
         folder: where finished pieces of it are kept, if they are; a command that is not told `--out` writes there.
     """
 
@@ -52,9 +53,11 @@ class Analysis(ABC):
         @property
         def failures(self) -> Sequence[str]: ...  # noqa: D102
         @property
+        def objections(self) -> Sequence[str]: ...  # noqa: D102
+        @property
         def folder(self) -> Path | None: ...  # noqa: D102
     else:
-        notes = failures = ()
+        notes = failures = objections = ()
         folder = None
 
     @abstractmethod
@@ -70,8 +73,8 @@ class Analysis(ABC):
         return numbers_table(self.findings())
 
     @abstractmethod
-    def sections(self) -> Sequence[Section]:
-        """Return the figures and tables of the page."""
+    def sections(self) -> Sequence[Section | None]:
+        """Return the figures and tables of the page; None stands for a section that would show nothing."""
 
     def headline(self) -> str:
         """Return what was looked at, such as `66 models, 50,000 examples`; the first line of the summary."""
@@ -108,16 +111,25 @@ class Analysis(ABC):
             content |= finding.numbers
         return plain(content)
 
-    def page(self) -> str:
-        """Return the page, one HTML text that needs no network."""
+    def page(self, *, served: bool = False) -> str:
+        """Return the page, one HTML text that needs no network; or one whose scripts a server has beside it."""
         return render(
-            self.sections(),
+            [section for section in self.sections() if section is not None],
             _answers(self.headline(), self.findings()),
             title=self.title,
             settings={"haptera": __version__, **self.settings},
-            notes=[*self.notes, *(f"Not finished: {failure}" for failure in self.failures)],
+            notes=self._page_notes(),
             definitions=self.definitions,
+            served=served,
         )
+
+    def page_data(self) -> str:
+        """Return as JSON what may have changed since a page that is served was opened."""
+        sections = [section for section in self.sections() if section is not None]
+        return page_data(sections, _answers(self.headline(), self.findings()), self._page_notes())
+
+    def _page_notes(self) -> list[str]:
+        return [*self.notes, *(f"Not finished: {failure}" for failure in self.failures)]
 
     def save(self, out: Path | str) -> dict[str, Path]:
         """Write page, table, result and the analysis's own files into a folder, each whole; name -> path."""

@@ -1,24 +1,20 @@
 """The catalog: from a name to the object behind it, imported only when used.
 
 A part of haptera is one line here. A plugin needs none: an entry point in the group `haptera.adapters` (or `.shifts`,
-`.streams`, `.measures`, `.models`, `.analyses`, `.sections`) adds its name to the same lists. Names from data files
-lead to parts of the catalog and nowhere else (`find`); code of one's own is named by a person (`find_or_import`), as
-`module:name`, or `file.py:name` for code that is in no package.
+`.streams`, `.measures`, `.models`, `.loaders`, `.analyses`, `.sections`) adds its name to the same lists. Names from
+data files lead to parts of the catalog and nowhere else (`find`); code of one's own is named by a person
+(`find_or_import`), as `module:name`, or `file.py:name` for code that is in no package.
 """
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from haptera.errors import HapteraError, hint, unknown
+from haptera.errors import HapteraError, unknown
+from haptera.own_code import find_object
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,9 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "corruptions": Entry("haptera.streams:Corruptions", "every shift at every severity, with a fresh adapter"),
         "continual": Entry("haptera.streams:Continual", "one shift after the other, no reset between them"),
         "ccc": Entry("haptera.streams:CCC", "two corruptions fading into each other, steadily hard", "difficulty"),
+        "ccc_benchmark": Entry("haptera.streams:CCCBenchmark", "ccc at three difficulties and speeds, three times"),
         "continual_orders": Entry("haptera.streams:ContinualOrders", "continual, in several orders of the shifts"),
+        "recurring": Entry("haptera.streams:Recurring", "continual, and again, several visits, no reset"),
         "gradual": Entry("haptera.streams:Gradual", "one shift after the other, severity up and down, no reset"),
         "mixed": Entry("haptera.streams:Mixed", "every image under another shift and severity"),
         "correlated": Entry("haptera.streams:Correlated", "classes come in runs: sorted, or in Dirichlet slots"),
@@ -80,6 +78,8 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "none": Entry("haptera.adapters:NoAdaptation", "the model as it is"),
         "watch": Entry("haptera.adapters:Watch", "no adaptation, and a record of how far each batch has shifted"),
         "batchnorm": Entry("haptera.adapters:BatchNorm", "BatchNorm statistics of each batch, with a prior"),
+        "unmixing_tns": Entry("haptera.adapters:UnMixingTNS", "several BatchNorm statistics, mixed for each image"),
+        "ttaug": Entry("haptera.adapters:TTAug", "no learning: the mean prediction over views of each image"),
         "tent": Entry("haptera.adapters:Tent", "minimises the entropy of predictions"),
         "pseudo_labels": Entry("haptera.adapters:PseudoLabels", "learns a teacher's hard or soft labels"),
         "rpl": Entry("haptera.adapters:RPL", "robust pseudo-labels: generalised cross-entropy"),
@@ -92,8 +92,24 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "rdumb": Entry("haptera.adapters:RDumb", "ETA, reset every 1,000 steps"),
         "memo": Entry("haptera.adapters:MEMO", "each image alone: views of it, one step, back to the source"),
         "lame": Entry("haptera.adapters:LAME", "no parameters: similar images get similar predictions"),
+        "note": Entry("haptera.adapters:NOTE", "BatchNorm corrected for each image, a balanced sample of the stream"),
         "rotta": Entry("haptera.adapters:RoTTA", "a balanced bank of recent images, an averaged teacher"),
+        "adacontrast": Entry("haptera.adapters:AdaContrast", "labels by a vote of neighbours, views against a queue"),
+        "gtta": Entry("haptera.adapters:GTTA", "mixtures of labelled and test images, sure pseudo-labels"),
+        "rmt": Entry("haptera.adapters:RMT", "an averaged teacher, a symmetric loss, prototypes of classes"),
+        "roid": Entry("haptera.adapters:ROID", "sure and diverse samples, weights averaged with the source's, priors"),
+        "cmf": Entry("haptera.adapters:CMF", "ROID with a Kalman filter between the source's weights and the new"),
+        "weighted_slr": Entry("haptera.adapters:WeightedSLR", "the loss of ROID and CMF alone"),
+        "asr": Entry("haptera.adapters:ASR", "ETA, the layers near the output reset when predictions concentrate"),
+        "petta": Entry("haptera.adapters:PeTTA", "RoTTA that senses how far it has gone, and slows down"),
+        "santa": Entry("haptera.adapters:SANTA", "agrees with the source model, prototypes of classes"),
+        "deyo": Entry("haptera.adapters:DeYO", "entropy of samples that are sure because of the object's shape"),
         "dino": Entry("haptera.adapters:DINO", "self-distillation between views, for transformers"),
+        "foa": Entry("haptera.adapters:FOA", "forward passes only: a prompt by evolution, also for opaque models"),
+        "tpt": Entry("haptera.adapters:TPT", "image-text models: the prompt is tuned for each image alone"),
+        "vte": Entry("haptera.adapters:VTE", "image-text models: the surest views and many templates, averaged"),
+        "t3a": Entry("haptera.adapters:T3A", "no gradients: prototypes of the surest features classify"),
+        "shot": Entry("haptera.adapters:SHOT", "sure and spread predictions, pseudo-labels, a fixed last layer"),
     },
     "measures": {
         "accuracy": Entry("haptera.measures:accuracy", "share of samples whose first class is right"),
@@ -106,11 +122,14 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "negative_log_likelihood": Entry("haptera.measures:negative_log_likelihood", "in nats, of what is right"),
         "class_attraction": Entry("haptera.measures:class_attraction", "classes predicted too often or too rarely"),
         "outside_mapping": Entry("haptera.measures:outside_mapping", "predictions that no class of the data accepts"),
+        "filtered_error": Entry("haptera.measures:filtered_error", "error of the predictions inside the mapping"),
         "largest_class_share": Entry("haptera.measures:largest_class_share", "of predictions, along the stream"),
         "mean_prediction_entropy": Entry("haptera.measures:mean_prediction_entropy", "along the stream"),
         "records": Entry("haptera.measures:records", "what the adapter reports, along the stream"),
         "idle_steps": Entry("haptera.measures:idle_steps", "share of steps that taught an adapter nothing"),
         "expected_accuracy": Entry("haptera.measures:expected_accuracy", "of the calibrated model, along a CCC walk"),
+        "walk_accuracy": Entry("haptera.measures:walk_accuracy", "along a whole CCC walk, every image the same"),
+        "benchmark_accuracy": Entry("haptera.measures:benchmark_accuracy", "over the walks of ccc_benchmark"),
         "seconds_per_image": Entry("haptera.measures:seconds_per_image", "time in the adapter and the model"),
         "peak_bytes": Entry("haptera.measures:peak_bytes", "the most memory of any step"),
         "clean_accuracy": Entry("haptera.measures:clean_accuracy", "on data that is not shifted"),
@@ -118,6 +137,7 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "matched_accuracy": Entry("haptera.measures:matched_accuracy", "the same where all adapters were measured"),
         "mean_error": Entry("haptera.measures:mean_error", "over severities, then over shifts"),
         "family_error": Entry("haptera.measures:family_error", "the same for noise, blur, weather and digital"),
+        "visit_error": Entry("haptera.measures:visit_error", "over the shifts of each visit of a recurring stream"),
         "mce": Entry("haptera.measures:mce", "errors over those of a reference, which must be named"),
         "mde": Entry("haptera.measures:mde", "the same for the domains of ImageNet-D"),
         "adaptation_gain": Entry("haptera.measures:adaptation_gain", "accuracy minus that of the unadapted model"),
@@ -126,6 +146,8 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "recovered": Entry("haptera.measures:recovered", "share of the accuracy lost under a shift that comes back"),
         "model_margin": Entry("haptera.measures:model_margin", "how far the best model is ahead, in each stream"),
         "adapter_margin": Entry("haptera.measures:adapter_margin", "how far the best adapter is ahead of the next"),
+        "shift_mean": Entry("haptera.measures:shift_mean", "error under each shift and over shifts, or another one"),
+        "shift_margin": Entry("haptera.measures:shift_margin", "how far the best adapter is ahead in shift_mean"),
         "forgetting": Entry("haptera.measures:forgetting", "accuracy lost on clean data at the end of a stream"),
         "collapse": Entry("haptera.measures:collapse", "share of a stream below the unadapted model, for good"),
         "relative_seconds": Entry("haptera.measures:relative_seconds", "time over that of the unadapted model"),
@@ -146,12 +168,28 @@ _BUILT_IN: dict[str, dict[str, Entry]] = {
         "resnet": Entry("haptera.models:ResNet", "residual blocks with BatchNorm, GroupNorm or no normalisation"),
         "vit": Entry("haptera.models:ViT", "a small vision transformer with LayerNorm"),
     },
+    "loaders": {
+        "timm": Entry("haptera.models.loaders.timm:load", "timm:resnet50.a1_in1k"),
+        "torchvision": Entry("haptera.models.loaders.torchvision:load", "torchvision:resnet50"),
+        "hf": Entry("haptera.models.loaders.hf:load", "transformers: hf:ORG/NAME or a folder"),
+        "zeroshot": Entry("haptera.models.loaders.zeroshot:load", "image-text models: zeroshot:ORG/NAME:classes=..."),
+        "hub": Entry("haptera.models.loaders.hub:load", "torch.hub: hub:FOLDER:ENTRY"),
+        "robustbench": Entry("haptera.models.loaders.robustbench:load", "robustbench:NAME"),
+        "onnx": Entry("haptera.models.loaders.onnx:load", "onnx:FILE, or a file that ends so; outputs only"),
+        "export": Entry("haptera.models.loaders.export:load", "torch.export: a .pt2 file; outputs only"),
+        "jit": Entry("haptera.models.loaders.torchscript:load", "TorchScript: a .ts or .torchscript file"),
+        "callable": Entry("haptera.models.loaders.callables:load", "module:function of arrays; outputs only"),
+        "maite": Entry("haptera.models.loaders.maite:load", "maite:module:object; outputs only"),
+    },
     "analyses": {
         "attribute": Entry("haptera.analyses.attribution:attribute", "which channels of a recording carry a label"),
         "embed": Entry("haptera.cli.embed:embed", "what a recording encodes, with the controls that a reader asks for"),
         "identify": Entry("haptera.analyses.identify:identify", "whether contrastive learning finds known latents"),
         "dependencies": Entry("haptera.analyses.dependencies:dependencies", "classes that follow from others"),
+        "check-model": Entry("haptera.cli.check_model:check_model", "whether a model is set up as it was trained"),
+        "compare": Entry("haptera.analyses.comparison:compare", "in what two studies differ, and what that changes"),
         "diagnose": Entry("haptera.cli.diagnose:diagnose", "whether unlabelled data has shifted, where, at what cost"),
+        "gate": Entry("haptera.cli.gate:gate", "whether a candidate may replace the model before it"),
         "stability": Entry("haptera.cli.stability:stability", "deformations compared with noise of the same norm"),
         "trends": Entry("haptera.analyses.trends:trends", "why accuracies on two sets of data fall on a line"),
     },
@@ -226,56 +264,3 @@ def name_of(kind: str, thing: object) -> str | None:
         if attribute == target[1] and (target[0] == module or target[0].startswith(module + ".")):
             return name
     return None
-
-
-def find_object(name: str, kind: str) -> Any:
-    """The object behind `module:name` or `file.py:name`; `kind` is what error messages call it."""
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
-        raise HapteraError(f"{kind} {name!r}: module:name or file.py:name was expected")
-    module = find_module(place, kind)
-    if not hasattr(module, attribute):
-        raise unknown(f"name in {place}", attribute, [key for key in vars(module) if key[0] != "_"])
-    return getattr(module, attribute)
-
-
-def find_module(place: str, kind: str) -> ModuleType:
-    """The module by its name or by its file."""
-    return _from_file(Path(place), kind) if place.endswith(".py") else _by_name(place, kind)
-
-
-def _by_name(name: str, kind: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:  # a console script does not look there by itself
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(error.name + ".")):
-            raise HapteraError(f"{kind}: there is no module {name!r}") from error
-        raise HapteraError(f"{kind}: {name} needs {error.name!r}, which is not installed") from error
-    except Exception as error:
-        raise HapteraError(f"{kind}: importing {name} failed: {type(error).__name__}: {error}") from error
-
-
-def _from_file(path: Path, kind: str) -> ModuleType:
-    import cloudpickle
-
-    if not path.is_file():
-        beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise HapteraError(f"{kind}: there is no file {path};{hint(path.name, beside)}".rstrip(";"))
-    path = path.resolve()
-    spec = importlib.util.spec_from_file_location(f"_file_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where inspect and pickle look for its classes
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[spec.name]
-        raise HapteraError(f"{kind}: importing {path} failed: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
-    cloudpickle.register_pickle_by_value(module)  # other processes cannot import it by name
-    return module

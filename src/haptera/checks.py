@@ -1,20 +1,20 @@
 """Checks of arguments that are numbers: which ones are, and one sentence for those that are not what was expected."""
 
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from haptera.errors import HapteraError
 
 
 def is_whole_number(value: Any) -> bool:
-    """Say whether a value is an int; true and false are not numbers."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Say whether a value is an int, NumPy's too; true and false are not numbers."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
     """Say whether a value is an int or a float; true and false are not numbers, infinity is one."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_whole_number(

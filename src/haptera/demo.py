@@ -19,11 +19,10 @@ from haptera.files.fingerprint import fingerprint, of_model
 from haptera.models import MLP, LeNet, Linear, ModelSource, ResNet, ViT
 from haptera.models.training import fit
 from haptera.progress import Progress
-from haptera.run.calibrate import calibrate
+from haptera.run.calibrate import Scale, calibrate
 from haptera.run.execute import in_processes, in_this_process
 from haptera.run.ledger import Ledger, Piece
 from haptera.run.study import Study
-from haptera.run.yardstick import Scale
 from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
 from haptera.streams import CCC, Clean, Continual, Corruptions, Stability
 from haptera.streams.calibration import Calibration

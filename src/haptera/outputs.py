@@ -23,7 +23,7 @@ from haptera.files.npz import member, open_npz, read_npz
 from haptera.outputs_schema import check_arrays, check_provenance, read_context, read_provenance
 
 ROWS_AT_ONCE = 8192
-ASIDE = ("sample", "severity_1", "severity_2", "expected", "difficulty")
+ASIDE = ("sample", "severity_1", "severity_2", "expected")
 """Keys of a context that say something about a sample, or where a walk is, and do not divide a stream into groups."""
 
 

@@ -1,5 +1,7 @@
 """BatchNorm statistics against train mode, evaluation mode and the formula written out."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -40,6 +42,66 @@ def test_one_layer_follows_the_formula(prior, n):
     expected = (inputs - mean[None, :, None, None]) / (var[None, :, None, None] + layer.eps).sqrt()
     adapted = BatchNorm(nn.Sequential(layer), prior=prior)(inputs)
     assert torch.allclose(adapted, expected, atol=1e-6)
+
+
+class FixedShare(nn.Module):
+    """(1 - alpha) of the source's statistics and alpha of the batch's, as BN-alpha is defined."""
+
+    def __init__(self, layer, alpha):
+        super().__init__()
+        self.layer, self.alpha = layer, alpha
+
+    def forward(self, inputs):
+        values, layer, alpha = inputs.transpose(0, 1).flatten(1), self.layer, self.alpha
+        mean = (1 - alpha) * layer.running_mean + alpha * values.mean(1)
+        var = (1 - alpha) * layer.running_var + alpha * values.var(1, correction=0)
+        return nn.functional.batch_norm(inputs, mean, var, layer.weight, layer.bias, False, 0.0, layer.eps)
+
+
+def with_fixed_share(model, alpha):
+    made = copy.deepcopy(model)
+    for name, layer in list(made.named_modules()):
+        if isinstance(layer, nn.BatchNorm2d):
+            parent = made.get_submodule(name.rpartition(".")[0])
+            setattr(parent, name.rpartition(".")[2], FixedShare(layer, alpha))
+    return made
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.6, 1.0])
+def test_alpha_is_the_share_of_a_batch_of_any_size(model, alpha):
+    adapter, straight = BatchNorm(model, statistics="alpha", alpha=alpha), with_fixed_share(model, alpha)
+    for inputs in (example_batches()[0], example_batches()[1][:2], torch.cat(example_batches())):
+        with torch.no_grad():
+            assert torch.allclose(adapter(inputs), straight(inputs), atol=1e-5)
+
+
+def test_alpha_is_the_share_of_a_whole_stream_too():
+    net = nn.Sequential(nn.BatchNorm1d(4))
+    inputs = torch.randn(20, 4, generator=torch.Generator().manual_seed(1)) * 3 + 1
+    stream = [Batch(part, None, torch.arange(len(part)), {}) for part in inputs.split([7, 13])]
+    adapter = BatchNorm(net, statistics="alpha", alpha=0.4, frozen=True)
+    adapter.adapt(stream)
+    assert torch.allclose(adapter(inputs), BatchNorm(net, statistics="alpha", alpha=0.4)(inputs), atol=1e-5)
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.7])
+def test_ema_is_a_pass_in_train_mode_and_one_in_evaluation_mode(model, momentum):
+    adapter, plain = BatchNorm(model, statistics="ema", momentum=momentum), copy.deepcopy(model)
+    for layer in plain.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.momentum = momentum
+    for inputs in example_batches():
+        plain.train()(inputs)
+        assert torch.allclose(adapter(inputs), plain.eval()(inputs), atol=1e-5)
+
+
+def test_shares_are_checked(model):
+    with pytest.raises(HapteraError, match=r"alpha is 1\.5"):
+        BatchNorm(model, statistics="alpha", alpha=1.5)
+    with pytest.raises(HapteraError, match="those of 'ema' have none"):
+        BatchNorm(model, prior="auto", statistics="ema")
+    with pytest.raises(HapteraError, match="one value per channel"):
+        BatchNorm(nn.Sequential(nn.BatchNorm1d(3)), statistics="ema")(torch.rand(1, 3))
 
 
 def test_pooled_statistics_are_those_of_all_images_at_once():

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from haptera.adapters import Augment, BatchNorm, CoTTA, NoAdaptation
-from haptera.adapters.augment import fresh
-from haptera.adapters.cotta import scattered
+from haptera.adapters.cotta import scatter
+from haptera.adapters.generator import generator_of
 from haptera.errors import HapteraError
 from haptera.testing.adapters import example_batches, example_models
 
@@ -50,8 +50,9 @@ def confidence(model, inputs):
 def test_views_student_and_teacher_go_as_in_a_straightforward_version(norm):
     model, batches = example_models()[norm], example_batches()
 
+    generator = generator_of(3)
+
     def views(inputs, step):
-        generator = fresh(3, step, 0)
         return [Augment()(inputs, generator) for _ in range(4)]
 
     adapter = CoTTA(model, prior=0, lr=0.5, augmentations=4, threshold=1.0, restore=0.0, decay=0.7, seed=3)
@@ -126,7 +127,7 @@ def test_every_place_is_chosen_on_its_own(rate):
     size, rounds, generator = 12, 4000, torch.Generator().manual_seed(0)
     chosen = torch.zeros(rounds, size)
     for row in chosen:
-        row[scattered(size, rate, generator)] = 1
+        row[scatter(size, rate, generator)] = 1
     near = 5 * (rate * (1 - rate) / rounds) ** 0.5
     assert bool(((chosen.mean(0) - rate).abs() < near).all())
     together = chosen.T @ chosen / rounds
@@ -135,7 +136,7 @@ def test_every_place_is_chosen_on_its_own(rate):
 
 
 def test_places_are_in_order_without_repetition():
-    found = scattered(1_000_000, 0.01, torch.Generator().manual_seed(1))
+    found = scatter(1_000_000, 0.01, torch.Generator().manual_seed(1))
     assert bool((found.diff() > 0).all())
     assert 0 <= found[0] <= found[-1] < 1_000_000
     assert len(found) == pytest.approx(10_000, abs=500)

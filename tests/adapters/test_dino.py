@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import DINO, Augment, BatchNorm
-from haptera.adapters.augment import fresh
+from haptera.adapters.generator import generator_of
 from haptera.errors import HapteraError, NotApplicable
 from haptera.testing.adapters import example_batches, example_models
 
@@ -24,8 +24,8 @@ def by_hand(model, batches, lr, views, temperatures, centring, decay, seed, head
     optimiser = torch.optim.Adam(student.parameters(), lr)
     centre, losses = 0.0, []
     project = (lambda net, x: net(x)) if head is None else (lambda net, x: head(features(net, x)))
-    for step, inputs in enumerate(batches):
-        generator = fresh(seed, step, 0)
+    generator = generator_of(seed)
+    for inputs in batches:
         seen = [Augment()(inputs, generator) for _ in range(views)]
         with torch.no_grad():
             taught = [project(teacher, view) for view in seen[:2]]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import LAME
-from haptera.adapters.lame import adjusted, affinities
+from haptera.adapters.lame import adjust, affinities
 from haptera.errors import HapteraError, NotApplicable
 from haptera.testing.adapters import example_batches, example_models
 
@@ -67,7 +67,7 @@ def test_affinities_follow_their_definition(kind, n, neighbours):
 def test_iterations_equal_a_naive_loop(kind, iterations):
     found, log_q = scene()
     weights = affinities(found, kind, 3)
-    log_z, steps = adjusted(log_q, weights, iterations)
+    log_z, steps = adjust(log_q, weights, iterations)
     expected = adjusted_by_hand(log_q.exp().double().numpy(), weights.double().numpy(), iterations)
     assert np.allclose(log_z.exp(), expected, atol=1e-4)
     assert steps <= iterations
@@ -80,7 +80,7 @@ def test_no_iteration_makes_the_bound_larger(kind, seed):
     weights = affinities(found, kind, 3)
     q, values = log_q.exp().numpy(), []
     for iterations in range(12):
-        z = adjusted(log_q, weights, iterations)[0].exp().numpy()
+        z = adjust(log_q, weights, iterations)[0].exp().numpy()
         values.append(bound(z, q, weights.numpy()))
     assert values[-1] < values[0] - 1e-3
     assert all(after <= before + 1e-9 for before, after in pairwise(values))
@@ -89,7 +89,7 @@ def test_no_iteration_makes_the_bound_larger(kind, seed):
 def test_it_ends_where_nothing_moves():
     found, log_q = scene()
     weights = affinities(found, "rbf", 3)
-    log_z, steps = adjusted(log_q, weights, 500)
+    log_z, steps = adjust(log_q, weights, 500)
     assert steps < 500
     again = (log_q + weights @ log_z.exp()).softmax(1)
     assert torch.allclose(again, log_z.exp(), atol=1e-5)

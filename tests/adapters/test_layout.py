@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.adapters.layout import takes_channels_last
+from haptera.adapters.passes import takes_channels_last
 from haptera.models import ResNet
 from haptera.testing.batchnorm_networks import convolutional_networks
 

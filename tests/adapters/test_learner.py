@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from haptera.adapters import BatchNorm, Learner, NoAdaptation, Tent, adapt
 from haptera.adapters.base import all_finite
-from haptera.adapters.notes import Once, once
+from haptera.adapters.norm import Once, once
 from haptera.errors import HapteraError, NotApplicable
 from haptera.testing.adapters import example_batches, example_models
 

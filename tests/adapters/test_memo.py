@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from haptera.adapters import MEMO, Augment, BatchNorm, NoAdaptation
-from haptera.adapters.augment import fresh
+from haptera.adapters.generator import generator_of
 from haptera.errors import HapteraError
 from haptera.testing.adapters import example_batches, example_models
 
@@ -35,10 +35,10 @@ class Small(nn.Module):
         return self.last(hidden.relu().mean((2, 3)))
 
 
-def alone(model, image, index, forward, lr, views, seed=0):
+def alone(model, image, generator, forward, lr, views):
     """One image: views, a step on the entropy of their mean prediction, a prediction."""
     net = copy.deepcopy(model).eval()
-    p = forward(net, Augment()(image.expand(views, *image.shape[1:]), fresh(seed, index))).softmax(1).mean(0)
+    p = forward(net, Augment()(image.expand(views, *image.shape[1:]), generator)).softmax(1).mean(0)
     loss = -(p * p.log()).sum()
     gradients = torch.autograd.grad(loss, list(net.parameters()))
     with torch.no_grad():
@@ -50,13 +50,10 @@ def alone(model, image, index, forward, lr, views, seed=0):
 @pytest.mark.parametrize("norm", ["layer", "none"])
 def test_every_image_goes_as_in_a_loop_by_hand(norm):
     model, batches = example_models()[norm], example_batches()[:2]
-    adapter, index = MEMO(model, lr=0.2, augmentations=5, seed=7), 0
+    adapter, generator = MEMO(model, lr=0.2, augmentations=5, seed=7), generator_of(7)
     for inputs in batches:
         found = adapter(inputs)
-        expected = []
-        for image in inputs.split(1):
-            expected.append(alone(model, image, index, lambda net, x: net(x), 0.2, 5, seed=7))
-            index += 1
+        expected = [alone(model, image, generator, lambda net, x: net(x), 0.2, 5) for image in inputs.split(1)]
         assert torch.allclose(found, torch.cat([logits for logits, _ in expected]), atol=1e-4)
         assert adapter.record["loss"] == pytest.approx(sum(loss for _, loss in expected) / len(expected), abs=1e-5)
         assert adapter.record["change"] > 1e-3
@@ -66,9 +63,9 @@ def test_every_image_goes_as_in_a_loop_by_hand(norm):
 def test_views_count_as_one_image_in_the_statistics(prior):
     torch.manual_seed(0)
     model, inputs = Small().eval(), example_batches()[0]
-    found = MEMO(model, lr=0.2, augmentations=4, prior=prior)(inputs)
+    found, generator = MEMO(model, lr=0.2, augmentations=4, prior=prior)(inputs), generator_of(0)
     for index, image in enumerate(inputs.split(1)):
-        expected, _ = alone(model, image, index, lambda net, x: net.by_hand(x, prior), 0.2, 4)
+        expected, _ = alone(model, image, generator, lambda net, x: net.by_hand(x, prior), 0.2, 4)
         assert torch.allclose(found[index], expected[0], atol=1e-4)
 
 
@@ -87,7 +84,7 @@ def test_predictions_do_not_depend_on_how_the_stream_is_cut():
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_nothing_is_left_of_an_image_but_its_number(optimiser):
+def test_nothing_is_left_of_an_image_but_the_place_of_the_random_numbers(optimiser):
     model, inputs = example_models()["batch"], example_batches()[0]
     adapter = MEMO(model, lr=0.1, augmentations=2, optimiser=optimiser)
     before = {key: value.clone() for key, value in adapter.state_dict().items() if isinstance(value, torch.Tensor)}
@@ -95,7 +92,7 @@ def test_nothing_is_left_of_an_image_but_its_number(optimiser):
     after = adapter.state_dict()
     assert all(torch.equal(value, after[key]) for key, value in before.items())
     assert not adapter.optimiser.state
-    assert adapter.memory["images"] == len(inputs)
+    assert adapter.memory == {"pending": 0}
 
 
 def test_the_loss_is_the_entropy_of_the_mean_prediction():

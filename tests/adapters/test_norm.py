@@ -7,7 +7,7 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from haptera.adapters import BatchNorm
-from haptera.adapters.norm import blended, blending, blends_of, unblended
+from haptera.adapters.norm import add_blends, blending, blends_of, remove_blends
 from haptera.testing.adapters import example_batches
 from haptera.testing.batchnorm_networks import Called, batchnorm_networks
 
@@ -26,7 +26,7 @@ def inputs_of(n, dims=2, seed=0):
 
 
 def with_blend(layer, prior, momentum=None):
-    blended(layer, prior, momentum)
+    add_blends(layer, prior, momentum)
     return layer.eval()
 
 
@@ -124,10 +124,10 @@ def test_the_way_back_leaves_the_layer_that_was_there(source):
     model = nn.Sequential(layer_with_statistics(), nn.ReLU()).eval()
     layer, inputs = model[0], inputs_of(4)
     expected = model(inputs).detach()
-    blended(model, 2.0)
+    add_blends(model, 2.0)
     with blending(model, "batch"):
         adapted = model(inputs).detach()
-    unblended(model, source)
+    remove_blends(model, source)
     assert model[0] is layer
     assert not list(blends_of(model))
     assert torch.allclose(model(inputs), expected if source else adapted)

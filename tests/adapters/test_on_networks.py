@@ -6,58 +6,26 @@ from functools import partial
 import pytest
 import torch
 
-from haptera.adapters import (
-    CPL,
-    DINO,
-    EATA,
-    ETA,
-    LAME,
-    MEMO,
-    RPL,
-    SAR,
-    SLR,
-    BatchNorm,
-    CoTTA,
-    NoAdaptation,
-    PseudoLabels,
-    RDumb,
-    RoTTA,
-    Tent,
-    Watch,
-)
+from adapter_cases import ADAPTERS
+from haptera.adapters import LAME, MEMO, RPL, BatchNorm, CoTTA, NoAdaptation, Tent
 from haptera.adapters.passes import run
-from haptera.adapters.sharing import unwrapped
+from haptera.catalog import entries
 from haptera.errors import HapteraError
+from haptera.modules import copy_modules, unwrap
 from haptera.testing.adapters import works_or_says_why
 from haptera.testing.networks import as_it_is, awkward_networks, images, networks_without_logits, plain
 
 NETWORKS = awkward_networks() | networks_without_logits()
-KEPT = {"margin": 1.1, "redundancy": 1.1}
-ADAPTERS = {
-    "none": NoAdaptation,
-    "watch": Watch,
-    "batchnorm": BatchNorm,
-    "batchnorm, running": partial(BatchNorm, statistics="running"),
-    "batchnorm, prior chosen by itself": partial(BatchNorm, prior="auto"),
-    "tent": partial(Tent, lr=0.1),
+OTHERS = {
+    "batchnorm, running": ADAPTERS["batchnorm, running"][0],
+    "batchnorm, prior chosen by itself": ADAPTERS["batchnorm, prior chosen by itself"][0],
     "tent, small steps": Tent,
     "tent, every parameter, adam": partial(Tent, lr=0.01, parameters="all", optimiser="adam"),
-    "tent, predictions after": partial(Tent, lr=0.1, predictions="after"),
-    "pseudo_labels": partial(PseudoLabels, lr=0.1),
-    "rpl": partial(RPL, lr=0.1, teacher="never"),
-    "slr": partial(SLR, lr=0.01),
-    "cpl": partial(CPL, lr=0.1),
-    "eta": partial(ETA, lr=0.1, **KEPT),
-    "eata": partial(EATA, lr=0.1, fisher_samples=8, **KEPT),
-    "sar": partial(SAR, lr=0.1, margin=1.1),
-    "cotta": partial(CoTTA, lr=0.1, augmentations=2, threshold=1.0, restore=0.1),
-    "memo": partial(MEMO, lr=0.1, augmentations=2),
-    "lame": LAME,
-    "lame, rbf": partial(LAME, affinity="rbf"),
-    "rotta": partial(RoTTA, lr=0.1, capacity=8, frequency=5, decay=0.9),
-    "dino": partial(DINO, lr=0.01, decay=0.9),
-    "rdumb": partial(RDumb, every=2, lr=0.1, **KEPT),
+    "tent, predictions after": ADAPTERS["tent, predictions after"][0],
+    "rpl, of the source": partial(RPL, lr=0.1, teacher="never"),
+    "lame, rbf": ADAPTERS["lame, rbf"][0],
 }
+MAKERS = {name: ADAPTERS[name][0] for name in entries("adapters") if name in ADAPTERS} | OTHERS
 QUICK_ADAPTERS = ("tent", "cotta", "lame")
 QUICK_NETWORKS = ("counter in a buffer", "half precision", "scripted")
 CASES = [
@@ -67,7 +35,7 @@ CASES = [
         id=f"{adapter}, {network}",
         marks=[] if adapter in QUICK_ADAPTERS or network in QUICK_NETWORKS else [pytest.mark.slow],
     )
-    for adapter, make in ADAPTERS.items()
+    for adapter, make in MAKERS.items()
     for network, build in NETWORKS.items()
 ]
 
@@ -84,7 +52,7 @@ REFUSED = ("bytes where floats belong", "half precision, single inputs", "not in
 def test_the_unadapted_model_is_the_model_in_evaluation_mode(network):
     model, batches = NETWORKS[network]()
     with as_it_is():
-        expected = copy.deepcopy(unwrapped(model)).eval()
+        expected = copy_modules(unwrap(model)).eval()
     adapter = NoAdaptation(model)
     for inputs in batches:
         ours = adapter(inputs)

@@ -122,6 +122,7 @@ os._exit(0)  # gloo's threads sometimes wait for the lock that who joins them ho
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="torch was built without gloo")
 def test_the_network_inside_distributed_data_parallel_is_adapted(tmp_path):
     command = [sys.executable, "-c", DISTRIBUTED, str(tmp_path / "store")]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import Augment, NoAdaptation, RoTTA
-from haptera.adapters.augment import fresh
+from haptera.adapters.generator import generator_of
 from haptera.adapters.norm import blends_of
 from haptera.adapters.rotta import place
 from haptera.errors import HapteraError
@@ -96,7 +96,7 @@ def test_an_update_goes_as_by_hand():
     optimiser = torch.optim.Adam(student.parameters(), 0.05)
     with torch.no_grad():
         target = model(inputs).softmax(1)
-    view = Augment()(inputs, fresh(5, 0, 0))
+    view = Augment()(inputs, generator_of(5))
     ages = torch.tensor([4.0, 3.0, 2.0, 1.0]) / 64
     loss = (-(target * student(view).log_softmax(1)).sum(1) * torch.exp(-ages) / (1 + torch.exp(-ages))).mean()
     loss.backward()
@@ -109,12 +109,12 @@ def test_an_update_goes_as_by_hand():
         assert torch.allclose(teacher, 0.8 * source + 0.2 * expected, atol=1e-4)
 
 
-def test_updates_come_after_every_so_many_images_within_and_across_batches():
-    adapter = RoTTA(flat_model(), lr=0.1, capacity=8, frequency=5)
-    updates = []
+def test_updates_come_after_every_so_many_images_within_and_across_batches(monkeypatch):
+    adapter, losses, updates = RoTTA(flat_model(), lr=0.1, capacity=8, frequency=5), [], []
+    monkeypatch.setattr(adapter, "learn", losses.append)
     for size in (3, 1, 1, 11, 4):
         adapter(torch.rand(size, 1, 2, 2))
-        updates.append(adapter.memory["steps"])
+        updates.append(len(losses))
     assert updates == [0, 0, 1, 3, 4]
     assert "loss" in adapter.record
     assert 0 <= adapter.record["kept"] <= 1
@@ -136,7 +136,7 @@ def test_statistics_move_towards_the_bank_at_an_update_and_only_then():
     spread = 0.8 * norm.running_var + 0.2 * inputs.var((0, 2, 3), correction=0)
     assert torch.allclose(teacher.mean, expected, atol=1e-5)
     assert torch.allclose(teacher.var, spread, atol=1e-5)
-    view = Augment()(inputs, fresh(0, 0, 0))
+    view = Augment()(inputs, generator_of(0))
     assert torch.allclose(student.mean, 0.8 * norm.running_mean + 0.2 * view.mean((0, 2, 3)), atol=1e-5)
 
 
@@ -146,7 +146,7 @@ def test_predictions_after_the_update_are_those_of_the_new_teacher():
     after, before = RoTTA(model, predictions="after", **settings), RoTTA(model, **settings)
     outputs = after(inputs)
     assert torch.allclose(before(inputs), NoAdaptation(model)(inputs), atol=1e-5)
-    assert torch.equal(outputs, before.predict(before._arranged(inputs)))
+    assert torch.equal(outputs, before.predict(before._arrange(inputs)))
 
 
 def test_another_shape_of_images_is_refused():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.adapters import Select, Tent
+from haptera.adapters import SAR, SLR, Select, Tent
 from haptera.errors import HapteraError, NotApplicable
 
 
@@ -41,6 +41,61 @@ REST = {"0.weight", "0.bias", "5.weight", "5.bias"}
 )
 def test_words_and_patterns_choose(what, names):
     assert set(Select(what)(net())) == names
+
+
+def with_names(*names, norm=nn.LayerNorm):
+    """A module with a normalisation layer at each of these names, in this order, and a last linear layer."""
+    model = nn.Module()
+    for name in names:
+        place = model
+        for part in name.split(".")[:-1]:
+            if part not in dict(place.named_children()):
+                place.add_module(part, nn.Module())
+            place = place.get_submodule(part)
+        place.add_module(name.split(".")[-1], norm(2))
+    model.head = nn.Linear(2, 2)
+    return model
+
+
+def layers(model, what):
+    return list(dict.fromkeys(name.rpartition(".")[0] for name in Select(what)(model)))
+
+
+VIT = [f"blocks.{i}.norm{j}" for i in range(12) for j in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("names", "kept", "norm"),
+    [
+        (["bn1", "layer1.0.bn1", "layer3.5.bn2", "layer4.0.bn1", "layer4.2.bn3"], 3, nn.BatchNorm2d),
+        (["net.bn1", "net.layer1.0.bn1", "net.layer4.0.bn1"], 2, nn.BatchNorm2d),
+        ([*VIT, "norm"], 18, nn.LayerNorm),
+        (["norm_pre", *VIT, "norm", "fc_norm"], 19, nn.LayerNorm),
+        ([f"encoder.layers.encoder_layer_{i}.ln_1" for i in range(12)] + ["encoder.ln"], 9, nn.LayerNorm),
+        ([f"vit.encoder.layer.{i}.layernorm_before" for i in range(12)] + ["vit.layernorm"], 9, nn.LayerNorm),
+        ([f"encoder.layers.{i}.norm1" for i in range(4)], 3, nn.RMSNorm),
+        ([f"encoder.layers.{i}.norm1" for i in range(3)] + ["norm"], 4, nn.LayerNorm),  # too few for a last quarter
+        ([f"block{i}.layer.{j}.bn1" for i in (1, 2, 3) for j in range(4)] + ["bn1"], 13, nn.BatchNorm2d),
+        ([str(i) for i in range(8)], 8, nn.LayerNorm),
+        (
+            [f"text.blocks.{i}.norm" for i in range(4)] + [f"image.blocks.{i}.norm" for i in range(12)] + ["norm"],
+            13,
+            nn.LayerNorm,
+        ),
+    ],
+    ids=["resnet", "wrapped", "timm", "timm more", "torchvision", "transformers", "few", "fewer", "wrn", "flat", "two"],
+)
+def test_early_layers_are_all_but_the_last_stage(names, kept, norm):
+    model = with_names(*names, norm=norm)
+    assert layers(model, "norm") == names
+    assert layers(model, "early") == names[:kept]
+
+
+def test_slr_and_sar_leave_the_last_stage_alone_unless_told_otherwise():
+    model = with_names("layer1.0.bn1", "layer4.0.bn1", norm=nn.BatchNorm1d)
+    for method in (SLR, SAR):
+        assert set(method(model).adapted) == {"layer1.0.bn1.weight", "layer1.0.bn1.bias"}
+        assert len(method(model, parameters="norm").adapted) == 4
 
 
 def test_a_norm_of_every_dimension_is_found():

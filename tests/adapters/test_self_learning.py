@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from torch.nn import functional as F
 
 from haptera.adapters import EATA, ETA, RPL, SAR, SLR, Collapsed, PeriodicReset, PseudoLabels, RDumb, Tent
 from haptera.batch import Batch
@@ -128,33 +127,6 @@ def test_eta_that_keeps_all_is_weighted_tent(model):
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(values(adapter), values(other), strict=True))
 
 
-def test_eata_is_eta_until_it_knows_what_matters_then_holds_back(model):
-    settings = {"lr": 0.05, "margin": 1.1, "redundancy": 1.1}
-    eta, eata = ETA(model, **settings), EATA(model, fisher_samples=12, **settings)
-    batches = example_batches()
-    for inputs in batches[:3]:  # 6 images each: the first two fill F, the third is the first with the anchor
-        assert torch.equal(eta(inputs), eata(inputs))
-    assert eata.memory["fisher_batches"] == 2
-    assert not same(values(eta), values(eata))
-
-
-def test_eatas_fisher_is_the_mean_squared_gradient_on_its_own_labels(model):
-    adapter = EATA(model, lr=0.0, margin=1.1, redundancy=1.1, fisher_samples=12, strength=1.0)
-    batches = example_batches()[:2]
-    expected = [torch.zeros_like(p) for p in adapter.adapted.values()]
-    for inputs in batches:
-        adapter(inputs)
-        with torch.enable_grad():
-            logits = adapter.logits(inputs)
-            loss = F.cross_entropy(logits, logits.argmax(1))
-        for total, g in zip(expected, torch.autograd.grad(loss, list(adapter.adapted.values())), strict=True):
-            total += g**2 / 2
-    with torch.no_grad():
-        for parameter in adapter.adapted.values():
-            parameter.add_(0.5)
-    assert float(adapter.anchor().detach()) == pytest.approx(sum(float(f.sum()) for f in expected) * 0.25, rel=1e-4)
-
-
 def test_sar_applies_the_gradient_of_the_steepest_place_nearby(model):
     inputs = example_batches()[0]
     adapter = SAR(model, prior=0, lr=0.1, margin=1.1, radius=0.3, floor=0.0, momentum=0.0)
@@ -203,6 +175,16 @@ def test_slr_keeps_a_running_mean_of_predictions(model):
         own = adapter(inputs).softmax(1).mean(0)
         mean = own if mean is None else 0.75 * mean + 0.25 * own
     assert torch.allclose(adapter.memory["mean"], mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("delta", [0.025, 2.0])
+def test_slrs_delta_weighs_the_ratio_beside_the_diversity(model, delta):
+    logits = torch.tensor([[2.0, 1.0, 0.0, -1.0], [0.0, 0.5, 0.0, 3.0]], dtype=torch.float64)
+    p = logits.softmax(1)
+    ratio = sum(-q * math.log(q / (1 - q) + 1e-5) for row in p.tolist() for q in row) / 2
+    diversity = sum(q * math.log(4 * q) for q in p.mean(0).tolist())
+    found = SLR(model, delta=delta).loss(logits, logits)
+    assert float(found) == pytest.approx(diversity + delta * ratio, abs=1e-9)
 
 
 def test_slr_uses_adam_unless_told_otherwise(model):

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import BatchNorm, RDumb, Tent
-from haptera.adapters.norm import REACH, SMALL, blends_of
-from haptera.adapters.notes import Once, once
+from haptera.adapters.norm import REACH, SMALL, Once, blends_of, once
 from haptera.data import digits
 from haptera.models import ResNet
 from haptera.models.training import fit

@@ -8,16 +8,18 @@ import torch
 
 import haptera
 from haptera.analyses.embedding.plan import Plan
+from haptera.analyses.identify import Training
 from haptera.analyses.identify.analysis import identify_rows
-from haptera.analyses.identify.settings import Training
 from haptera.data import ArrayData, digits
 from haptera.models import LeNet, ResNet
 from haptera.recordings.reading import Source
 from haptera.run.report import StudyReport
 from haptera.shifts import GaussianNoise
+from haptera.streams import Clean
 from haptera.testing import check_analysis
 from haptera.testing.measures import example_table
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
+from recorded_studies import answers, plant, record
 
 SHORT = {"max_iterations": 5, "batch_size": 32}
 TABLES = """
@@ -74,6 +76,48 @@ def diagnose_without_a_reference(folder):
     return haptera.diagnose(ResNet(width=4, stem=2).eval(), ArrayData(images, None, "new"))
 
 
+def check_model(folder):
+    torch.manual_seed(0)
+    net = ResNet(width=4, stem=2).eval()
+    net[2].running_mean += 0.1
+    data = digits("test", size=16)
+    return haptera.check_model(net, data, digits("train", size=16), samples=60)
+
+
+def compare(folder):
+    torch.manual_seed(0)
+    for name, size in (("a", 20), ("b", 30)):
+        few = ArrayData(digits("test", size=16).images(np.arange(60)), digits("test").targets[:60], "few")
+        haptera.Study({name: ResNet(width=4, stem=2)}, [Clean(few, batch_size=size)], out=folder / name).run()
+    return haptera.compare(folder / "a", folder / "b")
+
+
+def recorded_studies_of(folder):
+    generator = np.random.default_rng(0)
+    before = answers(generator, images=300)
+    record(folder / "released", before)
+    record(folder / "candidate", plant(generator, before, [("contrast", 4), ("contrast", 5)], 0.2))
+    return folder / "candidate", folder / "released"
+
+
+def gate(folder):
+    return haptera.gate(*recorded_studies_of(folder), bar=["accuracy@fog:1=0.99"])
+
+
+def gate_quick_on_records(folder):
+    return haptera.gate(*recorded_studies_of(folder), quick=True)
+
+
+def gate_quick(folder):
+    torch.manual_seed(0)
+    few = ArrayData(digits("test", size=16).images(np.arange(200)), digits("test").targets[:200], "few")
+    studies = [
+        haptera.Study({"net": ResNet(width=4, stem=2)}, [Clean(few, batch_size=20)], out=folder / name) for name in "ab"
+    ]
+    studies[0].run()
+    return partial(haptera.gate, studies[1], folder / "a", quick=True, drop=0.2, progress=False)
+
+
 def stability(folder):
     torch.manual_seed(0)
     nets = {name: LeNet(size=16, width=width) for name, width in (("narrow", 2), ("wide", 4), ("wider", 6))}
@@ -128,12 +172,17 @@ ANALYSES = [
     dependencies_without_targets,
     diagnose,
     diagnose_without_a_reference,
-    stability,
-    embed,
+    check_model,
+    compare,
+    gate,
+    pytest.param(gate_quick_on_records, marks=pytest.mark.long),
+    pytest.param(gate_quick, marks=pytest.mark.long),
+    pytest.param(stability, marks=pytest.mark.long),
+    pytest.param(embed, marks=pytest.mark.long),
     embed_by_time,
     attribute,
-    identify,
-    identify_tables,
+    pytest.param(identify, marks=pytest.mark.long),
+    pytest.param(identify_tables, marks=pytest.mark.long),
     study,
 ]
 

@@ -1,7 +1,7 @@
 """Every kind of bad input: one clear message, the right exit code, no traceback, earlier results intact."""
 
+import contextlib
 import os
-import resource
 import shutil
 import subprocess
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from safetensors.numpy import save_file
-
-from haptera.cli import main
+from tests.commands import call
+from tests.conftest import write_small_model_and_data
 
 RUN = ["run", "--model", "net.py:build", "--out", "out", "--stream", "clean", "--quiet"]
 DATA = ["--data", "data.npz"]
@@ -144,20 +144,20 @@ BAD = {
 }
 
 
-def call(arguments):
-    """Run a command in this process; its exit code."""
-    try:
-        main([str(argument) for argument in arguments])
-    except SystemExit as end:
-        return end.code or 0
-    return 0
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A finished study."""
+    folder = tmp_path_factory.mktemp("study")
+    with contextlib.chdir(write_small_model_and_data(folder)):
+        assert call("run", "--model", "net.py:build", *DATA, "--stream", "clean", "--out", "before", "--quiet") == 0
+    return folder / "before"
 
 
 @pytest.fixture
-def before(folder, monkeypatch):
+def before(folder, study, monkeypatch):
     """A finished study in `before/`, and this folder as the present one."""
     monkeypatch.chdir(folder)
-    assert call(["run", "--model", "net.py:build", *DATA, "--stream", "clean", "--out", "before", "--quiet"]) == 0
+    shutil.copytree(study, "before")
     return {path: path.read_bytes() for path in (folder / "before").rglob("*") if path.is_file()}
 
 
@@ -167,7 +167,7 @@ def test_bad_input_is_one_clear_message(kind, folder, before, capsys):
     if prepare:
         prepare(folder)
     capsys.readouterr()
-    assert call(arguments) == code
+    assert call(*arguments) == code
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
@@ -181,31 +181,29 @@ def test_a_mistake_in_a_later_run_leaves_its_folder_as_it_was(kind, folder, befo
     if prepare:
         prepare(folder)
     arguments = ["before" if argument == "out" else argument for argument in arguments]
-    assert call(arguments) == code
+    assert call(*arguments) == code
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
 def test_no_write_permission(folder, haptera):
     (folder / "locked").mkdir(mode=0o555)
+    command = [*haptera.command, "run", "--model", "net.py:build", *DATA, "--out", "locked/out"]
     if os.geteuid() == 0:  # root may write anywhere, unless it gives that up
         drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
         assert shutil.which("setpriv"), "setpriv (util-linux) is needed to test this as root"
-        haptera.command = [*drop, *haptera.command]
-    done = haptera.apart("run", "--model", "net.py:build", *DATA, "--out", "locked/out")
+        command = [*drop, *command]
+    done = subprocess.run(command, cwd=folder, env=haptera.environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "cannot write into locked/out: Permission denied" in done.stderr
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_in_the_middle(folder, haptera):
     npz(folder, np.zeros((3000, 8, 8), np.uint8))
-
-    def small_files_only():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
     first = haptera(*RUN, *DATA)
     finished = sorted((folder / "out" / "cells").iterdir())
-    full = haptera.apart(*RUN, "--data", "bad.npz", preexec_fn=small_files_only)
+    full = haptera.apart(*RUN, "--data", "bad.npz", largest_file=20_000)
     assert (first.returncode, full.returncode) == (0, 1)
     assert "File too large" in full.stderr
     assert "finished cells are intact" in full.stderr
@@ -213,6 +211,7 @@ def test_a_disk_that_is_full_in_the_middle(folder, haptera):
     assert sorted((folder / "out" / "cells").iterdir()) == finished  # and no half-written file beside them
 
 
+@pytest.mark.long
 def test_two_runs_in_one_folder(folder, haptera):
     from haptera.run.cells import study_ledger
 

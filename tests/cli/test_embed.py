@@ -43,6 +43,7 @@ def test_text_says_what_was_found_and_files_are_written(here, capsys):
     assert sorted(path.name for path in (here / "hd").iterdir() if path.name != ".lock") == sorted([*names, *kept])
 
 
+@pytest.mark.long
 def test_awkward_recordings_are_embedded_with_notes_and_folds(here, capsys):
     generator = np.random.default_rng(0)
     spikes = generator.poisson(2.0, (300, 4))

@@ -1,12 +1,13 @@
 """Stopped in any way and resumed: nothing finished is run again, and the result is the same."""
 
 import random
-import resource
 import signal
 import time
 
 import pandas as pd
 import pytest
+
+pytestmark = pytest.mark.long  # CI runs these, too: `make test-long`
 
 COSTS = ["seconds_per_image", "relative_seconds", "peak_bytes", "relative_bytes"]
 
@@ -50,7 +51,7 @@ def interrupted_by(stops, folder, haptera, jobs):
     return finished
 
 
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_killed_between_two_cells_it_goes_on(folder, haptera, jobs):
     def stop(run, _):
         process = haptera.start_until("*/cells/*.npz", *run, after=5)
@@ -60,7 +61,6 @@ def test_killed_between_two_cells_it_goes_on(folder, haptera, jobs):
     assert len(interrupted_by([stop], folder, haptera, jobs)) >= 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_killed_at_a_random_moment_five_times_it_goes_on(folder, haptera, jobs):
     moments = random.Random(jobs)
@@ -101,7 +101,7 @@ def by_signal(number, moments):
 def by_a_full_disk(moments):
     def stop(haptera, run, cells):
         most = moments.randrange(3_000, 12_000)  # bytes of any file
-        done = haptera.apart(*run, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+        done = haptera.apart(*run, largest_file=most)
         assert done.returncode == 1, done.stderr
         assert "the same command goes on" in done.stderr
         assert "Traceback" not in done.stderr
@@ -134,17 +134,8 @@ WAYS = {
 }
 
 
-QUICK = {("run", "a truncated piece"), ("run", "a flipped bit")}
-
-
-@pytest.mark.parametrize(
-    ("command", "way"),
-    [
-        pytest.param(command, way, marks=[] if (command, way) in QUICK else pytest.mark.slow)
-        for command in COMMANDS
-        for way in WAYS
-    ],
-)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_stopped_in_any_way_the_same_command_ends_the_same(folder, haptera, command, way):
     (folder / "study.toml").write_text(STUDY)
     words, file = COMMANDS[command]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import time
 
@@ -9,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.conftest import CommandLine
 
 from haptera.models import LeNet, ResNet
+
+pytestmark = pytest.mark.long  # CI runs these, too: `make test-long`
 
 COMMANDS = {
     "diagnose": (
@@ -30,9 +34,10 @@ COMMANDS = {
 RESULTS = ("result.json", "table.parquet")
 
 
-@pytest.fixture(params=COMMANDS)
-def job(request, folder, haptera):
-    """A command without its folder, the pattern of its pieces, what they are called, and what it ends with."""
+@pytest.fixture(params=COMMANDS, scope="module")
+def undisturbed(request, tmp_path_factory, fork_server):
+    """The name of a command, and a folder with what it reads and, in `whole`, what it ends with."""
+    folder = tmp_path_factory.mktemp(request.param)
     torch.manual_seed(0)
     save_file(ResNet(width=4, stem=2).state_dict(), folder / "resnet.safetensors")
     save_file(LeNet(width=4).state_dict(), folder / "lenet.safetensors")
@@ -40,9 +45,19 @@ def job(request, folder, haptera):
     for name in ("old", "new"):
         images = generator.integers(0, 256, (24, 32, 32), dtype=np.uint8)
         np.savez(folder / f"{name}.npz", images=images, labels=generator.integers(0, 10, 24))
-    command, pieces, noun = COMMANDS[request.param]
-    assert haptera(*command.split(), "--quiet", "--out", "whole").returncode == 0
-    return [*command.split(), "--quiet", "--out", "out"], pieces, noun, results(folder / "whole")
+    run = CommandLine(folder, fork_server)
+    assert run(*COMMANDS[request.param][0].split(), "--quiet", "--out", "whole").returncode == 0
+    return request.param, folder
+
+
+@pytest.fixture
+def job(undisturbed, folder):
+    """A command with its folder, the pattern of its pieces, what they are called, and what it ends with."""
+    name, made = undisturbed
+    for path in made.glob("*.*"):
+        shutil.copy(path, folder)
+    command, pieces, noun = COMMANDS[name]
+    return [*command.split(), "--quiet", "--out", "out"], pieces, noun, results(made / "whole")
 
 
 def results(folder):
@@ -84,7 +99,19 @@ def test_stopped_by_a_signal_it_says_how_far_it_came(job, folder, haptera, numbe
     assert results(folder / "out") == whole
 
 
-@pytest.mark.slow
+def test_on_a_full_disk_it_says_what_is_intact_and_goes_on_when_there_is_room(job, folder, haptera):
+    command, pieces, noun, whole = job
+    process = haptera.start_until(f"*/{pieces}/*.json", *command, after=2)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    most = (folder / "out" / "plan.json").stat().st_size // 4
+    full = haptera.apart(*command, largest_file=most)
+    assert full.returncode == 1, full.stderr
+    assert f"2 finished {noun}s are intact, the same command goes on" in full.stderr
+    assert haptera(*command).returncode == 0
+    assert results(folder / "out") == whole
+
+
 def test_killed_at_random_moments_it_ends_the_same(job, folder, haptera):
     command, _, _, whole = job
     moments, start = random.Random(0), time.monotonic()

@@ -1,15 +1,11 @@
-"""`haptera pose`: train, go on, predict, score, and what is said about bad input."""
+"""`haptera pose`: train, predict, score, and what is said about bad input."""
 
 import json
-import random
-import signal
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from tests.conftest import CommandLine
 
 from haptera.cli import main
 from haptera.files.deeplabcut import KeypointTable
@@ -95,7 +91,7 @@ def test_train_predict_and_score(pose, project, tmp_path):
         ),
         (["train", SMALL, "--out", "x", "--backbone", "smal"], "did you mean 'small'"),
         (["train", "drawn", "--size", "40", "--out", "x"], "HEIGHTxWIDTH was expected"),
-        (["predict", "net.py", "x", "--out", "y.csv"], "cannot read net.py"),
+        (["predict", "net.py", "x", "--out", "y.csv"], "cannot read the model net.py"),
         (["predict", "gone", "x", "--out", "y.csv"], "there is no file gone"),
         (["predict", "gone", "x", "--out", "y.txt"], "a name ending in .csv or .h5 was expected"),
         (["score", "drawn"], "give either --predictions, a table, or --model"),
@@ -236,60 +232,3 @@ def test_a_model_that_was_damaged_after_training_is_refused(pose, tmp_path):
     assert "model.safetensors is not what it was when it was finished; it is made again" in again.stderr
     assert path.read_bytes() == content
     assert pose("score", SMALL, "--model", path, "--adapter", "none").returncode == 0
-
-
-TRAIN = ("pose", "train", SMALL, "--steps", 60, "--every", 10, "--backbone", "small:width=4", "--seed", 3, "--out")
-
-
-def results(folder):
-    return {name: (folder / name).read_bytes() for name in ("model.safetensors", "history.csv", "split.csv")}
-
-
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_a_training_that_was_stopped_ends_with_the_same_weights(tmp_path, stop):
-    haptera = CommandLine(tmp_path)
-    process = haptera.start_until("*/checkpoint-*.safetensors", *TRAIN, "net", after=3)
-    process.send_signal(stop)
-    _, said = process.communicate()
-    if stop == signal.SIGKILL:
-        assert process.returncode == -signal.SIGKILL
-    else:
-        assert process.returncode == 130
-        assert said.endswith("error: stopped after 30 of 60 steps; the same command goes on from there\n")
-    again = haptera(*TRAIN, "net")
-    assert again.returncode == 0, again.stderr
-    assert "training goes on from step 30" in again.stderr
-    assert haptera(*TRAIN, "undisturbed").returncode == 0
-    assert results(tmp_path / "net") == results(tmp_path / "undisturbed")
-    assert not list((tmp_path / "net").glob(".*.part"))
-
-
-@pytest.mark.slow
-def test_a_training_killed_at_random_moments_ends_with_the_same_weights(tmp_path):
-    haptera, moments = CommandLine(tmp_path), random.Random(1)
-    more = ("--every", 1, "--steps", 300)
-    for _ in range(4):
-        process = haptera.start(*TRAIN, "net", *more)
-        time.sleep(moments.uniform(3, 8))
-        process.kill()
-        process.communicate()
-    assert haptera(*TRAIN, "net", *more).returncode == 0
-    assert haptera(*TRAIN, "undisturbed", *more).returncode == 0
-    assert results(tmp_path / "net") == results(tmp_path / "undisturbed")
-
-
-@pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
-def test_scores_that_were_stopped_end_with_the_same_table(tmp_path, stop):
-    haptera = CommandLine(tmp_path)
-    PoseModel(drawn_animals(1, 1).parts, settings={"width": 4}).save(tmp_path / "net.safetensors")
-    command = ("pose", "score", SMALL, "--model", "net.safetensors", "--shift", "fog:3", "--shift", "contrast:5")
-    process = haptera.start_until("*/cells/*.npz", *command, "--out", "scores", after=2)
-    process.send_signal(stop)
-    _, said = process.communicate()
-    assert process.returncode == (-signal.SIGKILL if stop == signal.SIGKILL else 130)
-    if stop == signal.SIGINT:
-        assert said.endswith("error: stopped after 2 of 6 cells; the same command goes on from there\n")
-    assert haptera(*command, "--out", "scores").returncode == 0
-    assert haptera(*command, "--out", "undisturbed").returncode == 0
-    tables = [pd.read_parquet(tmp_path / name / "table.parquet") for name in ("scores", "undisturbed")]
-    pd.testing.assert_frame_equal(*tables)

@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from haptera.catalog import entries
+from haptera.cli import COMMANDS
+
+POSE = ("train", "predict", "score")
 HEAVY = ["torch", "pandas", "plotly", "numpy", "scipy", "sklearn"]
 
 
@@ -26,6 +30,11 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *entries("analyses"), *(f"pose {each}" for each in POSE)])
+def test_every_command_has_help(haptera, command):
+    assert haptera(*command.split(), "--help").returncode == 0
 
 
 def test_list_shows_every_kind_and_one(haptera):

@@ -2,7 +2,6 @@
 
 import json
 import random
-import resource
 import signal
 import time
 from pathlib import Path
@@ -14,6 +13,8 @@ import pytest
 from haptera.analyses.attribution.carriers import DecoyFit
 from haptera.analyses.embedding.fits import FitTask
 from haptera.analyses.identify.analysis import RowTask
+
+pytestmark = pytest.mark.long  # CI runs these, too: `make test-long`
 
 ROWS = """
 dimensions = 2
@@ -105,7 +106,6 @@ def test_a_damaged_piece_is_named_and_made_again(command, haptera, monkeypatch):
     assert results(haptera.folder / "undisturbed") == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_stopped_between_two_pieces_it_goes_on(command, haptera, number):
     arguments, _, pattern, _, _ = command
@@ -119,7 +119,6 @@ def test_stopped_between_two_pieces_it_goes_on(command, haptera, number):
     assert results(haptera.folder / "out") == undisturbed(haptera, arguments)
 
 
-@pytest.mark.slow
 def test_killed_at_random_moments_it_goes_on(command, haptera):
     arguments = command[0]
     start = time.monotonic()
@@ -135,14 +134,9 @@ def test_killed_at_random_moments_it_goes_on(command, haptera):
     assert not list((haptera.folder / "out").rglob("*.part"))
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_nothing_is_lost(command, haptera):
     arguments = command[0]
-
-    def small():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500))
-
-    done = haptera.apart(*arguments, "--out", "out", "--quiet", preexec_fn=small)
+    done = haptera.apart(*arguments, "--out", "out", "--quiet", largest_file=2500)
     assert done.returncode == 1, done.stderr
     assert done.stderr.startswith("error: cannot write ")
     assert "the same command goes on" in done.stderr

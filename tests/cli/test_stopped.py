@@ -31,7 +31,7 @@ NOISE = ("Traceback", "leaked", "resource_tracker", "Warning")
 def stop(haptera, number, batch, *arguments, whole_group=False):
     """Start a command whose model never answers a batch of that size, and stop it then; its exit code and stderr."""
     (haptera.folder / "blocked.py").write_text(BLOCKED.replace("BATCH", str(batch)))
-    process = haptera.start(*arguments, start_new_session=True)
+    process = haptera.start(*arguments, group=True)
     wait_until((haptera.folder / "begun").exists, process)
     os.killpg(process.pid, number) if whole_group else process.send_signal(number)
     return process.returncode if process.returncode is not None else process.wait(), process.communicate()[1]
@@ -39,6 +39,7 @@ def stop(haptera, number, batch, *arguments, whole_group=False):
 
 RUN = (
     "run",
+    "--no-check",
     "--model",
     "blocked.py:build",
     "--data",
@@ -57,7 +58,7 @@ def test_a_scheduler_that_ends_a_run_is_told_how_to_go_on(haptera):
     assert (code, said) == (130, "error: stopped after 0 of 1 cell; the same command goes on from there\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_terminal_that_closes_on_several_processes_leaves_no_noise(haptera, number):
     more = ("--stream", "corruptions:shifts=contrast,severities=1", "--jobs", 2)

@@ -26,8 +26,9 @@ def test_run_measure_report_and_the_same_again(folder, haptera):
     measured = json.loads(haptera("measure", "out", "--json").stdout)
     assert len(measured["rows"]) == len(table)
     reported = json.loads(haptera("report", "out", "--json").stdout)
-    assert (folder / reported["report"]).is_file()
-    assert reported["summary"]
+    assert (folder / reported["files"]["report"]).is_file()
+    assert reported["findings"]
+    assert reported == json.loads((folder / "out" / "result.json").read_text()) | {"files": reported["files"]}
 
 
 def test_one_measure_alone_is_printed_and_the_table_stays(folder, haptera):
@@ -39,6 +40,7 @@ def test_one_measure_alone_is_printed_and_the_table_stays(folder, haptera):
     assert (folder / "out" / "table.parquet").read_bytes() == table
 
 
+@pytest.mark.long
 def test_a_table_that_is_older_than_the_cells_is_not_reported(folder, haptera):
     haptera(*RUN, "--stream", "clean", "--quiet")
     table = (folder / "out" / "table.parquet").read_bytes()
@@ -49,6 +51,7 @@ def test_a_table_that_is_older_than_the_cells_is_not_reported(folder, haptera):
     assert "continual" in set(pd.read_parquet(folder / "out" / "table.parquet")["stream"])
 
 
+@pytest.mark.long
 def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, haptera):
     (folder / "mine.py").write_text(
         "from haptera.adapters import Adapter\n"
@@ -79,6 +82,7 @@ def test_import_stands_beside_a_run(folder, haptera):
     assert set(accuracy.index) == {"net", "oracle"}
 
 
+@pytest.mark.long
 def test_two_processes_and_two_seeds(folder, haptera):
     done = haptera(*RUN, "--stream", "clean", "--seed", 0, "--seed", 5, "--jobs", 2, "--json")
     assert json.loads(done.stdout)["ran"] == 2

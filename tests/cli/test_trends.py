@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from haptera.cli import main
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 NAMES = [f"net-{place}" for place in range(9)]
 

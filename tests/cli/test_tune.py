@@ -18,6 +18,7 @@ def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
+@pytest.mark.long
 def test_tune_then_the_same_again_then_run_what_was_chosen(folder, capsys):
     assert call(*TUNE, *GRID, "--seeds", "0,1", "--json", "--quiet") == 0
     said = json.loads(capsys.readouterr().out)

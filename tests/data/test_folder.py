@@ -140,7 +140,7 @@ def test_a_damaged_image_in_the_middle_is_named(class_folder: Path, put_image: P
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HapteraError, match=r"no images in .*: it holds no files; \.jpg, \.jpeg, \.png are read"):
+    with pytest.raises(HapteraError, match=r"no images in .*: it holds no files; \.jpg, \.jpeg, \.png, .* are read"):
         open_data(tmp_path)
     (tmp_path / "cat").mkdir()
     with pytest.raises(HapteraError, match="it holds no files"):
@@ -149,9 +149,9 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_without_images_says_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
-    for name in ("a.tif", "cat/b.TIF", "cat/README"):
+    for name in ("a.psd", "cat/b.PSD", "cat/README"):
         (tmp_path / name).write_text("")
-    with pytest.raises(HapteraError, match=r"found 2 of \.tif, 1 of no suffix"):
+    with pytest.raises(HapteraError, match=r"found 2 of \.psd, 1 of no suffix"):
         open_data(tmp_path)
 
 
@@ -194,7 +194,7 @@ def test_links_are_followed_and_broken_ones_named(class_folder: Path, tmp_path: 
 
 def test_a_folder_that_links_to_itself_is_refused(class_folder: Path) -> None:
     (class_folder / "cat/loop").symlink_to(class_folder / "cat")
-    with pytest.raises(HapteraError, match="Too many levels of symbolic links"):
+    with pytest.raises(HapteraError, match=r"cat/loop is a link to a folder that it is in"):
         FolderData(class_folder)
 
 

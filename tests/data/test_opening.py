@@ -33,9 +33,9 @@ def test_a_missing_parent_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.tar").write_bytes(b"")
-    with pytest.raises(HapteraError, match=r"x\.tar is a file of kind '\.tar'; an \.npz file with 'images'"):
-        open_data(tmp_path / "x.tar")
+    (tmp_path / "x.zip").write_bytes(b"")
+    with pytest.raises(HapteraError, match=r"x\.zip is a file of kind '\.zip'; an \.npz, \.parquet"):
+        open_data(tmp_path / "x.zip")
 
 
 def test_an_empty_name_is_refused() -> None:

@@ -60,7 +60,7 @@ def test_partials_and_dataclasses_differ_by_their_settings():
 
 
 def test_an_edited_class_of_the_users_has_another_fingerprint(tmp_path):
-    from haptera.catalog import find_object
+    from haptera.own_code import find_object
 
     prints = []
     for line in ("return inputs", "return inputs + 1"):

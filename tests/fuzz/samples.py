@@ -1,57 +1,40 @@
 """One small sample for every reader of the package, and the reader itself as a user calls it."""
 
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from safetensors.torch import save_file
-from scipy.io import savemat
 from tests.commands import call
+from tests.data import layouts
+from tests.fuzz.reader import LOGITS, RANDOM, TARGETS, Reader, ignore, images
+from tests.fuzz.recording_samples import RECORDINGS
 
 from haptera import table as tables
-from haptera.analyses.attribution.analysis import prepared_recording, read_facts
 from haptera.analyses.dependencies.files import LogitsFile
+from haptera.analyses.diagnosis.known_shifts import KnownShifts
 from haptera.analyses.trends.reading import read_side
-from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.data import digits, open_data
+from haptera.data import ArrayData, digits, open_data
 from haptera.errors import HapteraError
-from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
+from haptera.live.accuracy import Accuracy
+from haptera.live.alarms import Alarms
+from haptera.live.place import ShiftWindow
+from haptera.live.profile import Profile
 from haptera.models import LeNet
-from haptera.models.source import load_weights
+from haptera.models.weights import load_weights
 from haptera.outputs import Outputs
-from haptera.pose import PoseModel
-from haptera.pose.coco import read_coco
-from haptera.pose.opening import open_pose
-from haptera.pose.splits import read_split
-from haptera.recordings.reading import read_recording
-from haptera.run.build import make_study
-from haptera.run.calibrate import calibrate, load_calibration
+from haptera.run.calibrate import Scale, calibrate, load_calibration
 from haptera.run.cells import cells_of, open_study, study_ledger
 from haptera.run.importing import import_predictions
 from haptera.run.materialise import materialise
 from haptera.run.results import measure
-from haptera.run.settings import read_study
-from haptera.run.yardstick import Scale
+from haptera.run.settings import make_study, read_study
 from haptera.shifts import Contrast, GaussianNoise
-
-RANDOM = np.random.default_rng(0)
-LOGITS, TARGETS = RANDOM.normal(size=(40, 5)).astype(np.float32), RANDOM.integers(0, 5, 40)
-SPIKES, ANGLE = RANDOM.poisson(2, (60, 4)).astype(float), np.linspace(0, 6.2, 60)
-
-
-@dataclass(frozen=True)
-class Reader:
-    """How to write a sample into a folder, and how to read it; a command's exit code, or None."""
-
-    write: Callable[[Path], Any]
-    read: Callable[[Path], int | None]
+from haptera.streams import Clean
 
 
 def _cell(path: Path) -> None:
@@ -112,92 +95,6 @@ def _read_calibration(folder: Path) -> None:
         found.out_of_reach(name)
 
 
-def _nwb(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["units/spike_times"] = np.concatenate([np.sort(RANDOM.uniform(0, 20, 100)) for _ in range(3)])
-        file["units/spike_times_index"] = np.array([100, 200, 300])
-        file["units/id"] = np.arange(3)
-        file.create_dataset("units/location", data=["a", "b", "a"], dtype=h5py.string_dtype())
-        for name in ("heading", "speed"):
-            data = file.create_dataset(f"processing/behavior/{name}/data", data=np.linspace(0, 6, 200))
-            data.attrs["unit"] = "radians" if name == "heading" else "m/s"
-            data.attrs["conversion"] = 1.0
-        file["processing/behavior/heading/timestamps"] = np.linspace(0, 20, 200)
-        start = file.create_dataset("processing/behavior/speed/starting_time", data=0.0)
-        start.attrs["rate"] = 10.0
-        file["intervals/trials/start_time"] = np.arange(0.0, 20, 2)
-        file["intervals/trials/stop_time"] = np.arange(0.0, 20, 2) + 1.9
-        file.create_dataset("intervals/trials/side", data=["l", "r"] * 5, dtype=h5py.string_dtype())
-        file["intervals/epochs/start_time"], file["intervals/epochs/stop_time"] = [0.0, 10.0], [10.0, 20.0]
-        file.create_dataset("intervals/epochs/tags", data=["wake", "sleep"], dtype=h5py.string_dtype())
-        file["intervals/epochs/tags_index"] = [1, 2]
-
-
-def _read_nwb(folder: Path) -> None:
-    path = folder / "a.nwb"
-    read_recording(path, "spikes", ["heading", "speed", "side"], trials="trials")
-    read_recording(path, "speed", ["heading"], epoch="wake")
-
-
-def _arrays(folder: Path) -> None:
-    np.savez(folder / "a.npz", spikes=SPIKES, angle=ANGLE, trial=np.repeat([1, 2], 30))
-
-
-def _hdf5(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["spikes"], file["angle"], file["time"] = SPIKES, ANGLE, np.arange(60) * 0.1
-
-
-def _csv(folder: Path) -> None:
-    frame = pd.DataFrame({f"unit{k}": SPIKES[:, k] for k in range(4)} | {"angle": ANGLE, "side": ["l", "r"] * 30})
-    frame.to_csv(folder / "a.csv", index=False)
-
-
-def _tracks(path: Path) -> None:
-    files = np.array([f"labeled-data/v{k % 2}/img{k}.png" for k in range(6)])
-    KeypointTable(RANDOM.uniform(0, 30, (6, 3, 2)), ("nose", "eye", "tail"), files, "me").write(path)
-
-
-def _images(folder: Path, names: list[str]) -> None:
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(RANDOM.integers(0, 255, (32, 32, 3), dtype=np.uint8)).save(path)
-
-
-def _project(folder: Path) -> None:
-    _tracks(folder / "CollectedData_me.csv")
-    _images(folder, [f"labeled-data/v{k % 2}/img{k}.png" for k in range(6)])
-
-
-def _coco(folder: Path) -> None:
-    import json
-
-    _images(folder, [f"img{k}.png" for k in range(4)])
-    content = {
-        "images": [{"id": k, "file_name": f"img{k}.png", "width": 32, "height": 32} for k in range(4)],
-        "annotations": [
-            {
-                "id": k,
-                "image_id": k,
-                "category_id": 1,
-                "keypoints": [5, 6, 2, 9, 9, 2, 20, 3, 0],
-                "bbox": [0, 0, 9, 9],
-                "area": 81.0,
-            }
-            for k in range(4)
-        ],
-        "categories": [{"id": 1, "name": "mouse", "keypoints": ["nose", "eye", "tail"], "skeleton": [[1, 2], [2, 3]]}],
-    }
-    (folder / "coco.json").write_text(json.dumps(content))
-
-
-def _split(folder: Path) -> None:
-    _project(folder)
-    rows = [f"labeled-data/v{k % 2}/img{k}.png,v{k % 2},{'train' if k < 3 else 'out'}" for k in range(6)]
-    (folder / "split.csv").write_text("\n".join(["file,individual,part", *rows]) + "\n")
-
-
 def _study_file(folder: Path) -> None:
     np.savez(folder / "data.npz", images=RANDOM.integers(0, 255, (6, 16, 16), dtype=np.uint8), labels=np.arange(6) % 2)
     (folder / "map.csv").write_text("class,accepted\n0,1\n1,2\n")
@@ -234,6 +131,12 @@ def _every(source: Path, **settings: Any) -> None:
         each.fingerprint()
 
 
+def _copied(source: Path) -> None:
+    """Read a Parquet file with a cache that is nobody else's."""
+    os.environ["HAPTERA_CACHE"] = str(source.parent / ".cache")
+    _every(source)
+
+
 def _cifar_c(folder: Path) -> None:
     (folder / "c").mkdir()
     np.save(folder / "c" / "labels.npy", np.tile(np.arange(4), 5))
@@ -241,7 +144,7 @@ def _cifar_c(folder: Path) -> None:
 
 
 def _imagenet_c(folder: Path) -> None:
-    _images(folder / "c", [f"fog/{severity}/{name}/{k}.png" for severity in (1, 2) for name in "ab" for k in range(2)])
+    images(folder / "c", [f"fog/{severity}/{name}/{k}.png" for severity in (1, 2) for name in "ab" for k in range(2)])
 
 
 def _mapping(folder: Path) -> None:
@@ -280,38 +183,6 @@ def _read_weights(folder: Path) -> None:
         load_weights(LeNet(size=16, classes=4), folder / name, allow_pickle=True)
 
 
-def _embedding(path: Path) -> None:
-    model = ContrastiveEmbedding(output_dimension=3, max_iterations=2, batch_size=16, random_state=0, device="cpu")
-    model.fit(SPIKES, ANGLE).save(path)
-
-
-def _read_embedding(folder: Path) -> None:
-    found = ContrastiveEmbedding.load(folder / "model.safetensors")
-    assert found.model_.channels
-    if found.n_features_in_ == SPIKES.shape[1]:
-        found.transform(SPIKES)
-
-
-def _embedded(folder: Path) -> None:
-    _arrays(folder)
-    options = ("--label", "angle", "--no-controls", "--steps", 2, "--batch-size", 16, "--quiet")
-    assert call("embed", folder / "a.npz", "--out", folder / "out", *options) == 0
-    for path in (folder / "out").iterdir():
-        if path.name not in ("result.json", "model.safetensors"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    text = (folder / "out" / "result.json").read_text()
-    (folder / "out" / "result.json").write_text(text.replace(str(folder), "."))
-
-
-def _read_embedded(folder: Path) -> None:
-    prepared_recording(read_facts(folder / "out" / "result.json"), folder / "a.npz")
-    ContrastiveEmbedding.load(folder / "out" / "model.safetensors")
-
-
-def _pose_model(path: Path) -> None:
-    PoseModel(["nose", "tail"], "small", settings={"width": 4}, skeleton=[("nose", "tail")]).save(path)
-
-
 def _materialised(folder: Path) -> None:
     _data(folder)
     materialise(
@@ -337,57 +208,66 @@ def _read_table(folder: Path) -> None:
 
 
 READERS: dict[str, Reader] = {
-    "outputs": Reader(lambda folder: _cell(folder / "a.npz"), lambda folder: _ignore(Outputs.load(folder / "a.npz"))),
-    "outputs-top": Reader(lambda folder: _top(folder / "a.npz"), lambda folder: _ignore(_used(folder / "a.npz"))),
+    "outputs": Reader(lambda folder: _cell(folder / "a.npz"), lambda folder: ignore(Outputs.load(folder / "a.npz"))),
+    "outputs-top": Reader(lambda folder: _top(folder / "a.npz"), lambda folder: ignore(_used(folder / "a.npz"))),
     "measure": Reader(_study, _measure_study),
     "report": Reader(_study, _report_study),
     "import": Reader(_predictions, _import),
     "calibration": Reader(_calibration, _read_calibration),
-    "nwb": Reader(lambda folder: _nwb(folder / "a.nwb"), _read_nwb),
-    "recording-npz": Reader(_arrays, lambda folder: _recorded(folder / "a.npz")),
-    "recording-npy": Reader(
-        lambda folder: np.save(folder / "a.npy", SPIKES), lambda folder: _recorded(folder / "a.npy", ())
-    ),
-    "recording-hdf5": Reader(lambda folder: _hdf5(folder / "a.h5"), lambda folder: _recorded(folder / "a.h5")),
-    "recording-matlab": Reader(
-        lambda folder: savemat(folder / "a.mat", {"spikes": SPIKES, "angle": ANGLE}, do_compression=True),
-        lambda folder: _recorded(folder / "a.mat"),
-    ),
-    "recording-csv": Reader(_csv, lambda folder: _recorded(folder / "a.csv", ("angle", "side"))),
-    "tracks-csv": Reader(
-        lambda folder: _tracks(folder / "a.csv"), lambda folder: _recorded(folder / "a.csv", ("nose",))
-    ),
-    "deeplabcut-hdf5": Reader(
-        lambda folder: _tracks(folder / "a.h5"), lambda folder: _ignore(read_deeplabcut(folder / "a.h5"))
-    ),
-    "deeplabcut-project": Reader(_project, lambda folder: _posed(open_pose(folder))),
-    "coco": Reader(_coco, lambda folder: _posed(read_coco(folder / "coco.json"))),
-    "split": Reader(_split, lambda folder: _ignore(read_split(folder / "split.csv", open_pose(folder)))),
     "study-file": Reader(_study_file, _read_study_file),
     "data-npz": Reader(_data, lambda folder: _every(folder / "data.npz")),
-    "data-folder": Reader(lambda folder: _images(folder, [f"{c}/{k}.png" for c in "ab" for k in range(3)]), _every),
+    "data-folder": Reader(lambda folder: images(folder, [f"{c}/{k}.png" for c in "ab" for k in range(3)]), _every),
     "data-flat-folder": Reader(
-        lambda folder: _images(folder, ["1.png", "2.jpg"]), lambda folder: _every(folder, size=16)
+        lambda folder: images(folder, ["1.png", "2.jpg"]), lambda folder: _every(folder, size=16)
     ),
+    "data-parquet": Reader(
+        lambda folder: layouts.parquet(folder / "a.parquet"), lambda folder: _copied(folder / "a.parquet")
+    ),
+    "data-saved": Reader(
+        lambda folder: layouts.saved_dataset(folder / "saved"), lambda folder: _every(folder / "saved")
+    ),
+    "data-tar": Reader(lambda folder: layouts.tar(folder / "a.tar"), lambda folder: _every(folder / "a.tar")),
+    "data-csv": Reader(layouts.table, lambda folder: _every(folder / "list.csv")),
+    "data-cifar": Reader(layouts.cifar_binary, _every),
     "cifar-c": Reader(_cifar_c, lambda folder: _every(folder / "c")),
     "imagenet-c": Reader(_imagenet_c, lambda folder: _every(folder / "c")),
     "mapping": Reader(_mapping, lambda folder: _every(folder / "data.npz", mapping=folder / "map.csv")),
     "trends": Reader(_trends, _read_trends),
     "dependencies": Reader(_logits, _read_logits),
     "weights": Reader(_weights, _read_weights),
-    "embedding": Reader(lambda folder: _embedding(folder / "model.safetensors"), _read_embedding),
-    "attribute": Reader(_embedded, _read_embedded),
-    "pose-model": Reader(
-        lambda folder: _pose_model(folder / "pose.safetensors"),
-        lambda folder: _ignore(PoseModel.load(folder / "pose.safetensors")),
-    ),
     "materialised": Reader(_materialised, _materialise_more),
     "table": Reader(_table, _read_table),
+    "profile": Reader(
+        lambda folder: _profile(folder / "profile.safetensors"),
+        lambda folder: _read_profile(folder / "profile.safetensors"),
+    ),
+    **RECORDINGS,
 }
 
 
-def _ignore(_: object) -> None:
-    return None
+def _profile(path: Path) -> None:
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(144, 5)
+    )
+    data = ArrayData(RANDOM.integers(0, 255, (120, 8, 8), dtype=np.uint8), np.arange(120) % 5, "noise")
+    profile = Profile.measure(net, Clean(data, batch_size=60))
+    row = {"shift": "fog", "family": "weather", "holdout": False, "severity": 3.0, "size": 0.5, "error": 0.5}
+    frame = pd.DataFrame(
+        [row | {"doubt": 0.4, "confidence": 0.6}, row | {"shift": "snow", "doubt": 0.3, "confidence": 0.7}]
+    )
+    known = KnownShifts(frame, RANDOM.normal(size=(2, 8)), {"error": 0.2}, 0.3, 100)
+    replace(profile, known=known).save(path)
+
+
+def _read_profile(path: Path) -> None:
+    profile = Profile.read(path)
+    try:
+        Alarms(profile)
+        Accuracy(profile).update(np.zeros((2, 5)))
+        ShiftWindow(profile).place()
+    except HapteraError as error:  # names a signal or a setting, and knows of no file
+        raise HapteraError(f"{path}: {error}") from error
 
 
 def _used(path: Path) -> None:
@@ -395,14 +275,3 @@ def _used(path: Path) -> None:
     outputs.predictions()
     if outputs.targets is not None:
         outputs.correct()
-
-
-def _recorded(path: Path, labels: tuple[str, ...] = ("angle",)) -> None:
-    recording = read_recording(path, labels=labels)
-    recording.split(0.3)
-    assert len(recording.blocks) == len(recording)
-
-
-def _posed(data: Any) -> None:
-    data.images(np.arange(len(data)))
-    data.fingerprint()

@@ -17,10 +17,11 @@ NAMES = [
     *("outputs", "outputs-top", "measure", "report", "import", "calibration", "nwb", "recording-npz", "recording-npy"),
     *("recording-hdf5", "recording-matlab", "recording-csv", "tracks-csv", "deeplabcut-hdf5", "deeplabcut-project"),
     *("coco", "split", "study-file", "data-npz", "data-folder", "data-flat-folder", "cifar-c", "imagenet-c", "mapping"),
-    *("trends", "dependencies", "weights", "embedding", "attribute", "pose-model", "materialised", "table"),
+    *("data-parquet", "data-saved", "data-tar", "data-csv", "data-cifar"),
+    *("trends", "dependencies", "weights", "embedding", "attribute", "pose-model", "materialised", "table", "profile"),
 ]
 CASES, MANY = 7, 80
-COSTLY = {"report": 2, "import": 4, "measure": 6}
+COSTLY = {"report": 2, "import": 4, "measure": 4, "outputs": 4, "study-file": 3}
 """Readers that take longer than all others, and how many cases of them are in the default suite."""
 
 

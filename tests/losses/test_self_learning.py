@@ -56,6 +56,16 @@ def test_soft_labels_stop_the_gradient_of_the_teacher_and_entropy_does_not(logit
     assert not torch.allclose(student.grad, both.grad)
 
 
+def test_mutual_cross_entropy_is_the_sum_written_out_with_gradients_to_both_sides(logits):
+    values = losses.mutual_cross_entropy(logits, TEACHER).tolist()
+    for one, two, value in zip(logits.tolist(), TEACHER.tolist(), values, strict=True):
+        p, q = probabilities(one), probabilities(two)
+        expected = -sum(0.5 * a * math.log(b) + 0.5 * b * math.log(a) for a, b in zip(p, q, strict=True))
+        assert value == pytest.approx(expected)
+    pair = logits.clone().requires_grad_(True), TEACHER.clone().requires_grad_(True)
+    assert torch.autograd.gradcheck(losses.mutual_cross_entropy, pair)
+
+
 def test_hard_labels_are_cross_entropy_with_the_teachers_first_class(logits):
     teacher = logits.flip(1)
     pairs = zip(logits.tolist(), teacher.tolist(), strict=True)
@@ -112,3 +122,34 @@ def test_a_mean_prediction_is_diverse_when_uniform():
 )
 def test_gradient_equals_finite_differences(loss, logits):
     assert torch.autograd.gradcheck(loss, (logits.requires_grad_(True),))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
+def test_symmetric_cross_entropy_is_the_two_sums_written_out(logits, share):
+    values = losses.symmetric_cross_entropy(logits, TEACHER, share).tolist()
+    for row, other, value in zip(logits.tolist(), TEACHER.tolist(), values, strict=True):
+        p, q = probabilities(row), probabilities(other)
+        one = -sum(b * math.log(a) for a, b in zip(p, q, strict=True))
+        two = -sum(a * math.log(b) for a, b in zip(p, q, strict=True))
+        assert value == pytest.approx((1 - share) * one + share * two)
+
+
+def test_symmetric_cross_entropy_has_the_gradient_of_finite_differences_and_none_for_the_teacher(logits):
+    student, teacher = logits.clone().requires_grad_(), TEACHER.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: losses.symmetric_cross_entropy(z, TEACHER, 0.3), student)
+    losses.symmetric_cross_entropy(student, teacher).sum().backward()
+    assert teacher.grad is None
+
+
+def test_information_maximisation_is_the_sums_written_out(logits):
+    rows = [probabilities(row) for row in logits.tolist()]
+    mean = [sum(row[k] for row in rows) / len(rows) for k in range(7)]
+    sure = sum(-sum(p * math.log(p) for p in row) for row in rows) / len(rows)
+    assert losses.information_maximisation(logits).item() == pytest.approx(sure + sum(p * math.log(p) for p in mean))
+    assert torch.autograd.gradcheck(losses.information_maximisation, logits.requires_grad_(True))
+
+
+def test_information_maximisation_is_least_where_all_is_sure_and_spread():
+    sure = 50 * torch.eye(4, dtype=torch.float64)
+    assert losses.information_maximisation(sure).item() == pytest.approx(-math.log(4))
+    assert losses.information_maximisation(sure[:1].expand(4, 4)).item() == pytest.approx(0, abs=1e-9)

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from haptera.measures import class_attraction, largest_class_share, mean_prediction_entropy, outside_mapping
+from haptera.measures import (
+    class_attraction,
+    filtered_error,
+    largest_class_share,
+    mean_prediction_entropy,
+    outside_mapping,
+)
 from haptera.outputs import Outputs
 from haptera.statistics.intervals import wilson
 
@@ -83,6 +89,30 @@ def test_the_share_outside_a_mapping_is_counted_for_each_shift_and_needs_no_labe
         assert row["value"] == out / 45
         assert (row["low"], row["high"]) == wilson(out, 45)
     assert outside_mapping(Outputs({"logits": logits}, np.arange(90))) == []
+
+
+def test_the_filtered_error_is_that_of_predictions_that_some_class_accepts():
+    generator = np.random.default_rng(2)
+    accepted = np.zeros((3, 8), bool)
+    accepted[[0, 0, 1, 2], [1, 2, 4, 6]] = True
+    logits = generator.normal(size=(90, 8)).astype(np.float32)
+    logits[:60, 4] += 2
+    logits[80:, 3] += 50  # outside throughout: nothing is left to be right or wrong about
+    targets = generator.integers(0, 3, 90)
+    shift = np.repeat(["a", "b", "c"], [40, 40, 10])
+    given = Outputs({"logits": logits}, np.arange(90), targets, context={"shift": shift}, accepted=accepted)
+    rows = filtered_error(given)
+    assert [row["shift"] for row in rows] == ["a", "b"]
+    for row in rows:
+        left = wrong = 0
+        for i in np.flatnonzero(shift == row["shift"]):
+            predicted = int(np.argmax(logits[i]))
+            if predicted in (1, 2, 4, 6):
+                left += 1
+                wrong += not accepted[targets[i], predicted]
+        assert (row["value"], row["n"]) == (wrong / left, left)
+        assert (row["low"], row["high"]) == wilson(wrong, left)
+    assert filtered_error(Outputs({"logits": logits}, np.arange(90), targets % 8)) == []
 
 
 def stream(logits, batch=100):

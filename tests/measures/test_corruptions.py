@@ -8,7 +8,7 @@ from haptera.catalog import entries, find
 from haptera.errors import HapteraError
 from haptera.families import FAMILIES
 from haptera.measures import family_error, mce, mde, mean_error
-from haptera.measures.corruptions import ALEXNET, ALEXNET_DOMAINS
+from haptera.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, ALEXNET_HOLDOUT
 from haptera.table import tidy
 
 
@@ -49,6 +49,21 @@ def test_the_error_of_a_family_is_the_mean_over_its_shifts():
     for family, shifts in FAMILIES.items():
         means = [np.mean([row["value"] for row in rows if row["shift"] == shift]) for shift in shifts]
         assert found[family] == pytest.approx(np.mean(means))
+
+
+def test_mce_on_dev_divides_by_alexnet_on_the_hold_out_corruptions():
+    rows = imagenet_c()
+    [row] = mce(tidy(rows), reference="alexnet", split="dev")
+    errors = {"speckle_noise": 0.845388, "gaussian_blur": 0.787108, "spatter": 0.717512, "saturate": 0.658248}
+    assert errors == ALEXNET_HOLDOUT
+    ratios = [sum(row["value"] for row in rows if row["shift"] == shift) / (5 * errors[shift]) for shift in errors]
+    assert row["value"] == pytest.approx(np.mean(ratios))
+    assert row["split"] == "dev"
+    tested = [row for row in rows if row["shift"] not in errors]
+    with pytest.raises(HapteraError, match="needs the 4 hold-out corruptions at severities 1 to 5, 20 in all"):
+        mce(tidy([*tested, wrong("spatter", 1, 0.5)]), reference="alexnet", split="dev")
+    with pytest.raises(HapteraError, match="unknown split 'devel'; did you mean 'dev'"):
+        mce(tidy(rows), reference="alexnet", split="devel")
 
 
 def test_mce_divides_by_alexnet_corruption_by_corruption():
@@ -140,3 +155,11 @@ def test_mde_against_a_model_of_the_table():
     own, base = ROBUST["SIN"][:6], ROBUST["vanilla"][:6]
     assert rows["SIN"] == pytest.approx(np.mean([one / two for one, two in zip(own, base, strict=True)]))
     assert set(ALEXNET_DOMAINS) == set(DOMAINS)
+
+
+def test_mce_of_corruptions_that_were_met_twice_is_over_both_visits():
+    first, second = imagenet_c(0), imagenet_c(1)
+    alone = [mce(tidy(rows), reference="alexnet")[0]["value"] for rows in (first, second)]
+    both = [row | {"visit": 1} for row in first] + [row | {"visit": 2} for row in second]
+    [row] = mce(tidy(both), reference="alexnet")
+    assert row["value"] == pytest.approx(np.mean(alone))

@@ -14,13 +14,15 @@ from haptera.testing.measures import (
     example_poses,
     example_stability,
     example_table,
+    example_visits,
     examples,
     with_another_seed,
 )
 
 SETTINGS = {"mce": {"reference": "alexnet"}, "mde": {"reference": "alexnet"}}
 MEASURES = {name: partial(find("measures", name), **SETTINGS.get(name, {})) for name in entries("measures")}
-MEASURED = {"accuracy", "error", "seconds_per_image", "peak_bytes"}
+MEASURED = {"accuracy", "error", "seconds_per_image", "peak_bytes", "walk_accuracy"}
+MAPPED = {"outside_mapping", "filtered_error"}
 RECORDED = {"records": {"loss", "kept"}, "mean_over_seeds": {f"{name}_over_seeds" for name in MEASURED}}
 
 
@@ -42,9 +44,10 @@ def test_public_check_passes(name):
 @pytest.mark.parametrize("name", MEASURES)
 def test_rows_carry_the_name_of_the_measure(name):
     function = MEASURES[name]
-    source = example_table() if function.func.of != "outputs" else example_outputs(mapped=name == "outside_mapping")
+    source = example_table() if function.func.of != "outputs" else example_outputs(mapped=name in MAPPED)
     source = with_another_seed(source) if function.func.of == "rows" else source
     source = example_stability() if name.endswith("_stability") else source
+    source = example_visits() if name == "visit_error" else source
     source = example_poses() if function.func.reads == "keypoints" else source
     assert {row["measure"] for row in function(source)} == RECORDED.get(name, {name})
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from haptera.catalog import entries, find
 from haptera.data import digits
@@ -40,3 +41,22 @@ def test_wrong_settings_are_refused():
         ResNet(norm="btch")
     with pytest.raises(HapteraError, match="not a multiple of patch"):
         ViT(size=30)
+
+
+@pytest.mark.parametrize(("patch", "size"), [(2, 8), (4, 16), (8, 16)])
+def test_a_residual_stem_gives_a_token_for_each_patch(patch, size):
+    net = ViT(3, size, width=32, depth=1, patch=patch, stem="residual")
+    assert net.patches(torch.rand(2, 3, size, size)).shape == (2, 32, size // patch, size // patch)
+    assert net(torch.rand(2, 3, size, size)).shape == (2, 10)
+    assert not any(isinstance(layer, nn.BatchNorm2d) for layer in net.modules())
+
+
+@pytest.mark.parametrize("settings", [{"patch": 3, "size": 12}, {"patch": 1}, {"width": 36}])
+def test_a_residual_stem_halves_a_power_of_two(settings):
+    with pytest.raises(HapteraError, match="a residual stem needs a patch of 2, 4, 8"):
+        ViT(**settings, stem="residual")
+
+
+def test_a_stem_that_is_not_known_is_refused():
+    with pytest.raises(HapteraError, match="stem"):
+        ViT(stem="residuals")

@@ -12,7 +12,7 @@ from haptera.errors import HapteraError
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
 from haptera.pose import open_pose, read_coco, score_predictions, split_individuals
 from haptera.pose.coco import read_coco_labels
-from haptera.pose.joining import joined, match_files
+from haptera.pose.evaluate import join_predictions, match_files
 
 PARTS = ("nose", "eye", "tail")
 VIDEOS = ("ina", "rex", "tom")
@@ -97,7 +97,7 @@ def test_predictions_are_joined_by_video_and_file_name(project, tmp_path):
         order = np.random.default_rng(1).permutation(12)
         names = np.array([file.removeprefix(cut) for file in labels.files])[order]
         said = KeypointTable(shifted[order], PARTS, names, "net")
-        keypoints, places = joined(said, PARTS, labels.files, "said.csv")
+        keypoints, places = join_predictions(said, PARTS, labels.files, "said.csv")
         assert places.tolist() == list(range(12))
         assert np.array_equal(keypoints, [by_path[file] for file in labels.files])
     bare = KeypointTable(shifted[:4], PARTS, np.array([file.rpartition("/")[2] for file in labels.files[:4]]), "net")

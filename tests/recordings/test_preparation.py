@@ -96,11 +96,11 @@ def test_scaling_knows_the_training_part_only():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bin_edges(0, 1, 0), "more than 0"),
+        (lambda: bin_edges(0, 1, 0), "above 0"),
         (lambda: bin_edges(0, 1, 2.0), "no bin of 2 s fits"),
         (lambda: resample(np.arange(3), np.arange(4), np.arange(3.0)), "4 values and 3 times"),
         (lambda: resample(np.arange(3), np.full(3, np.nan), np.arange(3.0)), "not one sample"),
-        (lambda: smooth(np.zeros((3, 1)), 0), "more than 0"),
+        (lambda: smooth(np.zeros((3, 1)), 0), "above 0"),
         (lambda: smooth(np.zeros((3, 1)), 1, shape="boxcar"), "'gaussian' or 'box'"),
     ],
 )

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.report.browser import browser, visit
 
 from haptera import catalog
 from haptera.measures import mean_over_seeds
-from haptera.measures.facts import fact, required
+from haptera.measures.facts import fact, required_settings
 from haptera.outputs import Outputs
 from haptera.report.page import write_page
-from haptera.report.study.complete import complete
+from haptera.report.study import complete
 from haptera.run.report import StudyReport
 from haptera.table import join, tidy
 from haptera.table import measure_outputs as rows_of_cell
+
+__all__ = ["browser", "visit"]
 
 SHIFTS = ("contrast", "gaussian_noise", "motion_blur")
 ADAPTERS = ("none", "batchnorm:prior=16")
@@ -123,10 +126,27 @@ def learning_outputs(adapter: str, seed: int) -> Outputs:
 def learning() -> pd.DataFrame:
     """A made-up study of adapters that learn, with every measure of the catalog: 4 adapters, 2 seeds."""
     functions = [catalog.find("measures", name) for name in catalog.entries("measures")]
-    functions = [function for function in functions if not required(function)]
+    functions = [function for function in functions if not required_settings(function)]
     own = [function for function in functions if fact(function, "of", "outputs") == "outputs"]
     cells = [learning_outputs(adapter, seed) for adapter in LEARNERS for seed in (0, 1)]
     rows = [row for cell in cells for row in rows_of_cell(cell, own)]
     table = tidy(rows)
     table = join(table, [row for each in functions if fact(each, "of") == "table" for row in each(table)])
     return join(table, mean_over_seeds(table))
+
+
+SETTINGS = {
+    "versions": {"haptera": "0.1.0", "torch": "2.13.0+cpu", "python": "3.11.2"},
+    "machine": {"processor": "x86_64", "threads": 2},
+    "seeds": [0],
+    "data": {"path": "old/", "images": 1000, "classes": 10, "fingerprint": "3f9a2c1d77e0"},
+    "adapters": {"none": {}, "batchnorm:prior=16": {"prior": 16, "momentum": None}},
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, study: pd.DataFrame) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    notes = ["2 cells failed: vgg-16-bn · continual · batchnorm:prior=16; the same command tries them again."]
+    write_report(study, path, title="Audit of twelve classifiers", settings=SETTINGS, notes=notes)
+    return path

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from haptera.report.study import adaptation, heatmap, methods
+from haptera.report.study import adaptation, complete, heatmap, methods
 from haptera.report.study.cells import cells
-from haptera.report.study.complete import complete
 from haptera.report.study.findings import gains, holding
 from haptera.report.study.summary import summarise
 from haptera.table import tidy

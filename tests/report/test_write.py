@@ -14,8 +14,8 @@ from tests.report.conftest import write_report
 
 from haptera.report.page import render
 from haptera.report.section import Section
-from haptera.report.study.complete import REPORTED, complete
-from haptera.report.study.page import sections as made
+from haptera.report.study import REPORTED, complete
+from haptera.report.study import sections as made
 from haptera.report.study.summary import summarise
 from haptera.table import tidy
 
@@ -83,6 +83,7 @@ def test_same_table_same_bytes(study: pd.DataFrame, tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
+@pytest.mark.long
 def test_sections_appear_only_with_their_data(study: pd.DataFrame) -> None:
     assert titles(study) == ["Severity", "Shifts", "Methods", "Over time", "Cost", "Results"]
     assert titles(study[study["measure"] == "accuracy"]) == ["Severity", "Shifts", "Methods", "Results"]

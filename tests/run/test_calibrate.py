@@ -11,17 +11,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.conftest import CommandLine
 from tests.streams.conftest import SCALE, SHIFTS
 
 from haptera.catalog import find
 from haptera.data import ArrayData, Classes, digits
 from haptera.errors import HapteraError, Unfinished
 from haptera.models import LeNet, ModelSource
-from haptera.run.calibrate import calibrate, load_calibration
-from haptera.run.yardstick import Scale
+from haptera.run.calibrate import Scale, calibrate, load_calibration
 from haptera.shifts import Contrast, Fog, GaussianNoise
-from haptera.streams.augment import augmented
+from haptera.streams.walk import flip_and_crop
 
 COARSE = Scale(50, 2.5, flip=True, crop=0.25)
 
@@ -40,7 +38,7 @@ def subset(targets, samples):
 def test_counts_are_those_of_the_model_by_hand(model, data, tmp_path):
     calibration = calibrate(model, data, tmp_path, SHIFTS[:2], COARSE)
     chosen, ids = subset(data.targets, 50), torch.arange(50)
-    seen = augmented(data.images(chosen), ids, 0, flip=True, crop=0.25)
+    seen = flip_and_crop(data.images(chosen), ids, 0, flip=True, crop=0.25)
     noisy = torch.round(GaussianNoise(2.5)(seen, ids, 0) * 255) / 255
     with torch.no_grad():
         right = {
@@ -62,7 +60,7 @@ def test_every_class_is_in_the_subset_in_proportion(model, tmp_path):
     assert np.bincount(targets[np.unique(np.concatenate(shown))]).tolist() == [30, 15, 5]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_counts_do_not_depend_on_batches_or_processes(model, data, tmp_path):
     alone = calibrate(model, data, tmp_path / "alone", SHIFTS, COARSE)
     cut = calibrate(model, data, tmp_path / "cut", SHIFTS, COARSE, batch_size=7)
@@ -87,7 +85,7 @@ def test_classes_of_the_data_are_mapped_to_those_of_the_model(model, data, tmp_p
 
     parity = Classes(((0, 2, 4, 6, 8), (1, 3, 5, 7, 9)))
     chosen = subset(data.targets % 2, 50)
-    seen = augmented(data.images(chosen), torch.arange(50), 0, flip=True, crop=0.25)
+    seen = flip_and_crop(data.images(chosen), torch.arange(50), 0, flip=True, crop=0.25)
     with torch.no_grad():
         logits = model(seen).numpy()
     targets = data.targets[chosen] % 2
@@ -111,7 +109,7 @@ def test_a_stopped_calibration_goes_on_and_measures_no_pair_twice(model, data, c
     assert again.fingerprint() == load_calibration(calibrated).fingerprint()
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -253,9 +251,8 @@ def stopped(haptera, how, *more):
     return process.returncode, said
 
 
-@pytest.mark.slow
-def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path):
-    haptera = CommandLine(tmp_path)
+@pytest.mark.long
+def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path, haptera):
     assert stopped(haptera, signal.SIGKILL)[0] == -signal.SIGKILL
     kept = finished(tmp_path)
     for how in (signal.SIGINT, signal.SIGTERM):
@@ -272,12 +269,12 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_counts(tmp_path):
     assert load_calibration(tmp_path / "cal").fingerprint() == alone.fingerprint()
 
 
-@pytest.mark.slow
-def test_killed_at_a_random_moment_with_two_processes_it_goes_on(tmp_path):
-    haptera, moments = CommandLine(tmp_path), random.Random(0)
+@pytest.mark.long
+def test_killed_at_a_random_moment_with_two_processes_it_goes_on(tmp_path, haptera):
+    moments = random.Random(0)
     for _ in range(3):
         process = haptera.start(*COMMAND, "--jobs", 2)
-        time.sleep(moments.uniform(3, 8))
+        time.sleep(moments.uniform(0.5, 5))
         process.kill()
         process.communicate()
     assert haptera(*COMMAND, "--jobs", 2).returncode == 0

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.conftest import CommandLine, wait_until
+from tests.conftest import wait_until
 
 import haptera
 from haptera.data import ArrayData
@@ -77,7 +77,7 @@ def values(table):
     return table[~table["measure"].isin(COSTS)].reset_index(drop=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_worker_costs_only_the_cell_it_was_running(tmp_path, study):
     alone = study("alone").run()
     (tmp_path / "log").unlink()
@@ -126,7 +126,7 @@ def cluster(tmp_path, slow):
         process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_scheduler_is_one_sentence_and_the_same_study_goes_on(tmp_path, study, cluster, capfd):
     scheduler, address = cluster
     together, said = study("together"), []
@@ -153,11 +153,10 @@ def test_a_killed_scheduler_is_one_sentence_and_the_same_study_goes_on(tmp_path,
 
 
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:1", "tls://127.0.0.1:9"])
-def test_an_address_that_cannot_be_is_one_sentence(folder, address):
+def test_an_address_that_cannot_be_is_one_sentence(haptera, address):
     run = ["run", "--model", "net.py:build", "--data", "data.npz", "--stream", "clean", "--out", "out", "--quiet"]
-    command = CommandLine(folder)
-    done = command(*run, "--cluster", address)
+    done = haptera(*run, "--cluster", address)
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
     assert line.startswith(f"error: cannot reach a Dask scheduler at {address}: ")
-    assert command(*run).returncode == 0
+    assert haptera(*run).returncode == 0

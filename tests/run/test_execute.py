@@ -45,7 +45,7 @@ def test_in_processes_every_cell_runs_once(work, tmp_path):
     assert [runs(tmp_path, index) for index in range(6)] == [1] * 6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cell_that_kills_its_process_fails_alone(tmp_path):
     from functools import partial
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_sent_to_a_process_is_said():
         list(in_processes(lambda index: str(lock), range(2), 2))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_out_of_reach_is_said(work):
     pytest.importorskip("distributed")
     with pytest.raises(HapteraError, match=r"cannot reach a Dask scheduler at tcp://127\.0\.0\.1:9"):

@@ -16,6 +16,8 @@ from haptera.run.cells import cells_of, open_study, study_ledger
 from haptera.run.importing import import_predictions
 from haptera.run.results import measure, report, table_of
 
+pytestmark = pytest.mark.long  # CI runs these, too: `make test-long`
+
 RUN = ["run", "--model", "net.py:build", "--data", "data.npz", "--out", "out", "--quiet"]
 STREAMS = ["--stream", "clean", "--stream", "corruptions:shifts=contrast,severities=1"]
 

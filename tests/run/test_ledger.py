@@ -1,9 +1,7 @@
-"""A folder of finished pieces: what counts as finished, what is made again, who may write."""
+"""A folder of finished pieces: what counts as finished, and what is made again."""
 
 import json
 import shutil
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -149,37 +147,6 @@ def test_a_line_that_was_cut_short_is_as_if_it_had_not_been_written(tmp_path):
     assert reopened(tmp_path).missing() == []
 
 
-def test_a_second_writer_is_kept_out_and_one_that_waits_gets_its_turn(tmp_path):
-    turns = []
-
-    def second():
-        with Ledger(tmp_path, "study", wait=None) as ledger:
-            turns.append(keys(ledger.finished))
-
-    with Ledger(tmp_path, "study", noun="cell") as ledger:
-        ledger.plan([ONE], {})
-        waiting = threading.Thread(target=second)
-        waiting.start()
-        refused = []
-
-        def third():
-            try:
-                with Ledger(tmp_path, "study", wait=0.01):
-                    pass
-            except HapteraError as error:
-                refused.append(str(error))
-
-        other = threading.Thread(target=third)
-        other.start()
-        other.join()
-        assert "another run is writing" in refused[0]
-        assert not turns
-        with ledger.writing(ONE) as file:
-            file.write(b"x")
-    waiting.join()
-    assert turns == [["k1"]]
-
-
 def test_a_full_disk_says_what_is_intact_and_how_to_go_on(tmp_path):
     def fill():
         with Ledger(tmp_path, "study", noun="cell") as ledger:
@@ -228,24 +195,20 @@ def test_a_plan_cannot_lead_out_of_its_folder(tmp_path, path):
         reopened(tmp_path)
 
 
-def test_a_run_that_waits_outlives_the_folder_of_one_that_came_to_nothing(tmp_path):
-    folder, turns = tmp_path / "out", []
+def test_a_flipped_bit_anywhere_in_the_plan_is_noticed_and_named(tmp_path):
+    ledger_of(tmp_path)
+    plan = tmp_path / "plan.json"
+    content = plan.read_bytes()
+    for place in range(len(content)):
+        plan.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        with pytest.raises(HapteraError, match=r"plan\.json|was written by a version"):
+            reopened(tmp_path)
+    plan.write_bytes(content)
+    assert reopened(tmp_path).pieces == {"k1": ONE, "k2": TWO}
 
-    def second():
-        with Ledger(folder, "study", wait=None) as ledger:
-            ledger.plan([ONE], {})
-            turns.append(keys(ledger.missing()))
 
-    waiting = threading.Thread(target=second)
-
-    def first():
-        with Ledger(folder, "study"):
-            waiting.start()
-            time.sleep(0.5)
-            raise HapteraError("nothing came of it")
-
-    with pytest.raises(HapteraError, match="nothing"):
-        first()
-    waiting.join()
-    assert turns == [["k1"]]
-    assert reopened(folder).pieces == {"k1": ONE}
+def test_looking_for_problems_leaves_nothing_in_the_folder(tmp_path):
+    ledger_of(tmp_path)
+    (tmp_path / ".lock").unlink()
+    assert reopened(tmp_path).problems() == []
+    assert not (tmp_path / ".lock").exists()

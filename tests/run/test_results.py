@@ -8,7 +8,7 @@ import pytest
 
 from haptera.errors import HapteraError
 from haptera.measures import adaptation_gain, mce, measure
-from haptera.report.study.complete import complete
+from haptera.report.study import complete
 from haptera.run.importing import import_predictions
 from haptera.run.parts import make_measure
 from haptera.run.results import measure as measure_folder

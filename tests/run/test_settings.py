@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from haptera.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent
+from haptera.adapters import BatchNorm, NoAdaptation, Offline, Reset, Tent, TimeLimit
 from haptera.errors import HapteraError
 from haptera.report.study.summary import summarise
-from haptera.run.build import make_study
-from haptera.run.flags import Spec, from_flags
-from haptera.run.settings import read_study
+from haptera.run.parts import Spec, from_flags
+from haptera.run.settings import make_study, read_study
 from haptera.shifts import Contrast
 
 STUDY = """
@@ -108,6 +107,42 @@ def test_any_adapter_can_be_reset_and_can_learn_offline(folder):
     assert isinstance(offline.inner, Tent)
     table = study.run()
     assert set(table.loc[table["adapter"] == "tent:lr=0.1,epochs=2", "epoch"].dropna()) == {1, 2}
+
+
+def test_a_cost_goes_around_any_adapter_and_its_resets(folder):
+    study = make(folder, STUDY.replace("prior = 2", "prior = 2\nreset = 3\ncost = 2.5"))
+    limited = study.adapters["batchnorm:prior=2,reset=3,cost=2.5"](study.models["mine"]())
+    assert isinstance(limited, TimeLimit)
+    assert isinstance(limited.inner, Reset)
+    assert limited.cost == 2.5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("cost = 0", "cost is 0; a number of intervals"),
+        ('cost = "fast"', "cost is 'fast'; a number of intervals"),
+        ("cost = 2\nepochs = 3", "an adapter has cost and epochs"),
+    ],
+)
+def test_a_cost_that_cannot_be_is_refused(folder, wrong, why):
+    with pytest.raises(HapteraError, match=why):
+        make(folder, STUDY.replace("prior = 2", wrong))
+
+
+def test_a_list_of_batch_sizes_is_a_stream_of_each(folder):
+    study = make(folder, STUDY.replace("severities = [4, 5]", "severities = [4]\nbatch_size = [4, 16]"))
+    assert [(stream.name, stream.batch_size) for stream in study.streams] == [
+        ("clean", 8),
+        ("hard, batches of 4", 4),
+        ("hard, batches of 16", 16),
+    ]
+
+
+@pytest.mark.parametrize("sizes", ["[]", "[4, 0]", '["many"]'])
+def test_batch_sizes_that_cannot_be_are_refused(folder, sizes):
+    with pytest.raises(HapteraError, match="batch_size"):
+        make(folder, STUDY.replace("severities = [4, 5]", f"batch_size = {sizes}"))
 
 
 def test_without_streams_and_adapters_there_are_defaults(folder):

@@ -91,7 +91,7 @@ def test_values_are_those_of_the_loop_done_by_hand(make, data, models):
     assert row["stream"].tolist() == ["corruptions"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_give_the_table_of_one(make, tmp_path):
     alone = make().run()
     study = make(out=tmp_path / "other")
@@ -120,6 +120,7 @@ def test_seeds_are_cells_of_their_own(make):
     assert set(table["seed"].dropna()) == {0, 1}
 
 
+@pytest.mark.long
 def test_changed_weights_data_or_settings_are_new_cells_and_the_old_ones_are_not_read(make, models, data):
     make().run()
     with torch.no_grad():

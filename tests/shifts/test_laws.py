@@ -59,7 +59,7 @@ def test_wrong_severity_is_refused(shift, severity):
 
 @pytest.mark.parametrize("shift", [shift for shift in SHIFTS if shift.name != "diffeo"], ids=lambda shift: shift.name)
 def test_severity_above_5_is_refused_but_for_diffeo_whose_severity_is_in_pixels(shift):
-    with pytest.raises(HapteraError, match=rf"severity of {shift.name} is 5.01; it must be from 0 to 5"):
+    with pytest.raises(HapteraError, match=rf"severity of {shift.name} is 5.01; a number from 0 to 5 was expected"):
         shift(5.01)
 
 

@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from haptera.shifts import ImpulseNoise, SampleRandom, ShotNoise, SpeckleNoise
-from haptera.shifts.poisson import alias_table, poisson_counts
+from haptera.shifts.noise import alias_table, poisson_counts
 
 PUBLISHED = {
     (ShotNoise, "imagenet"): [60, 25, 12, 5, 3],

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import logit, ndtr, ndtri
+from scipy.stats import linregress
 
 from haptera.errors import HapteraError
-from haptera.statistics.least_squares import HUBER
-from haptera.statistics.line import FITS, compare_fits, fit, r_squared
+from haptera.statistics.line import FITS, ShiftLine, compare_fits, fit, r_squared
+from haptera.statistics.solvers import HUBER
 
 
 def models(seed=0, size=15, noise=0.02):
@@ -189,3 +190,33 @@ def test_what_cannot_be_fitted_is_refused(call, message):
         return
     with pytest.raises(HapteraError, match=message):
         call(*models())
+
+
+def test_slope_intercept_and_fit_of_a_shift_line_are_those_of_least_squares():
+    random = np.random.default_rng(0)
+    sizes = random.uniform(0, 2, 12)
+    errors = 0.1 + 0.2 * sizes + random.normal(0, 0.02, 12)
+    line, known = ShiftLine.fit(sizes, errors), linregress(sizes, errors)
+    assert (line.slope, line.intercept) == (pytest.approx(known.slope), pytest.approx(known.intercept))
+    assert line.r2 == pytest.approx(known.rvalue**2)
+
+
+def test_predictions_stay_between_0_and_1():
+    line = ShiftLine.fit(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.5, 0.9]))
+    assert line.predict(10.0) == 1.0
+
+
+def test_sizes_beyond_those_it_was_fitted_on_are_told():
+    line = ShiftLine.fit(np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.2, 0.3]))
+    assert line.inside(0.7)
+    assert not line.inside(1.2)
+
+
+def test_a_flat_line_explains_nothing():
+    assert ShiftLine.fit(np.array([0.0, 1.0, 2.0]), np.full(3, 0.2)).r2 == 0
+
+
+@pytest.mark.parametrize("sizes", [[0.0, 1.0], [0.5, 0.5, 0.5]])
+def test_too_few_sizes_are_refused(sizes):
+    with pytest.raises(HapteraError, match="three shifts"):
+        ShiftLine.fit(np.array(sizes), np.linspace(0, 1, len(sizes)))

@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 from haptera.analyses.trends.robustness import prediction
 from haptera.statistics.line import fit
 from haptera.statistics.resample import interval, over_examples, over_models
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 
 def test_examples_are_drawn_with_replacement_for_all_models_alike():

@@ -6,8 +6,7 @@ import torch
 from haptera.data import digits
 from haptera.models import LeNet
 from haptera.models.training import fit
-from haptera.run.calibrate import calibrate
-from haptera.run.yardstick import Scale
+from haptera.run.calibrate import Scale, calibrate
 from haptera.shifts import Contrast, GaussianBlur, GaussianNoise
 
 SHIFTS = (GaussianNoise, Contrast, GaussianBlur)

@@ -29,7 +29,9 @@ def test_law_holds(law, stream):
     law(stream, DATA)
 
 
-@pytest.mark.parametrize("kind", [Clean, Corruptions, Continual, Stability, Directory])
+@pytest.mark.parametrize(
+    "kind", [Clean, pytest.param(Corruptions, marks=pytest.mark.long), Continual, Stability, Directory]
+)
 def test_public_check_passes(kind):
     assert not any(check_stream(kind).values())
 

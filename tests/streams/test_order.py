@@ -17,7 +17,7 @@ PAIR = (GaussianNoise, Contrast)
 STREAMS = {
     "mixed": Mixed(DATA, PAIR, (1, 3.5, 5), batch_size=7),
     "mixed in order": Mixed(DATA, PAIR, (2,), shuffle=False, seed=4),
-    "sorted": Correlated(DATA, how="sorted", batch_size=6),
+    "sorted": Correlated(DATA, labels="sorted", batch_size=6),
     "dirichlet": Correlated(DATA, GaussianNoise(4), delta=0.5, slots=4, batch_size=6, seed=1),
 }
 
@@ -66,9 +66,9 @@ def test_mixed_does_not_depend_on_batches_or_order():
 
 def test_mixed_draws_every_shift_and_severity_about_equally_often():
     big = ArrayData(np.zeros((6000, 2, 2), np.uint8), np.zeros(6000, int))
-    choices = Mixed(big, PAIR, (1, 3, 5)).chosen(big.rows)
+    choices = Mixed(big, PAIR, (1, 3, 5)).draw(big.rows)
     assert np.bincount(choices, minlength=6).min() > 900
-    assert not np.array_equal(choices, Mixed(big, PAIR, (1, 3, 5), seed=1).chosen(big.rows))
+    assert not np.array_equal(choices, Mixed(big, PAIR, (1, 3, 5), seed=1).draw(big.rows))
 
 
 def test_sorted_is_class_after_class_and_holds_every_sample():
@@ -76,7 +76,7 @@ def test_sorted_is_class_after_class_and_holds_every_sample():
     targets = torch.cat([batch.targets for batch in batches])
     assert torch.equal(targets, targets.sort().values)
     assert sorted(torch.cat([batch.ids for batch in batches]).tolist()) == list(range(23))
-    unmixed = torch.cat([batch.ids for batch in Correlated(DATA, how="sorted", shuffle=False)]).numpy()
+    unmixed = torch.cat([batch.ids for batch in Correlated(DATA, labels="sorted", shuffle=False)]).numpy()
     assert np.array_equal(unmixed, np.argsort(DATA.targets, kind="stable"))
 
 
@@ -99,7 +99,7 @@ def test_a_small_delta_correlates_more_than_a_large_one():
     tiny, middle, large = (runs(Correlated(data, delta=delta, slots=40, batch_size=500)) for delta in (1e-3, 0.3, 1e4))
     assert tiny > middle + 0.1 > large + 0.2
     assert abs(large - runs(Clean(data, batch_size=500))) < 0.05
-    assert runs(Correlated(data, how="sorted")) > 0.99
+    assert runs(Correlated(data, labels="sorted")) > 0.99
 
 
 def test_correlated_follows_the_seed():
@@ -111,12 +111,12 @@ def test_correlated_follows_the_seed():
     ("make", "message"),
     [
         (lambda: Correlated(ArrayData(np.zeros((5, 4, 4), np.uint8), name="plain")), "plain has no labels"),
-        (lambda: Correlated(DATA, how="sortd"), "did you mean 'sorted'"),
+        (lambda: Correlated(DATA, labels="sortd"), "did you mean 'sorted'"),
         (lambda: Correlated(DATA, delta=0), "delta .* is 0; a number above 0"),
         (lambda: Correlated(DATA, delta=float("nan")), "delta .* is nan"),
         (lambda: Correlated(DATA, slots=0), "slots .* is 0; a whole number"),
         (lambda: Correlated(DATA, "contrast"), "by of the stream"),
-        (lambda: Mixed(DATA, ()), "at least one shift and one severity"),
+        (lambda: Mixed(DATA, ()), "at least one shift"),
         (lambda: Mixed(DATA, PAIR, (6,)), "severity of gaussian_noise is 6"),
     ],
 )

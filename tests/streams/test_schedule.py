@@ -60,7 +60,8 @@ def test_gradual_goes_up_and_down_for_each_shift():
     batches = list(STREAMS["gradual"])
     path = [(batch.context["shift"], batch.context["severity"]) for batch in batches[::3]]
     assert path == [(name, s) for name in ("gaussian_noise", "contrast") for s in (1.0, 3.0, 1.0)]
-    assert list(Gradual(DATA, THREE).severities) == [1, 2, 3, 4, 5, 4, 3, 2, 1]
+    steps = [(step.shift, step.severity) for step in Gradual(DATA, THREE).steps()]
+    assert steps == [(shift.name, float(s)) for shift in THREE for s in (1, 2, 3, 4, 5, 4, 3, 2, 1)]
     assert len(STREAMS["gradual"].parts()) == 1
 
 

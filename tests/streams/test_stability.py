@@ -29,7 +29,7 @@ def table(tmp_path_factory):
 def test_a_study_has_the_indices_of_the_analysis(table):
     nets, rows = table
     stream = Stability(DATA, first=101)
-    order = stream.order(len(DATA))[:101]
+    order = stream.arrange(len(DATA))[:101]
     probe = Probe(DATA.images(order), Diffeo(1, 3), torch.from_numpy(DATA.rows[order]), 0)
     assert stream.radius == pytest.approx(probe.radii["median"], rel=1e-6)
     for name, net in nets.items():
@@ -75,3 +75,10 @@ def test_images_of_one_colour_have_no_stability():
     grey = ArrayData(np.full((12, 16, 16), 77, np.uint8), None)
     with pytest.raises(HapteraError, match=r"stability is undefined: .* but for rounding"):
         _ = Stability(grey).radius
+
+
+def test_reading_a_stream_leaves_its_fingerprint():
+    stream = Stability(DATA, first=10)
+    before = stream.fingerprint()
+    _ = stream[len(stream) - 1]
+    assert stream.fingerprint() == before

@@ -18,7 +18,7 @@ from haptera.measures import accuracy, expected_accuracy
 from haptera.run.calibrate import load_calibration
 from haptera.run.loop import evaluate
 from haptera.streams import CCC, Clean
-from haptera.streams.augment import augmented, grey_levels
+from haptera.streams.walk import flip_and_crop, grey_levels
 from haptera.streams.wrap import Interleaved
 from haptera.testing.streams import STREAM_LAWS
 
@@ -150,17 +150,17 @@ def test_wrong_settings_are_named(data, calibrated):
 def test_flips_and_crops_depend_on_the_id_alone():
     images = torch.rand(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     ids = torch.arange(6)
-    together = augmented(images, ids, 3, flip=True, crop=0.25)
-    assert torch.equal(together[4:5], augmented(images[4:5], ids[4:5], 3, flip=True, crop=0.25))
+    together = flip_and_crop(images, ids, 3, flip=True, crop=0.25)
+    assert torch.equal(together[4:5], flip_and_crop(images[4:5], ids[4:5], 3, flip=True, crop=0.25))
     assert not torch.equal(together, images)
-    assert torch.equal(augmented(images, ids, 3, flip=False, crop=0.0), images)
+    assert torch.equal(flip_and_crop(images, ids, 3, flip=False, crop=0.0), images)
 
 
 def test_an_image_is_the_original_or_its_mirror_image_moved_by_at_most_half_the_crop():
     images, ids = torch.rand(40, 1, 16, 16, generator=torch.Generator().manual_seed(0)), torch.arange(40)
     padded = torch.nn.functional.pad(images, (2, 2, 2, 2), mode="replicate")
     found = []
-    for number, image in enumerate(augmented(images, ids, 5, flip=True, crop=0.25)):
+    for number, image in enumerate(flip_and_crop(images, ids, 5, flip=True, crop=0.25)):
         views = {
             (mirrored, down, right): (padded[number].flip(-1) if mirrored else padded[number])[
                 :, down : down + 16, right : right + 16
@@ -185,6 +185,7 @@ CALIBRATE = ["--shift", "contrast", "--shift", "gaussian_noise", "--samples", "6
 RUN = ["run", "--model", "lenet", "--data", "digits", "--out", "out", "--quiet"]
 
 
+@pytest.mark.long
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert call(*RUN, "--stream", "ccc:medium") == 2

@@ -4,7 +4,19 @@ import tomllib
 
 import pytest
 
-from haptera.adapters import ETA, SAR, BatchNorm, Offline, PeriodicReset, RDumb, Tent
+from haptera.adapters import (
+    ETA,
+    SAR,
+    AdaptiveReset,
+    BatchNorm,
+    Ensemble,
+    Offline,
+    PeriodicReset,
+    PriorCorrection,
+    RDumb,
+    Tent,
+    UnMixing,
+)
 from haptera.errors import HapteraError
 from haptera.files.toml import toml
 from haptera.run.parts import check_adapter
@@ -105,6 +117,9 @@ def test_settings_that_the_adapter_does_not_have_or_that_are_no_numbers():
         ({"lr": True}, "lr of adapter tent is True; a number"),
         ({"reset": 0}, "reset is 0; a whole number"),
         ({"epochs": 1.5}, "epochs is 1.5; a whole number"),
+        ({"ensemble": 1.5}, "ensemble is 1.5; a share"),
+        ({"asr": 1000}, "asr is 1000; true"),
+        ({"prior_correction": "logit"}, "unknown prior_correction 'logit'; did you mean 'logits'"),
         ({"model": 1}, "unknown setting"),
     ):
         with pytest.raises(HapteraError, match=message):
@@ -143,6 +158,10 @@ def test_what_goes_around_an_adapter_becomes_a_setting():
 
     assert unwrap(PeriodicReset(partial(ETA, lr=1.0), every=7), None) == (ETA, {"lr": 1.0, "reset": 7})
     assert unwrap(partial(Offline, method=SAR, epochs=3), None) == (SAR, {"epochs": 3})
+    around = PriorCorrection(Ensemble(partial(Tent, momentum=0.5), momentum=0.9), scale="logits")
+    assert unwrap(around, None) == (Tent, {"momentum": 0.5, "ensemble": 0.9, "prior_correction": "logits"})
+    assert unwrap(AdaptiveReset(partial(Tent, lr=1)), None) == (Tent, {"lr": 1, "asr": True})
+    assert unwrap(UnMixing(partial(Tent, lr=1), components=4), None) == (Tent, {"lr": 1, "unmixing": 4})
     assert unwrap(partial(partial(Tent, lr=1), lr=2), None) == (Tent, {"lr": 2})
     assert unwrap(None, "prior") == (BatchNorm, {})
     with pytest.raises(HapteraError, match="no adapter to tune"):

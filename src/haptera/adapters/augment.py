@@ -9,11 +9,10 @@ Cost: one resampling, one blur and a few passes over the images; `benchmarks/ada
 from dataclasses import dataclass, fields
 from math import ceil
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 
-from haptera.checks import check_number, check_whole_number
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 
 _GREY = (0.299, 0.587, 0.114)
@@ -52,64 +51,53 @@ class Augment:
 
     def __call__(self, images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """One view of each image `(batch, channels, height, width)`; in [0, 1] where the images are."""
-        if images.ndim != 4 or not images.is_floating_point():
-            raise HapteraError(
-                f"views need images (batch, channels, height, width) of floats, found {tuple(images.shape)} of "
-                f"{str(images.dtype).removeprefix('torch.')}; switch augmentations off for other inputs"
-            )
+        check_images(images)
         n, values = len(images), images.float()
         uniform = torch.rand(9, n, generator=generator).to(values.device)  # the same numbers on every device
         turn, right, down, size, light, contrast, colour = 2 * uniform[:7] - 1
         mirrored, width = uniform[7] < self.flip, self.blur * uniform[8]
-        values = coloured(
+        values = recolour(
             values, 1 + self.brightness * light, 1 + self.contrast * contrast, 1 + self.saturation * colour
         )
         if self.rotation or self.shift or self.scale or self.flip:
-            values = moved(
+            values = move(
                 values, self.rotation * turn, self.shift * right, self.shift * down, 1 + self.scale * size, mirrored
             )
         if self.blur:
-            values = blurred(values, width, radius=ceil(3 * self.blur))
+            values = blur(values, width, radius=ceil(3 * self.blur))
         if self.noise:
             values = values + self.noise * torch.randn(values.shape, generator=generator).to(values.device)
         low, high = (float(bound) for bound in images.aminmax())
         return values.clamp(min(low, 0.0), max(high, 1.0)).to(images.dtype)
 
 
+def check_images(images: torch.Tensor) -> None:
+    """Refuse anything but images of floats."""
+    if images.ndim != 4 or not images.is_floating_point():
+        raise HapteraError(
+            f"views need images (batch, channels, height, width) of floats, found {tuple(images.shape)} of "
+            f"{str(images.dtype).removeprefix('torch.')}; switch augmentations off for other inputs"
+        )
+
+
 STRONG = Augment()
 """CoTTA's."""
 
 
-def fresh(*key: int) -> torch.Generator:
-    """A generator that starts from these numbers alone, such as a seed and a step."""
-    # torch's generator starts from 32 bits only; numpy mixes all bits of the key into them
-    return torch.Generator().manual_seed(int(np.random.SeedSequence(key).generate_state(1)[0]))
-
-
-def check_seed(seed: int) -> int:
-    """Refuse anything but a whole number of at least 0."""
-    check_whole_number("seed", seed, 0)
-    return seed
-
-
-def coloured(
+def recolour(
     images: torch.Tensor, brightness: torch.Tensor, contrast: torch.Tensor, saturation: torch.Tensor
 ) -> torch.Tensor:
-    """Values times the brightness; their distance to the mean grey times the contrast; colours times the saturation.
+    """Multiply values by the brightness, their distance to the mean grey by the contrast, colours by the saturation.
 
-    Args:
-        images: `(batch, channels, height, width)`.
-        brightness: `(batch,)`, 1 changes nothing.
-        contrast: `(batch,)`, 1 changes nothing.
-        saturation: `(batch,)`, 1 changes nothing; of no effect but on three channels.
+    Factors are `(batch,)`, 1 changes nothing; the saturation matters on three channels only.
     """
     brightness, contrast, saturation = (factor[:, None, None, None] for factor in (brightness, contrast, saturation))
-    mean = _grey(images).mean((1, 2, 3), keepdim=True)
+    mean = grey(images).mean((1, 2, 3), keepdim=True)
     images = images * (brightness * contrast) + mean * (brightness * (1 - contrast))
-    return torch.lerp(_grey(images), images, saturation) if images.shape[1] == 3 else images
+    return torch.lerp(grey(images), images, saturation) if images.shape[1] == 3 else images
 
 
-def moved(
+def move(
     images: torch.Tensor,
     degrees: torch.Tensor,
     right: torch.Tensor,
@@ -117,15 +105,10 @@ def moved(
     scale: torch.Tensor,
     mirrored: torch.Tensor,
 ) -> torch.Tensor:
-    """Mirrored, scaled and turned around the middle, then shifted; bilinear, the edge repeated outside.
+    """Mirror, scale and turn around the middle, then shift; bilinear, the edge repeated outside.
 
-    Args:
-        images: `(batch, channels, height, width)`.
-        degrees: `(batch,)`, clockwise as seen with the first row on top.
-        right: `(batch,)`, as a share of the width.
-        down: `(batch,)`, as a share of the height.
-        scale: `(batch,)`, above 1 enlarges.
-        mirrored: `(batch,)`, left and right exchanged or not.
+    All are `(batch,)`: degrees clockwise as seen with the first row on top, right and down as shares of the side; a
+    scale above 1 enlarges.
     """
     height, width = images.shape[2:]
     cosine, sine = degrees.deg2rad().cos() / scale, degrees.deg2rad().sin() / scale
@@ -140,14 +123,8 @@ def moved(
     return F.grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
-def blurred(images: torch.Tensor, sigma: torch.Tensor, radius: int) -> torch.Tensor:
-    """Blur with a normal kernel of each image's own width, the edge repeated outside.
-
-    Args:
-        images: `(batch, channels, height, width)`.
-        sigma: `(batch,)`, in pixels.
-        radius: where every kernel is cut off.
-    """
+def blur(images: torch.Tensor, sigma: torch.Tensor, radius: int) -> torch.Tensor:
+    """Blur with a normal kernel of each image's own width in pixels, cut at a radius, the edge repeated outside."""
     n, channels, height, width = images.shape
     steps = torch.arange(-radius, radius + 1, dtype=images.dtype, device=images.device)
     kernel = torch.exp(-0.5 * (steps / sigma.clamp_min(1e-3)[:, None]) ** 2)
@@ -158,7 +135,8 @@ def blurred(images: torch.Tensor, sigma: torch.Tensor, radius: int) -> torch.Ten
     return rows.reshape(images.shape)
 
 
-def _grey(images: torch.Tensor) -> torch.Tensor:
+def grey(images: torch.Tensor) -> torch.Tensor:
+    """The light of each pixel, `(batch, 1, height, width)`."""
     if images.shape[1] != 3:
         return images.mean(1, keepdim=True)
     red, green, blue = (weight * images[:, i : i + 1] for i, weight in enumerate(_GREY))

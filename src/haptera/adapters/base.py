@@ -5,26 +5,32 @@ The base owns `forward`, `reset`, `release`, the state and the record of each st
 the adapter works on a copy of the modules that shares every parameter but those the method names in `changes`.
 """
 
-import copy
 import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
 import torch
 from torch import nn
 
-from haptera.adapters.calls import Lock, Records
-from haptera.adapters.layout import arranged, takes_channels_last
-from haptera.adapters.passes import check_inputs, explaining, last_of, run
-from haptera.adapters.sharing import Borrowed, check_model, model_fingerprint, share, unwrapped
-from haptera.adapters.stateful import Stateful
+from haptera.adapters.norm import remove_blends
+from haptera.adapters.passes import (
+    arrange,
+    check_inputs,
+    device_of,
+    explain_failure,
+    last_of,
+    run,
+    takes_channels_last,
+)
+from haptera.adapters.sharing import Borrowed, check_model, model_fingerprint, share
+from haptera.adapters.stateful import Lock, Records, Stateful
 from haptera.batch import Batch
 from haptera.checks import check_whole_number
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, NotApplicable
+from haptera.modules import copy_modules, unwrap, why_opaque
 
 Build = TypeVar("Build", bound=Callable[..., None])
 log = logging.getLogger("haptera")
@@ -33,17 +39,23 @@ log = logging.getLogger("haptera")
 def _signature(cls: type) -> inspect.Signature:
     """Return the signature of `__init__` with `**settings` spelt out.
 
-    What a class passes on to its base, or to the class named in `passes_to`, belongs to its signature.
+    They are those of the base, or of the class that their annotation names, as in `**settings: Annotated[Any, ETA]`.
     """
     parameters: dict[str, inspect.Parameter] = {}
-    further = vars(cls).get("passes_to")
-    for kind in (cls, *further.__mro__) if further else cls.__mro__:
+    kinds = list(cls.__mro__)
+    while kinds:
+        kind = kinds.pop(0)
         if "__init__" not in vars(kind):
             continue
-        own = inspect.signature(vars(kind)["__init__"]).parameters
-        parameters |= {name: p for name, p in own.items() if name not in parameters and p.kind != p.VAR_KEYWORD}
-        if not any(p.kind == p.VAR_KEYWORD for p in own.values()):
+        own = dict(inspect.signature(vars(kind)["__init__"]).parameters)
+        passed = next((own.pop(name) for name, p in own.items() if p.kind == p.VAR_KEYWORD), None)
+        if parameters:  # what is passed on is passed by name
+            own = {name: p.replace(kind=p.KEYWORD_ONLY) for name, p in own.items() if name not in parameters}
+        parameters |= own
+        if passed is None:
             break
+        for named in get_args(passed.annotation)[1:]:
+            kinds = list(named.__mro__)
     del parameters["self"]
     return inspect.Signature(sorted(parameters.values(), key=lambda p: (p.kind, p.default is not p.empty)))
 
@@ -59,9 +71,9 @@ def _whole(build: Build) -> Build:
         if "_whole" in vars(adapter):
             return build(adapter, *args, **kwargs)
         vars(adapter)["_whole"] = False
-        kwargs = {name: unwrapped(value) for name, value in kwargs.items()}
+        kwargs = {name: unwrap(value) for name, value in kwargs.items()}
         with torch.inference_mode(False):  # else its tensors could never have a gradient
-            build(adapter, *map(unwrapped, args), **kwargs)
+            build(adapter, *map(unwrap, args), **kwargs)
             adapter._remember()
         del vars(adapter)["_whole"]
 
@@ -78,13 +90,17 @@ class Adapter(Stateful):
         model: any `nn.Module` from images to logits, its input normalisation included.
         window: predict and learn together with the last inputs, up to this many in all; for batches of one or a few.
         frozen: predict without learning.
+        seed: of the random numbers of methods that draw some.
 
     Attributes:
         model: the adapter's own copy of the modules, in evaluation mode.
         memory: name -> number, text or tensor; what changes and is neither parameter nor buffer.
+        random: the generator that a method draws all its random numbers from; it starts from the seed.
     """
 
     __signature__: ClassVar[inspect.Signature]
+    outputs_only: ClassVar[bool] = False
+    """Whether the method needs nothing but the outputs of a model, so that one without layers will do."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Spell out the signature, and have every object remember itself once it is built."""
@@ -94,12 +110,15 @@ class Adapter(Stateful):
             cls.__init__ = _whole(cls.__init__)  # type: ignore[method-assign]
 
     @_whole
-    def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False) -> None:
+    def __init__(self, model: nn.Module, *, window: int = 0, frozen: bool = False, seed: int = 0) -> None:
         super().__init__()
         check_model(model)
+        if not self.outputs_only and (why := why_opaque(model)):
+            raise NotApplicable(f"{type(self).__name__} needs the gradients or the layers of a model, and {why}")
         check_whole_number("window", window, 0, what="a number of images")
+        check_whole_number("seed", seed, 0)
         self._lock, self._records = Lock(), Records()
-        self.window, self.frozen = window, frozen
+        self.window, self.frozen, self.seed = window, frozen, seed
         self.memory: dict[str, Any] = {}
         self._fingerprint, self._borrowed = model_fingerprint(model), Borrowed.all_of(model)
         self._channels_last: bool | None = None
@@ -128,7 +147,7 @@ class Adapter(Stateful):
         Methods do not override this. Nothing but the inputs is taken; the rest is there to be refused with a sentence.
         """
         check_inputs(inputs, others, keywords)
-        with self._call(), torch.inference_mode(False), explaining(self.model, inputs):
+        with self._call(), torch.inference_mode(False), explain_failure(self.model, inputs):
             outputs = self._through(inputs.clone() if inputs.is_inference() else inputs.detach())
             if isinstance(outputs, torch.Tensor) and outputs.ndim == 2:
                 if self._classes and outputs.shape[1] != self._classes:
@@ -143,7 +162,7 @@ class Adapter(Stateful):
                 self.begin_epoch()
                 for batch in stream:
                     self.record = {}
-                    with explaining(self.model, batch.inputs):
+                    with explain_failure(self.model, batch.inputs):
                         self._through(batch.inputs, learn=True)
 
     def predictor(self) -> "Adapter":
@@ -151,14 +170,24 @@ class Adapter(Stateful):
         self.frozen = True
         return self
 
-    def release(self) -> nn.Module:
-        """A plain model, of the caller's classes, with the adapted weights; it shares nothing with the adapter."""
+    def release(self, source_statistics: bool = False) -> nn.Module:
+        """Return a plain model, of the caller's classes, with the adapted weights; it shares nothing with the adapter.
+
+        Args:
+            source_statistics: with the BatchNorm statistics of the source, not those found last.
+        """
         with self._lock, torch.no_grad():
-            released = copy.deepcopy(self.model)
+            released = copy_modules(self.predicting)
         for parameter in released.parameters():
             parameter.requires_grad_(True)
             parameter.grad = None
+        remove_blends(released, source_statistics)
         return released
+
+    @property
+    def predicting(self) -> nn.Module:
+        """The module that predicts."""
+        return self.model
 
     def parent(self, model: nn.Module) -> "Adapter":
         """The adapter that this one is when its learning rate is 0."""
@@ -172,7 +201,7 @@ class Adapter(Stateful):
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return next((tensor.device for tensor in chain(self.parameters(), self.buffers())), torch.device("cpu"))
+        return device_of(self)
 
     def train(self, mode: bool = True) -> Self:
         """Store the flag and nothing more: what an adapter does depends on `frozen`, not on `.eval()`."""
@@ -181,30 +210,35 @@ class Adapter(Stateful):
 
     def _through(self, inputs: torch.Tensor, learn: bool = False) -> torch.Tensor:
         """One batch, with the recent inputs where a window is kept."""
-        inputs = self._arranged(inputs)
+        inputs = self._arrange(inputs)
         if not all_finite(inputs):
             self.record["skipped"] = 1.0
             log.warning("a batch of %d has values that are not finite; it was predicted, not learnt from", len(inputs))
-            return self.predict(inputs)
+            return self._predict_only(inputs)
         if not len(inputs) or (self.frozen and not learn):
-            return self.predict(inputs)
+            return self._predict_only(inputs)
         if not self.window:
             return self.step(inputs)
         recent = self.memory.get("recent")
         seen = inputs if recent is None else torch.cat([recent.to(inputs), inputs])
         self.memory["recent"] = inputs[-self.window :] if len(inputs) >= self.window else seen[-self.window :]
         together = seen[-max(self.window, len(inputs)) :]
-        return last_of(self.step(self._arranged(together)), len(inputs))
+        return last_of(self.step(self._arrange(together)), len(inputs))
 
-    def _arranged(self, inputs: torch.Tensor) -> torch.Tensor:
+    def _predict_only(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Predict a batch; random numbers drawn for it are not missing later."""
+        with self._keep_random():
+            return self.predict(inputs)
+
+    def _arrange(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return inputs on the model's device, in the memory layout that suits it."""
         inputs = inputs.to(self.device)
         if self._channels_last is None and len(inputs):
             before = [(buffer, buffer.clone()) for buffer in self.buffers()]
-            self._channels_last = takes_channels_last(self.model, self.predict, inputs)
+            self._channels_last = takes_channels_last(self.model, self._predict_only, inputs)
             for buffer, value in before:  # a trial that a later step does not see
                 buffer.copy_(value)
-        return arranged(inputs, bool(self._channels_last))
+        return arrange(inputs, bool(self._channels_last))
 
 
 def all_finite(values: torch.Tensor) -> bool:
@@ -214,6 +248,8 @@ def all_finite(values: torch.Tensor) -> bool:
 
 class NoAdaptation(Adapter):
     """The model as it is, in evaluation mode and without gradients."""
+
+    outputs_only = True
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 Source: Wang et al. 2022, with the settings of thesis chapter 4. Where the source model is unsure of a batch, the
 teacher's answer is its mean over random views. After each update every weight returns to the source's with probability
 `restore`.
-Differs: views as `augment.py` makes them; they are averaged as logits, as in the public code, where the paper writes
-probabilities; a weight that returns is found by drawing the gaps between such weights, which are geometric, not a
-number for every weight.
+Differs: views as `augment.py` makes them, unless `augment="published"`; they are averaged as logits, as in the public
+code, where the paper writes probabilities; a weight that returns is found by drawing the gaps between such weights,
+which are geometric, not a number for every weight.
 Student and teacher begin equal, so only views teach anything: with a threshold that the confidence is never below,
 such as .1 with ten classes, or without views, it stays its parent but for rounding.
 Cost: a forward and a backward pass of the student, a forward pass of the teacher; with views one of the source's
@@ -13,16 +13,14 @@ weights on every batch, and one of the teacher for every view where the source i
 """
 
 from math import log1p
-from typing import Unpack
+from typing import Any
 
 import torch
 from torch import nn
 
-from haptera.adapters.augment import STRONG, Augment
 from haptera.adapters.base import Adapter
-from haptera.adapters.learner import Learning
-from haptera.adapters.norm import blended
-from haptera.adapters.sharing import share
+from haptera.adapters.learning import Learning
+from haptera.adapters.published import CoTTAViews, Views, choose_views
 from haptera.adapters.teacher import MeanTeacher
 from haptera.checks import check_number, check_whole_number
 from haptera.losses.self_learning import soft_pseudo_labels
@@ -39,10 +37,11 @@ class CoTTA(MeanTeacher):
             ten classes as in CIFAR-10, .72 for up to a hundred as in CIFAR-100, .1 for more as in ImageNet.
         restore: the probability that a weight returns to the source's; .01 for CIFAR, .001 for ImageNet.
         decay: the share of the old teacher in the new one.
-        seed: of views and restored weights.
-        augment: what the views look like.
-        settings: of every learner; `parameters` is `all` by default.
+        augment: what the views look like: an `Augment`, `own` or `published`.
+        settings: `seed`, of views and restored weights, and those of every learner; `parameters` is `all` by default.
     """
+
+    learning = Learning(parameters="all")
 
     def __init__(
         self,
@@ -52,22 +51,17 @@ class CoTTA(MeanTeacher):
         threshold: float | None = None,
         restore: float = 0.001,
         decay: float = 0.999,
-        seed: int = 0,
-        augment: Augment = STRONG,
-        **settings: Unpack[Learning],
+        augment: Views | str = "own",
+        **settings: Any,
     ) -> None:
         check_whole_number("augmentations", augmentations, 0, what="a number of views")
         for name, value in (("threshold", threshold), ("restore", restore)):
             if value is not None:
                 check_number(name, value, least=0, most=1, what="a probability")
-        settings = {"parameters": "all", **settings}
-        super().__init__(model, lr=lr, decay=decay, seed=seed, **settings)
-        self.augmentations, self.threshold, self.restore, self.augment = augmentations, threshold, restore, augment
-        self._settings = settings
-        self.source: nn.Module | None = None
-        if augmentations:
-            self.source = share(model).eval()  # all of it is the caller's memory but statistics
-            blended(self.source, self._prior)
+        super().__init__(model, lr=lr, decay=decay, **settings)
+        self.augmentations, self.threshold, self.restore = augmentations, threshold, restore
+        self.augment = choose_views(augment, CoTTAViews())
+        self.source = self.another(model) if augmentations else None  # all the caller's memory but statistics
 
     def lesson(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Cross-entropy of the student with the teacher's probabilities."""
@@ -79,8 +73,8 @@ class CoTTA(MeanTeacher):
         """The teacher's logits, averaged over views where the source is unsure."""
         if use == "last" or not self._unsure(inputs):
             return super().answer(inputs, use)
-        generator, ask = self.random(), super().answer
-        answers = [ask(self._arranged(self.augment(inputs, generator))) for _ in range(self.augmentations)]
+        ask = super().answer
+        answers = [ask(self._arrange(self.augment(inputs, self.random))) for _ in range(self.augmentations)]
         ask(inputs)  # so that the statistics found last are those of the batch itself
         return torch.stack(answers).mean(0)
 
@@ -94,17 +88,8 @@ class CoTTA(MeanTeacher):
         """BatchNorm or the unadapted model; with views, which average predictions, this method at a rate of 0."""
         if not self.augmentations:
             return super().parent(model)
-        return CoTTA(
-            model,
-            lr=0.0,
-            augmentations=self.augmentations,
-            threshold=self.threshold,
-            restore=0.0,
-            decay=self.decay,
-            seed=self.seed,
-            augment=self.augment,
-            **self._settings,
-        )
+        names = ("augmentations", "threshold", "restore", "decay", "augment")  # with `restore`, the same random numbers
+        return CoTTA(model, lr=0.0, **{name: getattr(self, name) for name in names}, **self._settings)
 
     @property
     def parent_label(self) -> str:
@@ -124,7 +109,7 @@ class CoTTA(MeanTeacher):
     @torch.no_grad()
     def _give_back(self) -> None:
         ends = torch.tensor([value.numel() for value in self.masters.values]).cumsum(0)
-        chosen = scattered(int(ends[-1]), self.restore, self.random(1))
+        chosen = scatter(int(ends[-1]), self.restore, self.random)
         parts = torch.tensor_split(chosen, torch.searchsorted(chosen, ends)[:-1].tolist())
         for end, part, value, source in zip(ends.tolist(), parts, self.masters.values, self._source, strict=True):
             if len(part):
@@ -138,7 +123,7 @@ def published_threshold(classes: int) -> float:
     return 0.92 if classes <= 10 else 0.72 if classes <= 100 else 0.1
 
 
-def scattered(size: int, rate: float, generator: torch.Generator) -> torch.Tensor:
+def scatter(size: int, rate: float, generator: torch.Generator) -> torch.Tensor:
     """Which of `size` places are chosen, in order, when each is with probability `rate` on its own."""
     if rate >= 1:
         return torch.arange(size)

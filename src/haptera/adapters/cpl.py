@@ -5,12 +5,12 @@ Differs: the labels come from the closed form, O(classes) per sample; the public
 Cost: as Tent.
 """
 
-from typing import Unpack
+from typing import Any
 
 import torch
 from torch import nn
 
-from haptera.adapters.learner import Learner, Learning
+from haptera.adapters.learner import Learner
 from haptera.checks import check_number
 from haptera.losses.self_learning import conjugate_poly_loss
 
@@ -25,7 +25,7 @@ class CPL(Learner):
         settings: of every learner.
     """
 
-    def __init__(self, model: nn.Module, lr: float = 1e-3, epsilon: float = 8.0, **settings: Unpack[Learning]) -> None:
+    def __init__(self, model: nn.Module, lr: float = 1e-3, epsilon: float = 8.0, **settings: Any) -> None:
         check_number("epsilon", epsilon, least=0)
         super().__init__(model, lr=lr, **settings)
         self.epsilon = epsilon

@@ -14,14 +14,14 @@ Cost: three forward passes of the teacher, and a forward and a backward pass of 
 """
 
 from itertools import product
-from typing import Unpack
+from typing import Any
 
 import torch
 from torch import nn
 
 from haptera.adapters.augment import STRONG, Augment
-from haptera.adapters.learner import Learning
-from haptera.adapters.select import features, last_layer
+from haptera.adapters.learning import Learning
+from haptera.adapters.select import last_layer
 from haptera.adapters.sharing import share
 from haptera.adapters.teacher import MeanTeacher
 from haptera.adapters.tent import check_temperatures
@@ -41,11 +41,13 @@ class DINO(MeanTeacher):
         centring: the share of the old centre in the new one.
         decay: the share of the old teacher in the new one; the paper's, at which the teacher, which predicts, needs
             hundreds of steps to follow.
-        seed: of the views.
         head: from the features that reach the model's last layer to prototypes; by default the last layer itself.
         augment: what the views look like.
-        settings: of every learner; `parameters` is `all` and `optimiser` `adam` by default.
+        settings: `seed`, of the views, and those of every learner; `parameters` is `all` and `optimiser` `adam` by
+            default.
     """
+
+    learning = Learning(parameters="all", optimiser="adam")
 
     def __init__(
         self,
@@ -56,16 +58,14 @@ class DINO(MeanTeacher):
         teacher_temperature: float = 0.4,
         centring: float = 0.9,
         decay: float = 0.996,
-        seed: int = 0,
         head: nn.Module | None = None,
         augment: Augment = STRONG,
-        **settings: Unpack[Learning],
+        **settings: Any,
     ) -> None:
         check_temperatures(student_temperature, teacher_temperature)
         check_whole_number("views", views, 2)
         check_number("centring", centring, least=0, most=1, what="a share")
-        settings = {"parameters": "all", "optimiser": "adam", **settings}
-        super().__init__(model, lr=lr, decay=decay, seed=seed, **settings)
+        super().__init__(model, lr=lr, decay=decay, **settings)
         self.temperatures = student_temperature, teacher_temperature
         self.views, self.centring, self.augment = views, centring, augment
         self.head: nn.Module | None = None
@@ -76,8 +76,7 @@ class DINO(MeanTeacher):
 
     def lesson(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean cross-entropy over the pairs of different views."""
-        generator = self.random()
-        views = [self._arranged(self.augment(inputs, generator)) for _ in range(self.views)]
+        views = [self._arrange(self.augment(inputs, self.random)) for _ in range(self.views)]
         with torch.no_grad():
             taught = [self._project(view, self.teacher) for view in views[:2]]
         answer = self.answer(inputs)  # after the views: the statistics found last are those of the batch itself
@@ -93,9 +92,7 @@ class DINO(MeanTeacher):
     def _project(self, view: torch.Tensor, model: nn.Module) -> torch.Tensor:
         if self.head is None:
             return self.logits(view, model=model)
-        with features(model) as seen:
-            self.logits(view, model=model)
-        return self.head(seen[-1].float())
+        return self.head(self.look(view, model=model)[0].float())
 
     def _centre(self, taught: torch.Tensor) -> torch.Tensor:
         """The centre so far; this batch moves it for the next one."""

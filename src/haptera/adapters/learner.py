@@ -5,36 +5,36 @@ A prediction is the one made before the update of the same batch; `predictions="
 Cost: a forward pass, and the part of the backward pass that the chosen parameters need; no second copy of the others.
 """
 
+import inspect
 import logging
-from typing import Any, Self, TypedDict
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import torch
 from torch import nn
 
 from haptera.adapters.base import Adapter, NoAdaptation
 from haptera.adapters.batchnorm import BatchNorm
-from haptera.adapters.masters import Masters
+from haptera.adapters.learning import PRECISIONS, Learning
 from haptera.adapters.norm import (
     SIZED,
     SMALL,
+    add_blends,
     begin_small_step,
-    blended,
     blending,
-    check_prior,
-    second_pass_refused,
-    unblended,
+    keep_statistics,
+    once,
+    refuse_second_pass,
 )
-from haptera.adapters.notes import once
 from haptera.adapters.passes import check_logits, run
-from haptera.adapters.select import Select, selected
-from haptera.checks import check_number, check_whole_number
-from haptera.errors import NotApplicable, unknown
+from haptera.adapters.select import Masters, Select, features
+from haptera.adapters.sharing import share
+from haptera.checks import check_number
+from haptera.errors import NotApplicable, check_keys
 
 log = logging.getLogger("haptera")
 
-OPTIMISERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
-PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
-WHEN = ("before", "after")
 IDLE_STEPS = 50
 """Steps in a row of which nothing was kept, after which a learner says so."""
 NO_GRADIENT = (
@@ -43,78 +43,56 @@ NO_GRADIENT = (
 )
 
 
-class Learning(TypedDict, total=False):
-    """The settings that every learner has, for the annotation of `**settings`."""
-
-    parameters: str | Select
-    prior: float | str
-    optimiser: str
-    momentum: float
-    predictions: str
-    accumulate: int
-    precision: str
-    window: int
-    frozen: bool
-
-
 class Learner(Adapter):
     """An adapter that learns.
 
     Args:
         model: any `nn.Module` from images to logits.
         lr: the learning rate; 0 makes it its parent.
-        parameters: which of them adapt: `norm`, `last`, `all`, a pattern of names, or `!` and one of these.
-        prior: N of the BatchNorm statistics, if there are any: 0 takes those of the batch, infinity those of training;
-            `sized` is 0 but for batches of fewer than 16 images, which move the statistics along the stream.
-        optimiser: `sgd` or `adam`.
-        momentum: of SGD.
-        predictions: made `before` or `after` the update of the same batch.
-        accumulate: batches per update.
-        precision: `float32` or `bfloat16` (mixed).
-        window: learn from the last inputs together, up to this many; for batches of one or a few.
-        frozen: predict without learning, with the statistics found last.
+        settings: those of `Learning`.
+
+    Attributes:
+        learning: the settings; of a class, the defaults of its method.
+        fixed: settings that a method does not leave to the user.
+        copies: the names of what holds single-precision copies of half-precision parameters.
+        pieces: wrappers that take part in every step, each a `haptera.adapters.piece.Piece`, the innermost first.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        lr: float,
-        parameters: str | Select = "norm",
-        prior: float | str = SIZED,
-        optimiser: str = "sgd",
-        momentum: float = 0.9,
-        predictions: str = "before",
-        accumulate: int = 1,
-        precision: str = "float32",
-        window: int = 0,
-        frozen: bool = False,
-    ) -> None:
-        for name, value, known in (
-            ("optimiser", optimiser, OPTIMISERS),
-            ("predictions", predictions, WHEN),
-            ("precision", precision, PRECISIONS),
-        ):
-            if value not in known:
-                raise unknown(name, str(value), list(known))
+    learning = Learning()
+    fixed: ClassVar[tuple[str, ...]] = ()
+    copies: ClassVar[tuple[str, ...]] = ("masters",)
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Let the signature say the defaults of the method, and nothing of what is fixed."""
+        super().__init_subclass__(**settings)
+        own = [p for p in cls.__signature__.parameters.values() if p.name not in cls.fixed]
+        defaults = vars(cls.learning)
+        cls.__signature__ = inspect.Signature([p.replace(default=defaults.get(p.name, p.default)) for p in own])
+
+    def __init__(self, model: nn.Module, *, lr: float, **settings: Annotated[Any, Learning]) -> None:
+        known = {field.name for field in fields(Learning)} - set(self.fixed)
+        own = set(type(self).__signature__.parameters) - {"model"}  # nearer to what was meant, if unknown
+        check_keys(f"setting of {type(self).__name__}", settings, known | own)
         check_number("lr", lr, least=0)
-        check_whole_number("accumulate", accumulate, what="a number of batches")
-        self._select, self._sized = selected(parameters), prior == SIZED
-        self._prior, self._small, self._largest = 0.0 if self._sized else check_prior(prior), False, 0
-        self._after, self._accumulate, self._dtype = predictions == "after", accumulate, PRECISIONS[precision]
-        super().__init__(model, window=window, frozen=frozen)
+        self.learning = learning = replace(self.learning, **settings)
+        self._settings = {name: value for name, value in settings.items() if name != "frozen"}
+        self._select = learning.parameters if isinstance(learning.parameters, Select) else Select(learning.parameters)
+        self._sized = learning.prior == SIZED
+        self._prior = 0.0 if self._sized else float(learning.prior)
+        self._small, self._largest, self._after = False, 0, learning.predictions == "after"
+        super().__init__(model, window=learning.window, frozen=learning.frozen, seed=learning.seed)
         if any("quantized" in type(layer).__module__ for layer in self.model.modules()):
             raise NotApplicable(NO_GRADIENT)
-        self.norms = blended(self.model, self._prior)
+        self.norms = add_blends(self.model, self._prior)
         self.memory["pending"] = 0
         self._idle, self._said_idle = 0, False
+        self.pieces: list[Any] = []
         self.adapted = self._select(self.model)
         for parameter in self.adapted.values():
             parameter.requires_grad_(True)
         self._source = [parameter.detach().clone() for parameter in self.adapted.values()]
         self.masters = Masters(self.adapted.values())
-        settings = {"momentum": momentum} if optimiser == "sgd" else {}
-        self.optimiser = OPTIMISERS[optimiser](self.masters.values, lr=lr, **settings)
+        self.optimiser = learning.make_optimiser(self.masters.values, lr)
         once().info(self.choice())
 
     def loss(self, logits: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor | None:
@@ -134,20 +112,28 @@ class Learner(Adapter):
         return f"{type(self).__name__} adapts {chosen:,} of {whole:,} parameters, in {len(names)} tensors: {some}"
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Predict, learn, and predict again where that was asked for."""
+        """Predict and learn, as often as there are steps, and predict again where that was asked for."""
         self.begin_step(inputs)
-        with torch.enable_grad():
-            logits = self.logits(inputs)
-            loss = self.loss(logits, inputs)
-        outputs = logits.detach()
-        if loss is not None:
-            self.learn(loss)
+        for _ in range(self.learning.steps):
+            with torch.enable_grad():
+                outputs, loss = self.lesson(inputs)
+            if loss is not None:
+                self.learn(loss)
         self._count_idle(loss is None)
         if self._after:
-            with torch.no_grad():
-                outputs = self.logits(inputs)
+            outputs = self.answer(inputs)
         self._note(outputs, loss)
         return outputs
+
+    def lesson(self, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """What to predict for a batch, and the loss, a scalar, or None where there is none."""
+        logits = self.logits(inputs)
+        return logits.detach(), self.loss(logits, inputs)
+
+    @torch.no_grad()
+    def answer(self, inputs: torch.Tensor, use: str = "batch") -> torch.Tensor:
+        """The logits of what predicts, with these statistics."""
+        return self.logits(inputs, use)
 
     def begin_step(self, inputs: torch.Tensor) -> None:
         """Choose the statistics for a batch of this size."""
@@ -157,40 +143,72 @@ class Learner(Adapter):
 
     def predict(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict with the statistics found last."""
-        with torch.no_grad():
-            return self.logits(inputs, "last")
+        return self.answer(inputs, "last")
 
     def logits(self, inputs: torch.Tensor, use: str = "batch", model: nn.Module | None = None) -> torch.Tensor:
         """A pass through the model, or another in its place, with these statistics; never less than float32."""
         model = self.model if model is None else model
         use = "moving" if use == "batch" and self._small else use
-        with blending(model, use), torch.autocast(inputs.device.type, self._dtype, enabled=self._dtype is not None):
+        dtype = PRECISIONS[self.learning.precision]
+        with blending(model, use), torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
             logits = check_logits(run(model, inputs), type(self).__name__)
         if torch.is_grad_enabled() and model is self.model and not logits.requires_grad:
             raise NotApplicable(NO_GRADIENT)
         return logits
 
+    def logits_aside(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Logits of a part of the batch, or of views of it, by their own statistics; those found last stay the batch's.
+
+        A single input, which may have no variance, is normalised by the batch's.
+        """
+        if len(inputs) == 1:
+            return self.logits(inputs, "last")
+        with keep_statistics(self.model):
+            return self.logits(inputs)
+
+    def look(
+        self, inputs: torch.Tensor, use: str = "batch", model: nn.Module | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Features `(batch, d)` that reach the last layer, and logits, of the model or another in its place."""
+        with features(self.model if model is None else model) as seen:
+            logits = self.logits(inputs, use, model)
+        return seen[-1].to(logits.dtype), logits
+
+    def another(self, model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
+        """Return one more copy of the caller's model, of the same prior, with these parameters of its own."""
+        made = share(model, changed).eval()
+        add_blends(made, self._prior)
+        return made
+
     def learn(self, loss: torch.Tensor) -> None:
         """One gradient step, or a part of one; none where loss or gradient are not finite."""
         self.backward(loss)
         self.memory["pending"] += 1
-        if self.memory["pending"] < self._accumulate:
+        if self.memory["pending"] < self.learning.accumulate:
             return
         self.memory["pending"] = 0
         self.masters.take_gradients()
         gradients = [value.grad for value in self.masters.values if value.grad is not None]
         if bool(torch.isfinite(nn.utils.get_total_norm(gradients))):
-            self.optimiser.step()
-            self.masters.give()
+            self.update()
         else:
             self.record["skipped"] = 1.0
             log.warning("a gradient is not finite; this batch was not learnt from")
         self.optimiser.zero_grad()
 
+    def update(self) -> None:
+        """A step of the optimiser, with the part that each piece around this learner has in it."""
+        for piece in self.pieces:
+            piece.before_update()
+        self.optimiser.step()
+        for piece in self.pieces:
+            piece.after_update()
+        self.masters.give()
+
     def backward(self, loss: torch.Tensor) -> None:
         """Add the gradient of this batch to that which waits for an update."""
-        with second_pass_refused(self.model):
-            (loss / self._accumulate).backward()
+        with refuse_second_pass(self.model):
+            (loss / self.learning.accumulate).backward()
         if all(parameter.grad is None for parameter in self.adapted.values()):
             raise NotApplicable(NO_GRADIENT)
 
@@ -211,12 +229,6 @@ class Learner(Adapter):
             return "none"
         return f"batchnorm:prior={SIZED if self._sized and 0 < self._largest < SMALL else f'{self._prior:g}'}"
 
-    def release(self, source_statistics: bool = False) -> nn.Module:
-        """A plain model with the adapted weights, and the BatchNorm statistics found last or those of the source."""
-        released = super().release()
-        unblended(released, source_statistics)
-        return released
-
     @torch.no_grad()
     def change(self) -> float:
         """How far the parameters are from where they began, in norm."""
@@ -227,16 +239,19 @@ class Learner(Adapter):
         """What torch calls for `.to(device)` and the like: the source goes with the parameters."""
         super()._apply(fn, recurse)
         self._source = [fn(tensor) for tensor in self._source]
-        self.masters, before = self.masters.moved(), self.optimiser.state_dict()
-        self.optimiser = type(self.optimiser)(self.masters.values)
-        self.optimiser.load_state_dict(before)  # moments take the type of what they belong to
+        before = self.optimiser.state_dict()
+        for name in self.copies:
+            setattr(self, name, getattr(self, name).rebuild())
+        self.optimiser = self.learning.make_optimiser(self.masters.values, 0.0)
+        self.optimiser.load_state_dict(before)  # the rate too; moments take the type of what they belong to
         return self
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return the state with the optimiser's, and the gradient that waits for an update."""
         state = super().get_extra_state() | {"optimiser": self.optimiser.state_dict()["state"]}
-        if self.masters.separate():
-            state["masters"] = self.masters.state()
+        for name in self.copies:
+            if copies := getattr(self, name).state():
+                state[name] = copies
         if self.memory["pending"]:
             state["gradients"] = [parameter.grad for parameter in self.adapted.values()]
         return state
@@ -246,7 +261,8 @@ class Learner(Adapter):
         super().set_extra_state(state)
         groups = self.optimiser.state_dict()["param_groups"]  # settings stay those of this adapter
         self.optimiser.load_state_dict({"state": state["optimiser"], "param_groups": groups})
-        self.masters.load(state.get("masters", []))
+        for name in self.copies:
+            getattr(self, name).load(state.get(name, []))
         self.optimiser.zero_grad()
         for parameter, gradient in zip(self.adapted.values(), state.get("gradients", ()), strict=False):
             parameter.grad = None if gradient is None else gradient.clone()
@@ -276,3 +292,5 @@ class Learner(Adapter):
         self.record["change"] = self.change()
         if loss is not None:
             self.record["loss"] = float(loss.detach())
+        for piece in self.pieces:
+            piece.after_step(outputs)

@@ -15,7 +15,7 @@ images: `moving`. `experiments/small_batches.py` has the figures behind both num
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from math import inf
 from threading import Lock
 from typing import Any, Self
@@ -27,7 +27,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
 from haptera.adapters.blend import REACH, Blend
-from haptera.adapters.notes import once
 from haptera.checks import check_number
 from haptera.errors import NotApplicable
 
@@ -45,7 +44,7 @@ SIZED = "sized"
 """The prior that is 0 but for small batches."""
 NAME = "_blend"
 """The name under which a layer has its blend as a child."""
-Watch = Callable[[Blend, torch.Tensor], None]
+Look = Callable[[Blend, torch.Tensor], None]
 
 
 class _Eagerly:
@@ -78,7 +77,7 @@ _EAGERLY = _Eagerly()
 class _Blending(TorchFunctionMode):
     """Answers `batch_norm` where it is called with the statistics of a layer that has a blend."""
 
-    def __init__(self, blends: Sequence[Blend], use: str, watch: Watch | None) -> None:
+    def __init__(self, blends: Sequence[Blend], use: str, watch: Look | None) -> None:
         super().__init__()
         self._blends = {id(blend.source_mean): blend for blend in reversed(blends)}
         self._calls: dict[int, int] = {}
@@ -126,13 +125,14 @@ class _Blending(TorchFunctionMode):
         return blend.normalise(inputs, given.get("weight"), given.get("bias"), eps, self._use, earlier)
 
 
-def blending(model: nn.Module, use: str, watch: Watch | None = None) -> AbstractContextManager[Any]:
+def blending(model: nn.Module, use: str, watch: Look | None = None) -> AbstractContextManager[Any]:
     """Return a context in which every layer of the model that has a blend normalises by it.
 
     Args:
-        model: after `blended`.
+        model: after `add_blends`.
         use: `batch`, blend the statistics of the batch with the training's; `moving`, with those of earlier steps;
-            `running`, move those found last towards the batch's; `last`, take those found last as they are.
+            `running`, move those found last towards the batch's; `train`, move them too, and normalise by the batch's
+            own; `last`, take those found last as they are.
         watch: called with each blend and its inputs `(batch, channels, ...)`.
     """
     blends = list(blends_of(model))
@@ -142,15 +142,13 @@ def blending(model: nn.Module, use: str, watch: Watch | None = None) -> Abstract
 
 
 @contextmanager
-def second_pass_refused(model: nn.Module) -> Iterator[None]:
+def refuse_second_pass(model: nn.Module) -> Iterator[None]:
     """Refuse to run a layer whose statistics are blended: for the backward pass, in which nothing answers."""
-    layers = [blend._layer[0] for blend in blends_of(model) if blend.prior < inf]
-    hooks = [layer.register_forward_pre_hook(_refuse) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for blend in blends_of(model):
+            if blend.prior < inf:
+                hooks.enter_context(blend._layer[0].register_forward_pre_hook(_refuse))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _refuse(layer: nn.Module, inputs: Any) -> None:
@@ -173,11 +171,16 @@ def per_image(values: torch.Tensor) -> torch.Tensor:
     return torch.stack([values.mean(dims), norm**2 / positions], 1)
 
 
-def blended(model: nn.Module, prior: float, momentum: float | None = None) -> list[Blend]:
+def add_blends(model: nn.Module, prior: float, momentum: float | None = None) -> list[Blend]:
     """Give a blend to every BatchNorm layer that has statistics; in order, shared ones once."""
+    return put_blends(model, lambda layer: Blend(layer, prior, momentum))
+
+
+def put_blends(model: nn.Module, make: Callable[[_BatchNorm], Blend]) -> list[Blend]:
+    """Give every BatchNorm layer that has statistics a blend that is made for it, in the place of any before."""
     for layer in list(model.modules()):
         if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
-            layer.add_module(NAME, Blend(layer, prior, momentum))
+            layer.add_module(NAME, make(layer))
     return list(blends_of(model))
 
 
@@ -187,7 +190,7 @@ def blends_of(model: nn.Module) -> Iterator[Blend]:
 
 
 @contextmanager
-def statistics_kept(model: nn.Module) -> Iterator[None]:
+def keep_statistics(model: nn.Module) -> Iterator[None]:
     """Put the statistics found last back at the end."""
     blends = list(blends_of(model))
     before = [(blend.mean.clone(), blend.var.clone()) for blend in blends]
@@ -197,7 +200,7 @@ def statistics_kept(model: nn.Module) -> Iterator[None]:
         blend.var.copy_(var)
 
 
-def unblended(model: nn.Module, source: bool) -> None:
+def remove_blends(model: nn.Module, source: bool) -> None:
     """Leave plain layers, with the statistics found last or with the source's."""
     for layer in list(model.modules()):
         blend = getattr(layer, NAME, None)
@@ -225,3 +228,25 @@ def check_prior(prior: float | str) -> float:
     """Refuse anything but a number of images."""
     check_number("prior", prior, least=0, what="a number of images")
     return float(prior)
+
+
+class Once(logging.Filter):
+    """Lets every message through once; what is filled into its text does not count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._messages: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether this is the first record with its message."""
+        first = record.msg not in self._messages
+        self._messages.add(record.msg)
+        return first
+
+
+def once() -> logging.Logger:
+    """Return the logger of notes that are logged once in a process, however many adapters have them to say."""
+    logger = logging.getLogger("haptera.once")
+    if not any(isinstance(each, Once) for each in logger.filters):
+        logger.addFilter(Once())
+    return logger

@@ -160,9 +160,6 @@ class AutoPrior(nn.Module):
 
     def choose(self, n: int) -> None:
         """Add the batch that just went through, and choose N for the next one of this size."""
-        from haptera.adapters.prior import PRIORS, Statistics, lower_bound
-        from haptera.statistics.moments import scale as divisor
-
         seen = [self._seen.get(id(layer)) for layer in self.layers]
         if any(part is None for part in seen):
             return  # a layer that this batch did not meet

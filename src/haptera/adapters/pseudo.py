@@ -6,25 +6,24 @@ its update), before every pass of `adapt`, or never.
 Cost: as Tent; a teacher that is not updated at every step costs one more forward pass and a copy of what adapts.
 """
 
-from typing import Unpack
+from typing import Any
 
 import torch
 from torch import nn
 
-from haptera.adapters.learner import Learner, Learning
-from haptera.adapters.norm import blended
-from haptera.adapters.sharing import share
+from haptera.adapters.learner import Learner
+from haptera.adapters.skip import keep
 from haptera.adapters.tent import check_temperatures
 from haptera.checks import check_number
-from haptera.errors import unknown
+from haptera.errors import check_keys
 from haptera.losses.self_learning import generalised_cross_entropy, hard_pseudo_labels, soft_pseudo_labels
 
 TEACHERS = ("step", "epoch", "never")
 LABELS = ("hard", "soft")
 
 
-class Taught(Learner):
-    """A learner with a teacher; a method writes `taught`.
+class Pupil(Learner):
+    """A learner with a teacher; a method writes `loss_from`.
 
     Args:
         model: any.
@@ -32,28 +31,26 @@ class Taught(Learner):
         settings: of every learner, with `lr`.
     """
 
-    def __init__(self, model: nn.Module, *, lr: float, teacher: str = "step", **settings: Unpack[Learning]) -> None:
-        if teacher not in TEACHERS:
-            raise unknown("teacher", teacher, TEACHERS)
+    def __init__(self, model: nn.Module, *, lr: float, teacher: str = "step", **settings: Any) -> None:
+        check_keys("teacher", [teacher], TEACHERS)
         super().__init__(model, lr=lr, **settings)
         self._updated = teacher
         self.teacher: nn.Module | None = None
         if teacher != "step":
-            self.teacher = share(model, self._select(model).values()).eval()
-            blended(self.teacher, self._prior)
+            self.teacher = self.another(model, self._select(model).values())
             self._taught = self._select(self.teacher)
 
-    def taught(self, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor | None:
+    def loss_from(self, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor | None:
         """The loss of a batch, given what the teacher says about it."""
         raise NotImplementedError
 
     def loss(self, logits: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor | None:
         """Ask the teacher first."""
         if self.teacher is None:
-            return self.taught(logits, logits.detach())
+            return self.loss_from(logits, logits.detach())
         with torch.no_grad():
             answer = self.logits(inputs, model=self.teacher)
-        return self.taught(logits, answer)
+        return self.loss_from(logits, answer)
 
     @torch.no_grad()
     def begin_epoch(self) -> None:
@@ -63,7 +60,7 @@ class Taught(Learner):
                 parameter.copy_(self.adapted[name])
 
 
-class PseudoLabels(Taught):
+class PseudoLabels(Pupil):
     """Hard or soft pseudo-labels.
 
     Args:
@@ -84,31 +81,28 @@ class PseudoLabels(Taught):
         threshold: float = 0.0,
         student_temperature: float = 1.0,
         teacher_temperature: float = 1.0,
-        *,
-        teacher: str = "step",
-        **settings: Unpack[Learning],
+        **settings: Any,
     ) -> None:
         check_temperatures(student_temperature, teacher_temperature)
-        if labels not in LABELS:
-            raise unknown("labels", labels, LABELS)
+        check_keys("labels", [labels], LABELS)
         check_number("threshold", threshold, least=0, most=1, what="a probability")
-        super().__init__(model, lr=lr, teacher=teacher, **settings)
+        super().__init__(model, lr=lr, **settings)
         self.labels, self.threshold = labels, threshold
         self.student_temperature, self.teacher_temperature = student_temperature, teacher_temperature
 
-    def taught(self, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor | None:
+    def loss_from(self, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor | None:
         """The mean over the samples of which the teacher is sure."""
         kept = (teacher / self.teacher_temperature).softmax(1).amax(1) >= self.threshold
         self.record["kept"] = float(kept.float().mean())
         if not bool(kept.any()):
             return None
-        logits, teacher = logits[kept], teacher[kept]
+        logits, teacher = keep(logits, kept), teacher[kept]
         if self.labels == "hard":
             return hard_pseudo_labels(logits, teacher, self.student_temperature).mean()
         return soft_pseudo_labels(logits, teacher, self.student_temperature, self.teacher_temperature).mean()
 
 
-class RPL(Taught):
+class RPL(Pupil):
     """Robust pseudo-labels: generalised cross-entropy, which forgives wrong labels.
 
     Args:
@@ -118,19 +112,11 @@ class RPL(Taught):
         settings: of every learner, and `teacher`.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        lr: float = 5e-4,
-        q: float = 0.8,
-        *,
-        teacher: str = "step",
-        **settings: Unpack[Learning],
-    ) -> None:
+    def __init__(self, model: nn.Module, lr: float = 5e-4, q: float = 0.8, **settings: Any) -> None:
         check_number("q", q, least=0, most=1)
-        super().__init__(model, lr=lr, teacher=teacher, **settings)
+        super().__init__(model, lr=lr, **settings)
         self.q = q
 
-    def taught(self, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    def loss_from(self, logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
         """The mean over all samples, with the teacher's first class as the label."""
         return generalised_cross_entropy(logits, teacher.argmax(1), self.q).mean()

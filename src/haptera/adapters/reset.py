@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import log
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from torch import nn
@@ -134,9 +134,7 @@ class RDumb(Reset):
         settings: of ETA.
     """
 
-    passes_to: ClassVar[type[Adapter]] = ETA
-
-    def __init__(self, model: nn.Module, every: int = 1000, **settings: Any) -> None:
+    def __init__(self, model: nn.Module, every: int = 1000, **settings: Annotated[Any, ETA]) -> None:
         super().__init__(model, ETA, Every(every), **settings)
 
 

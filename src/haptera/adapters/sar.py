@@ -2,19 +2,23 @@
 
 Source: Niu et al. 2023. A first gradient on samples of entropy below `margin` ln C moves the parameters by `radius`
 along it; the gradient there, on those of them that are still sure, is applied at the place where they were. When the
-running mean of that loss falls below `floor`, the adapter resets. Differs: the paper also leaves the last stage of a
-network alone; say so with `parameters`, such as `!layer4.*`.
-Cost: two forward and two backward passes. A batch of which nothing is kept costs one forward pass.
+running mean of that loss falls below `floor`, the adapter resets. The last stage of the network is left alone, as in
+the paper: `parameters="early"`, by the names that `select.last_stage` knows; say otherwise with `parameters`.
+Cost: two forward and two backward passes, the latter of the kept samples alone where layers treat samples apart. A
+batch of which nothing is kept costs one forward pass.
 """
 
-from math import log
-from typing import Unpack
+from math import isfinite, log
+from typing import Any
 
 import torch
 from torch import nn
 
-from haptera.adapters.learner import Learner, Learning
-from haptera.adapters.norm import statistics_kept
+from haptera.adapters.learner import Learner
+from haptera.adapters.learning import Learning
+from haptera.adapters.norm import keep_statistics
+from haptera.adapters.skip import keep
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 from haptera.losses.self_learning import entropy
 
@@ -29,8 +33,10 @@ class SAR(Learner):
         radius: how far the parameters are moved to look for a steeper place.
         floor: reset when the running mean of the loss is below this; by default that of the public code, .2, and for
             fewer than ten classes, whose entropies are smaller, in proportion to ln C.
-        settings: of every learner.
+        settings: of every learner; `parameters` is `early` by default.
     """
+
+    learning = Learning(parameters="early")
 
     def __init__(
         self,
@@ -39,10 +45,11 @@ class SAR(Learner):
         margin: float = 0.4,
         radius: float = 0.05,
         floor: float | None = None,
-        **settings: Unpack[Learning],
+        **settings: Any,
     ) -> None:
-        if not margin > 0 or not radius >= 0 or (floor is not None and not floor >= 0):
-            raise HapteraError(f"margin is {margin}, radius {radius}, floor {floor}; none may be negative")
+        check_number("margin", margin, above=0)
+        check_number("radius", radius, least=0)
+        check_number("floor", 0 if floor is None else floor, least=0)
         if settings.get("accumulate", 1) != 1:
             raise HapteraError("accumulate is not for SAR: its gradient is that of one batch at two places")
         super().__init__(model, lr=lr, **settings)
@@ -53,21 +60,20 @@ class SAR(Learner):
         """The mean entropy of the kept samples at the steepest place nearby, where `backward` finds the parameters."""
         self._lowest = published_floor(logits.shape[1]) if self.floor is None else self.floor
         limit = self.margin * log(logits.shape[1])
-        first = entropy(logits)
-        kept = first < limit
+        kept = entropy(logits.detach()) < limit
         self.record["kept"] = float(kept.float().mean())
         if not bool(kept.any()):
             return None
         parameters = list(self.adapted.values())
         self._place = [parameter.detach().clone() for parameter in parameters]
-        self._climb(torch.autograd.grad(first[kept].mean(), parameters, allow_unused=True))
-        with statistics_kept(self.model):  # those of the batch where the parameters are, not of the place nearby
-            again = entropy(self.logits(inputs))[kept]
-        still = again < limit
+        self._climb(torch.autograd.grad(entropy(keep(logits, kept)).mean(), parameters, materialize_grads=True))
+        with keep_statistics(self.model):  # those of the batch where the parameters are, not of the place nearby
+            again = self.logits(inputs)
+        still = kept & (entropy(again.detach()) < limit)
         if not bool(still.any()):
             self._return()
             return None
-        return again[still].mean()
+        return entropy(keep(again, still)).mean()
 
     def backward(self, loss: torch.Tensor) -> None:
         """The gradient at the steepest place; then back to where the parameters were."""
@@ -81,24 +87,20 @@ class SAR(Learner):
         self.memory["running"] = value if running is None else 0.9 * running + 0.1 * value
         if self.memory["running"] < self._lowest:
             resets, record = self.memory["resets"] + 1, dict(self.record)
-            with statistics_kept(self.model):
+            with keep_statistics(self.model):
                 self.reset()
             self.memory["resets"], self.record = resets, record
         self.record["resets"] = float(self.memory["resets"])
 
     @torch.no_grad()
-    def _climb(self, gradients: tuple[torch.Tensor | None, ...]) -> None:
-        norm = nn.utils.get_total_norm([gradient for gradient in gradients if gradient is not None])
-        if not bool(torch.isfinite(norm)) or float(norm) == 0:
-            return
-        for parameter, gradient in zip(self.adapted.values(), gradients, strict=True):
-            if gradient is not None:
-                parameter.add_(gradient, alpha=self.radius / float(norm))
+    def _climb(self, gradients: tuple[torch.Tensor, ...]) -> None:
+        norm = float(nn.utils.get_total_norm(gradients))
+        if isfinite(norm) and norm:
+            torch._foreach_add_(list(self.adapted.values()), gradients, alpha=self.radius / norm)
 
     @torch.no_grad()
     def _return(self) -> None:
-        for parameter, value in zip(self.adapted.values(), self._place, strict=True):
-            parameter.copy_(value)
+        torch._foreach_copy_(list(self.adapted.values()), self._place)
 
 
 def published_floor(classes: int) -> float:

@@ -5,7 +5,6 @@ copied, all of them: a network may change them in `forward`, as counters and run
 Copied, too, is what was made in inference mode, since torch keeps no gradient through it.
 """
 
-import copy
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -15,22 +14,7 @@ from torch import nn
 
 from haptera.errors import HapteraError, NotApplicable
 from haptera.files.fingerprint import fingerprint
-
-
-def unwrapped(model: Any) -> Any:
-    """The network inside `DataParallel`, `DistributedDataParallel` and what `torch.compile` returns.
-
-    These run copies of a module, or code made from it before the adapter changed it; each process adapts on its own.
-    What is not a model is handed back.
-    """
-    while isinstance(model, nn.Module):
-        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-            model = model.module
-        elif isinstance(inside := getattr(model, "_orig_mod", None), nn.Module):
-            model = inside
-        else:
-            break
-    return model
+from haptera.modules import copy_modules
 
 
 def share(model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
@@ -50,7 +34,7 @@ def share(model: nn.Module, changed: Iterable[torch.Tensor] = ()) -> nn.Module:
     try:
         with torch.no_grad(), warnings.catch_warnings():  # TorchScript copies by itself, with a gradient if it can
             warnings.filterwarnings("ignore", "TypedStorage is deprecated", UserWarning)  # torch's own, of int8 layers
-            shared = copy.deepcopy(model, memo)
+            shared = copy_modules(model, memo)
     except (RuntimeError, TypeError) as error:
         raise HapteraError(f"the modules of {type(model).__name__} cannot be copied: {error}") from error
     for parameter in shared.parameters():
@@ -105,7 +89,7 @@ class Borrowed:
         """Where their memory is."""
         return {place(tensor) for tensor, _ in self.tensors.values()}
 
-    def narrowed(self, places: set[int]) -> "Borrowed":
+    def narrow(self, places: set[int]) -> "Borrowed":
         """Those whose memory is in one of these places."""
         return Borrowed({name: entry for name, entry in self.tensors.items() if place(entry[0]) in places})
 

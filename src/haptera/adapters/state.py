@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 
 from haptera.errors import HapteraError
 from haptera.files.atomic import whole
+from haptera.files.safetensors import read_header
 
 IDENTITY = "_identity"
 """The key of a state that says what it belongs to."""
@@ -47,18 +48,13 @@ def write_state(state: Mapping[str, Any], path: Path) -> None:
 
 def read_state(path: Path) -> dict[str, Any]:
     """Read what `write_state` wrote."""
-    if not path.is_file():
-        raise HapteraError(f"there is no file {path}")
+    header = read_header(path, _KEY, "state", "Adapter.save_state")
     try:
-        with safe_open(path, "pt") as file:
-            header = (file.metadata() or {}).get(_KEY)
-            tensors = {} if header is None else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise HapteraError(f"cannot read the state {path}: {error}") from error
-    if header is None:
-        raise HapteraError(f"{path} is a safetensors file, and not one that Adapter.save_state wrote")
     try:
-        return {key: _decode(value, tensors) for key, value in json.loads(header).items()}
+        return {key: _decode(value, tensors) for key, value in header.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise HapteraError(f"the header of {path} is damaged: {error!r}") from error
 

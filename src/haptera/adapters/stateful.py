@@ -1,13 +1,14 @@
 """Stateful: a module that owns some of its tensors and borrows the others from the caller's model.
 
 What it owns is found once it is built: everything that is not the caller's memory. That is its state, which
-`state_dict` carries, `reset` restores, and a copy holds for itself.
+`state_dict` carries, `reset` restores, and a copy holds for itself. Calls are answered one at a time, and each thread
+reads the record of its own last call.
 """
 
-import copy
 import os
+import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -17,10 +18,52 @@ import torch
 from torch import nn
 from torch.nn.modules.module import _IncompatibleKeys
 
-from haptera.adapters.calls import Lock, Record, Records
+from haptera.adapters.generator import generator_at, generator_of
 from haptera.adapters.sharing import Borrowed, place
 from haptera.adapters.state import EXTRA, IDENTITY, check_identity, check_values, read_state, snapshot, write_state
 from haptera.errors import HapteraError
+from haptera.modules import copy_modules, deep_copy
+
+Record = dict[str, float]
+
+
+class Lock:
+    """A lock that the thread which holds it may take again; unlike threading's, it copies and pickles, unlocked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type["Lock"], tuple[()]]:
+        return Lock, ()
+
+
+class Records:
+    """The record of each thread's last call; a thread that made none reads the newest finished one."""
+
+    def __init__(self, newest: Record | None = None) -> None:
+        self._own = threading.local()
+        self._newest = {} if newest is None else newest
+
+    def read(self) -> Record:
+        """The calling thread's, the same object until it is written again."""
+        return getattr(self._own, "record", self._newest)
+
+    def write(self, record: Record) -> None:
+        """Begin the calling thread's record anew."""
+        self._own.record = record
+
+    def finish(self) -> None:
+        """Show the calling thread's record to threads that have none."""
+        self._newest = self.read()
+
+    def __reduce__(self) -> tuple[Callable[..., "Records"], tuple[Record]]:
+        return Records, (dict(self.read()),)
 
 
 class Stateful(nn.Module):
@@ -28,6 +71,7 @@ class Stateful(nn.Module):
 
     Attributes:
         memory: name -> number, text or tensor; what changes and is neither parameter nor buffer.
+        seed: of all random numbers.
     """
 
     _lock: Lock
@@ -35,6 +79,15 @@ class Stateful(nn.Module):
     _fingerprint: str
     _borrowed: Borrowed
     memory: dict[str, Any]
+    seed: int = 0
+    _random: torch.Generator | None = None
+
+    @property
+    def random(self) -> torch.Generator:
+        """The generator of all random numbers of this adapter, part of its state; it starts from `seed`."""
+        if self._random is None:
+            self._random = generator_of(self.seed)
+        return self._random
 
     @property
     def record(self) -> Record:
@@ -95,11 +148,12 @@ class Stateful(nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         """What is neither parameter nor buffer, for `state_dict`."""
-        return {"memory": snapshot(self.memory)}
+        place = None if self._random is None else self._random.get_state()
+        return {"memory": snapshot(self.memory), "random": place}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take what is neither parameter nor buffer from a `state_dict`."""
-        self.memory = snapshot(state["memory"])
+        self.memory, self._random = snapshot(state["memory"]), generator_at(state["random"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_borrowed": Borrowed({})}  # a copy shares nothing with the caller's model
@@ -114,10 +168,19 @@ class Stateful(nn.Module):
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         with self._lock:
-            made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+            made.__setstate__(self._copy_state(memo))
             for parameter, copied in zip(self.parameters(), made.parameters(), strict=True):
                 copied.grad = None if parameter.grad is None else parameter.grad.clone()  # torch leaves it out
         return made
+
+    def _copy_state(self, memo: dict[int, Any]) -> dict[str, Any]:
+        """Return a deep copy of all attributes, of models first that cannot be copied as a whole."""
+        try:
+            return deep_copy(self.__getstate__(), memo)
+        except (RuntimeError, TypeError, NotImplementedError):
+            for child in self.children():
+                copy_modules(child, memo)
+            return deep_copy(self.__getstate__(), memo)
 
     def _identity(self) -> dict[str, str]:
         """What a state must belong to, to be this adapter's."""
@@ -127,6 +190,7 @@ class Stateful(nn.Module):
         """Refuse a state that is not one of this adapter's."""
         check_identity(state, self._identity())
         check_values(state, self._first)
+        generator_at(state[EXTRA]["random"])
 
     @torch.no_grad()
     def _take(self, state: Mapping[str, Any]) -> None:
@@ -158,6 +222,15 @@ class Stateful(nn.Module):
             yield
             self._records.finish()
 
+    @contextmanager
+    def _keep_random(self) -> Iterator[None]:
+        """Put the generator back at the end, so that what is drawn within makes no difference later."""
+        place = None if self._random is None else self._random.get_state()
+        try:
+            yield
+        finally:  # also after a trial pass that was ended
+            self._random = generator_at(place)
+
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """What torch calls for `.to(device)`, `.half()` and the like."""
         with self._lock:
@@ -181,7 +254,7 @@ class Stateful(nn.Module):
     def _keep_borrowed(self) -> None:
         """Watch only the tensors that are still shared with the caller's model."""
         held = chain(self.parameters(), self._first.values())
-        self._borrowed = self._borrowed.narrowed({place(value) for value in held if isinstance(value, torch.Tensor)})
+        self._borrowed = self._borrowed.narrow({place(value) for value in held if isinstance(value, torch.Tensor)})
 
 
 def _loaded_whole(adapter: Stateful, keys: Any) -> None:

@@ -5,12 +5,12 @@ entropy minimisation of chapter 3; proposition 1 there: no collapse to one class
 Cost: a forward pass and the backward pass that affine parameters need.
 """
 
-from typing import Unpack
+from typing import Any
 
 import torch
 from torch import nn
 
-from haptera.adapters.learner import Learner, Learning
+from haptera.adapters.learner import Learner
 from haptera.checks import check_number
 from haptera.losses.self_learning import entropy
 
@@ -32,7 +32,7 @@ class Tent(Learner):
         lr: float = 2.5e-4,
         student_temperature: float = 1.0,
         teacher_temperature: float = 1.0,
-        **settings: Unpack[Learning],
+        **settings: Any,
     ) -> None:
         check_temperatures(student_temperature, teacher_temperature)
         super().__init__(model, lr=lr, **settings)

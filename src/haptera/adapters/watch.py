@@ -22,8 +22,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from haptera.adapters.base import Adapter
 from haptera.adapters.norm import per_image
+from haptera.adapters.passes import check_logits, watch_layers
 from haptera.batch import Batch
 from haptera.errors import HapteraError, NotApplicable
+from haptera.modules import hides_layers
 from haptera.statistics.moments import scale
 
 log = logging.getLogger("haptera")
@@ -39,30 +41,28 @@ class Watch(Adapter):
     With a reference it also has `shift_limit`, the 95th percentile of the sizes of reference batches of the same number
     of images, and `shift_p`, the share of them that are at least as large.
     A batch of one image has no spread between images, and so no size: give a window.
+    Of a model whose layers cannot be seen (ONNX, TorchScript, a function) the predictions are watched: `entropy` and
+    `largest` of their mean, and their mean `confidence`.
 
     Args:
-        model: a model with BatchNorm layers.
+        model: a model with BatchNorm layers, or one whose layers cannot be seen.
         reference: batches of images that the model was made for; read once.
-        window: take statistics of the last inputs together, up to this many.
-        frozen: do not watch either.
+        settings: `window`, to take statistics of the last inputs together, up to so many; `frozen`, not to watch.
     """
 
-    def __init__(
-        self, model: nn.Module, *, reference: Iterable[Batch] | None = None, window: int = 0, frozen: bool = False
-    ) -> None:
-        super().__init__(model, window=window, frozen=frozen)
+    outputs_only = True
+
+    def __init__(self, model: nn.Module, *, reference: Iterable[Batch] | None = None, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        self._hidden = hides_layers(self.model)
         self._layers = {
             name: layer
             for name, layer in self.model.named_modules()
             if isinstance(layer, _BatchNorm) and layer.running_mean is not None and layer.running_var is not None
         }
-        if not self._layers:
+        if not self._layers and (reference is not None or not self._hidden):
             raise NotApplicable("there is no BatchNorm layer with statistics in the model")
-        self._scales = {
-            name: torch.from_numpy(scale(layer.running_var.double().cpu().numpy()))
-            for name, layer in self._layers.items()
-            if layer.running_var is not None
-        }
+        self._training = {name: _statistics(layer) for name, layer in self._layers.items()}
         self._reference: dict[str, torch.Tensor] = {}
         self._by_number: dict[int, tuple[dict[str, float], torch.Tensor]] = {}
         self._single = False
@@ -71,12 +71,16 @@ class Watch(Adapter):
 
     def step(self, inputs: torch.Tensor) -> torch.Tensor:
         """Predict a batch, and record its distance at every layer that it meets."""
-        outputs, seen = self._watched(inputs)
+        if not self._layers:
+            return self._watch_outputs(inputs)
+        outputs, seen = self._look(inputs)
         if len(inputs) < 2 and not self._single:
             self._single = True
             log.warning("watch: one image has no spread between images to tell a shift from chance; give a window")
         chance, known = self._reference_batches(len(inputs)) if self._reference and len(inputs) > 1 else ({}, None)
-        squares = {name: self._square(name, images) - chance.get(name, 0.0) for name, images in seen.items()}
+        squares = {
+            name: squared_size(images, *self._training[name]) - chance.get(name, 0.0) for name, images in seen.items()
+        }
         found = _root(torch.stack(list(squares.values()))).tolist() if squares else []
         self.record["shift_size"] = sum(found) / len(found) if found else float("nan")
         self.record |= {f"shift_size:{name}": size for name, size in zip(squares, found, strict=True)}
@@ -86,29 +90,24 @@ class Watch(Adapter):
             self.record["shift_p"] = (1 + above) / (1 + len(known))
         return outputs
 
-    def _watched(self, inputs: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def _watch_outputs(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Predict a batch, and record what its predictions show by themselves."""
+        outputs = check_logits(self.predict(inputs), type(self).__name__)
+        mean = outputs.softmax(1).mean(0)
+        self.record["entropy"] = float(torch.special.entr(mean).sum())
+        self.record["largest"] = float(mean.max())
+        self.record["confidence"] = float(outputs.softmax(1).amax(1).mean())
+        return outputs
+
+    def _look(self, inputs: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Outputs, and layer -> mean and mean square of each image, `(batch, 2, channels)`."""
         seen: dict[str, torch.Tensor] = {}
 
-        def look(values: tuple[torch.Tensor], name: str) -> None:
-            seen[name] = per_image(values[0]).double().cpu()
+        def look(name: str, values: torch.Tensor) -> None:
+            seen[name] = per_image(values).double().cpu()
 
-        hooks: list[Any] = [
-            layer.register_forward_pre_hook(lambda _, values, name=name: look(values, name))
-            for name, layer in self._layers.items()
-        ]
-        try:
+        with watch_layers(self._layers, look, inputs_of=(_BatchNorm,)):
             return self.predict(inputs), seen
-        finally:
-            for hook in hooks:
-                hook.remove()
-
-    def _square(self, name: str, images: torch.Tensor) -> torch.Tensor:
-        layer = self._layers[name]
-        assert layer.running_mean is not None
-        assert layer.running_var is not None
-        mean, var = (values.double().cpu() for values in (layer.running_mean, layer.running_var))
-        return squared_size(images, mean, var, self._scales[name])
 
     def _per_image(self, reference: Iterable[Batch]) -> dict[str, torch.Tensor]:
         parts: dict[str, list[torch.Tensor]] = {name: [] for name in self._layers}
@@ -117,7 +116,7 @@ class Watch(Adapter):
                 raise HapteraError(
                     f"reference of watch holds a {type(batch).__name__}; a stream of batches was expected"
                 )
-            for name, images in self._watched(batch.inputs.to(self.device))[1].items():
+            for name, images in self._look(batch.inputs.to(self.device))[1].items():
                 parts[name].append(images.float())
         found = {name: torch.cat(values) for name, values in parts.items() if values}
         if not found or len(next(iter(found.values()))) < 2:
@@ -131,21 +130,18 @@ class Watch(Adapter):
             places = torch.randint(images, (DRAWS, n), generator=torch.Generator().manual_seed(n))
             chance, sizes = {}, []
             for name, values in self._reference.items():
-                squares = torch.stack([self._square(name, values[own].double()) for own in places])
-                chance[name] = float(squares.mean() - self._square(name, values.double()))
+                squares = torch.stack([squared_size(values[own].double(), *self._training[name]) for own in places])
+                chance[name] = float(squares.mean() - squared_size(values.double(), *self._training[name]))
                 sizes.append(_root(squares - chance[name]))
             self._by_number[n] = chance, torch.stack(sizes).mean(0)
         return self._by_number[n]
 
 
 def squared_size(images: torch.Tensor, mean: torch.Tensor, var: torch.Tensor, divisor: torch.Tensor) -> torch.Tensor:
-    """The mean over channels of (W² − what chance adds) / divisor, one number; NaN for one image.
+    """Return the mean over channels of (W² − what chance adds) / divisor, one number; NaN for one image.
 
-    Args:
-        images: `(batch, 2, channels)`, mean and mean square over positions of each image.
-        mean: `(channels,)`, of training.
-        var: `(channels,)`, of training.
-        divisor: `(channels,)`, infinite for channels to leave out.
+    Images are `(batch, 2, channels)`, the mean and mean square of each over positions; mean, variance of training and
+    divisor, which is infinite for channels to leave out, are `(channels,)`.
     """
     n, (own_mean, second) = len(images), images.mean(0)
     known = torch.isfinite(divisor)
@@ -158,6 +154,12 @@ def squared_size(images: torch.Tensor, mean: torch.Tensor, var: torch.Tensor, di
     root = own_var.sqrt() * (1 + (of_var / own_var.square().clamp_min(1e-30)).clamp_max(1) / 8)
     squared = (own_mean - mean) ** 2 - noise + own_var + var - 2 * var.sqrt() * root
     return (squared[known] / divisor[known]).mean()
+
+
+def _statistics(layer: _BatchNorm) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean and variance of training, and what distances are divided by."""
+    mean, var = (torch.as_tensor(values).double().cpu() for values in (layer.running_mean, layer.running_var))
+    return mean, var, torch.from_numpy(scale(var.numpy()))
 
 
 def _root(squares: torch.Tensor) -> torch.Tensor:

@@ -7,17 +7,22 @@ import torch
 from torch import nn
 
 from haptera.adapters.base import Adapter
-from haptera.adapters.calls import Records
 from haptera.adapters.state import check_identity, check_values
+from haptera.adapters.stateful import Records
 from haptera.checks import check_whole_number
 
 
-class Wrapper(Adapter):
-    """Hands everything to the adapter inside.
+def _of_inner(name: str) -> Any:
+    return property(lambda self: getattr(self.inner, name), lambda self, value: setattr(self.inner, name, value))
 
-    Attributes:
-        inner: the adapter inside.
-    """
+
+class Wrapper(Adapter):
+    """Hands everything to the adapter inside, `inner`."""
+
+    model, frozen, parent_label = map(_of_inner, ("model", "frozen", "parent_label"))
+    seed, random = map(_of_inner, ("seed", "random"))
+    predict, predictor, parent = map(_of_inner, ("predict", "predictor", "parent"))
+    begin_epoch, release = map(_of_inner, ("begin_epoch", "release"))
 
     def __init__(self, inner: Adapter) -> None:
         nn.Module.__init__(self)  # not the base's: there is no model to share but the inner adapter's
@@ -27,43 +32,9 @@ class Wrapper(Adapter):
         self._fingerprint, self._borrowed, self._classes, self.window = inner._fingerprint, inner._borrowed, 0, 0
 
     @property
-    def model(self) -> nn.Module:  # type: ignore[override]
-        """The inner adapter's."""
-        return self.inner.model
-
-    @property
-    def frozen(self) -> bool:
-        """The inner adapter's."""
-        return self.inner.frozen
-
-    @frozen.setter
-    def frozen(self, frozen: bool) -> None:
-        self.inner.frozen = frozen
-
-    def predict(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The inner adapter's."""
-        return self.inner.predict(inputs)
-
-    def predictor(self) -> Adapter:
-        """The inner adapter's."""
-        return self.inner.predictor()
-
-    def begin_epoch(self) -> None:
-        """The inner adapter's."""
-        self.inner.begin_epoch()
-
-    def release(self, **settings: Any) -> nn.Module:
-        """The inner adapter's."""
-        return self.inner.release(**settings)
-
-    def parent(self, model: nn.Module) -> Adapter:
-        """The inner adapter's."""
-        return self.inner.parent(model)
-
-    @property
-    def parent_label(self) -> str:
-        """The inner adapter's."""
-        return self.inner.parent_label
+    def innermost(self) -> Adapter:
+        """The adapter inside all wrappers."""
+        return self.inner.innermost if isinstance(self.inner, Wrapper) else self.inner
 
     def _check(self, state: Mapping[str, Any]) -> None:
         check_identity(state, self._identity())
@@ -104,5 +75,5 @@ class Offline(Wrapper):
         self.epochs = epochs
 
     def adapt(self, stream: Any, epochs: int = 1) -> None:
-        """The inner adapter's."""
+        """Learn as the inner adapter does, which need not be batch by batch."""
         self.inner.adapt(stream, epochs)

@@ -13,12 +13,15 @@ from haptera.errors import HapteraError
 from haptera.run.stopping import ending_quietly
 
 COMMANDS = {
-    "demo": ("demo:demo", "Train a dozen small networks on digits and report how they hold."),
+    "demo": ("study:demo", "Train a dozen small networks on digits and report how they hold."),
     "run": ("study:run", "Run a study: models x streams x adapters, whatever of it is missing in the folder."),
     "import": ("study:import_", "Add predictions made elsewhere to a study."),
     "measure": ("study:measure", "Measure the finished cells of a study again and write table.parquet."),
     "report": ("study:report", "Write report.html from the table of a study."),
+    "export": ("export:app", "Write the results of a study for papers, trackers and model cards."),
     "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
+    "profile": ("profile:profile", "Measure a model once on reference images, for guards and alarms."),
+    "live": ("live:app", "Watch a deployed model: the page of a guard's log, written or served, and a rehearsal."),
     "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
     "calibrate": ("corruptions:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
     "materialise": ("corruptions:materialise", "Write a corrupted data set to disk."),

@@ -1,5 +1,7 @@
 """`materialise` and `calibrate`: a corrupted data set on disk, and how hard every pair of corruptions is."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,63 +9,115 @@ import typer
 
 from haptera import catalog
 from haptera.cli.options import (
-    AllowPickle,
+    Broken,
     Channels,
-    Device,
+    Crop,
+    Interpolation,
     Jobs,
     Json,
     MappingFile,
-    Model,
-    OwnWeights,
+    ModelOptions,
     Quiet,
     Restrict,
     Size,
+    Upright,
+    expand_groups,
 )
-from haptera.cli.say import logging_to_stderr, resumable, say, say_json
+from haptera.cli.say import say, say_json, session
 from haptera.errors import HapteraError
-from haptera.run.settings import CALIBRATION
+from haptera.run.parts import CALIBRATION
 from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.streams import Calibration
 
 
+@dataclass(frozen=True)
+class CopyOptions:
+    """Which images are written, and how.
+
+    Attributes:
+        layout: of the folder: imagenet-c or cifar-10-c.
+        shift: only this shift. `haptera list shifts`.
+        severity: only this severity, 1 to 5.
+        seed: of the shifts.
+        table: constants: imagenet or cifar; by default those of the layout.
+        quality: of JPEG files, 1 to 100; or png.
+    """
+
+    layout: str = "imagenet-c"
+    shift: Sequence[str] = ()
+    severity: Sequence[int] = ()
+    seed: int = 0
+    table: str | None = None
+    quality: str = "95"
+    size: Size = None
+    crop: Crop = None
+    interpolation: Interpolation = None
+    channels: Channels = None
+    upright: Upright = False
+    broken: Broken = "stop"
+
+
+@dataclass(frozen=True)
+class ScaleOptions:
+    """On what a model is measured.
+
+    Attributes:
+        shift: a name of `haptera list shifts`.
+        samples: how many images.
+        step: between severities: 0.25 as published, 1 for the impatient.
+        flip: mirror images at random, as the stream will.
+        crop: move them by up to this share of the side.
+        seed: of the subset, of flips, crops and shifts.
+        batch_size: samples per forward pass.
+    """
+
+    # Not ImageOptions, whose crop is another one.
+    size: Size = None
+    interpolation: Interpolation = None
+    channels: Channels = None
+    mapping: MappingFile = None
+    restrict: Restrict = None
+    upright: Upright = False
+    broken: Broken = "stop"
+    shift: Sequence[str] = ()
+    samples: int = 1000
+    step: float = 0.25
+    flip: bool = True
+    crop: float = 0.125
+    seed: int = 0
+    batch_size: int = 64
+
+
+@expand_groups
 def materialise(
-    data: Annotated[str, typer.Option(help="digits, an .npz file, or a folder of images.")],
+    data: Annotated[str, typer.Option(help="A file, a folder or a pattern of images; or digits.")],
     out: Annotated[Path, typer.Option(help="The folder to write into.")],
-    layout: Annotated[str, typer.Option(help="imagenet-c or cifar-10-c.")] = "imagenet-c",
-    shift: Annotated[list[str] | None, typer.Option(help="Only this shift; repeatable. `haptera list shifts`.")] = None,
-    severity: Annotated[list[int] | None, typer.Option(help="Only this severity, 1 to 5; repeatable.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the shifts.")] = 0,
-    table: Annotated[
-        str | None, typer.Option(help="Constants: imagenet or cifar; by default those of the layout.")
-    ] = None,
-    quality: Annotated[str, typer.Option(help="Of JPEG files, 1 to 100; or png.")] = "95",
-    size: Size = None,
-    channels: Channels = None,
+    options: CopyOptions,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Write a data set under every shift at every severity, whatever of it is missing or damaged in the folder."""
-    from haptera.run.ledger import how_far
-
-    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
+    with session(quiet, out):
         from haptera.data import CorruptedImages, open_data
+        from haptera.files.toml import parse_value
         from haptera.run.materialise import SEVERITIES, materialise
 
-        shifts = _shifts(shift)
-        source = open_data(data, size=size, channels=channels)
+        shifts = _shifts(options.shift)
+        how = {key: getattr(options, key) for key in ("size", "interpolation", "channels", "upright", "broken")}
+        source = open_data(data, crop=None if options.crop is None else parse_value(options.crop), **how)
         if isinstance(source, CorruptedImages):
             raise HapteraError(f"{data} is corrupted already; data without corruptions was expected")
         done = materialise(
             source,
             shifts,
             out,
-            severities=severity or SEVERITIES,
-            layout=layout,
-            seed=seed,
-            table=table,
-            quality=int(quality) if quality.isdecimal() else quality,
+            severities=options.severity or SEVERITIES,
+            layout=options.layout,
+            seed=options.seed,
+            table=options.table,
+            quality=int(options.quality) if options.quality.isdecimal() else options.quality,
             progress=False if quiet else None,
         )
     if as_json:
@@ -73,50 +127,38 @@ def materialise(
         say(f"{count(len(done.written), 'part')} of {images} written into {out}, {len(done.kept)} found finished")
 
 
+@expand_groups
 def calibrate(
-    model: Model,
-    data: Annotated[str, typer.Option(help="digits, an .npz file, or a folder of images; labelled.")],
+    model: ModelOptions,
+    data: Annotated[str, typer.Option(help="A file, a folder or a pattern of labelled images; or digits.")],
+    options: ScaleOptions,
     out: Annotated[Path, typer.Option(help="The folder of the calibration; one file per pair.")] = Path(CALIBRATION),
-    weights: OwnWeights = None,
-    size: Size = None,
-    channels: Channels = None,
-    mapping: MappingFile = None,
-    restrict: Restrict = False,
-    shift: Annotated[list[str] | None, typer.Option(help="A name of `haptera list shifts`; repeatable.")] = None,
-    samples: Annotated[int, typer.Option(help="How many images.")] = 1000,
-    step: Annotated[float, typer.Option(help="Between severities: 0.25 as published, 1 for the impatient.")] = 0.25,
-    flip: Annotated[bool, typer.Option(help="Mirror images at random, as the stream will.")] = True,
-    crop: Annotated[float, typer.Option(help="Move them by up to this share of the side.")] = 0.125,
-    seed: Annotated[int, typer.Option(help="Of the subset, of flips, crops and shifts.")] = 0,
-    batch_size: Annotated[int, typer.Option(help="Samples per forward pass.")] = 64,
-    device: Device = None,
     jobs: Jobs = 1,
-    allow_pickle: AllowPickle = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Measure the accuracy of a model under every ordered pair of shifts, whatever of it is missing or damaged."""
-    from haptera.run.flags import Spec
-    from haptera.run.ledger import how_far
-
-    with logging_to_stderr(quiet), resumable(lambda: how_far(out)):
+    with session(quiet, out):
         from haptera.data import Data, open_data
-        from haptera.models import ModelSource
-        from haptera.models.device import choose_device
+        from haptera.models.preprocessing import default_resize
+        from haptera.run.calibrate import Scale
         from haptera.run.calibrate import calibrate as measure
-        from haptera.run.yardstick import Scale
 
-        spec = Spec.parse(model)
-        opened = open_data(data, size=size, channels=channels, mapping=mapping, restrict=restrict)
+        network = model.load()
+        given = [key for key in ("size", "interpolation") if getattr(options, key) is not None]
+        default = default_resize(model.preprocessing(network), given)
+        keys = ("size", "interpolation", "channels", "mapping", "restrict", "upright", "broken")
+        how = {key: getattr(options, key) for key in keys}
+        opened = open_data(data, default=default, **how)
         if not isinstance(opened, Data):
             raise HapteraError(f"{data} is corrupted already; a calibration needs clean data")
         calibration = measure(
-            ModelSource(spec.name, weights, dict(spec.arguments), allow_pickle)().to(choose_device(device)),
+            network,
             opened,
             out,
-            _shifts(shift),
-            Scale(samples, step, flip, crop, seed),
-            batch_size=batch_size,
+            _shifts(options.shift),
+            Scale(**{key: getattr(options, key) for key in Scale.__match_args__}),
+            batch_size=options.batch_size,
             jobs=jobs,
             progress=False if quiet else None,
         )
@@ -139,8 +181,8 @@ def _say_calibration(calibration: "Calibration", out: Path, as_json: bool) -> No
         say(f"use it with: haptera run --stream ccc:medium{where} ...")
 
 
-def _shifts(names: list[str] | None) -> list[Any]:
+def _shifts(names: Sequence[str]) -> list[Any]:
     """Return the classes of shifts by their names; those that streams take by default if there are none."""
-    from haptera.streams.sequence import all_shifts
+    from haptera.streams.shift_stream import all_shifts
 
     return [catalog.find_or_import("shifts", name) for name in names] if names else list(all_shifts())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from haptera.analyses.diagnosis.settings import DiagnosisSettings
+from haptera.analyses.diagnosis import DiagnosisSettings
 from haptera.cli.options import ImageOptions, ModelOptions
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def diagnose(
     """
     from haptera.analyses.diagnosis import analysis
 
-    opened = images.open(data=data, reference=reference)
+    network = model.load()
+    opened = images.open(model.preprocessing(network), data=data, reference=reference)
     more: dict[str, Any] = {"layers": layer, "out": out, "progress": progress}
-    return analysis.diagnose(model.load(), opened["data"], opened.get("reference"), **more, **vars(settings))
+    return analysis.diagnose(network, opened["data"], opened.get("reference"), **more, **vars(settings))

@@ -35,7 +35,7 @@ class SourceOptions:
 
     def source(self, path: Path) -> "Source":
         """Return how to read a file."""
-        width, facts = None if self.bin is None else _seconds(self.bin), dict(_fact(text) for text in self.units)
+        width, facts = None if self.bin is None else _seconds(self.bin), dict(map(_fact, self.units))
         from haptera.recordings.reading import Source
 
         return Source(path, self.signal, list(self.label), self.trials, width, self.epoch, facts)
@@ -67,9 +67,9 @@ class EncoderOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the estimator."""
-        names = {"model_architecture": "architecture", "output_dimension": "dimensions", "max_iterations": "steps"}
-        names |= {name: name for name in ("temperature", "learning_rate", "batch_size")}
-        settings: dict[str, Any] = {name: getattr(self, own) for name, own in names.items()}
+        names = {"dimensions": "output_dimension", "steps": "max_iterations", "architecture": "model_architecture"}
+        own = {name: value for name, value in vars(self).items() if name not in ("time_offset", "delta")}
+        settings: dict[str, Any] = {names.get(name, name): value for name, value in own.items()}
         if self.time_offset:
             settings["time_offsets"] = list(self.time_offset) if len(self.time_offset) > 1 else self.time_offset[0]
         return settings if self.delta is None else settings | {"conditional": "delta", "delta": self.delta}
@@ -112,15 +112,13 @@ class PlanOptions:
         from haptera.analyses.embedding.plan import Plan
         from haptera.recordings.arrays import split_kind
 
-        names = ("mode", "held", "causal", "zscore", "folds", "seed")
-        chosen: dict[str, Any] = {name: getattr(self, name) for name in names}
+        given = vars(self) | {"smoothing": self.smooth, "settings": settings}
+        given |= {"labels": tuple(split_kind(name)[0] for name in labels)}
+        if self.baseline:
+            given["baselines"] = tuple(self.baseline)
         if not self.controls:
-            chosen |= {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
-        else:
-            chosen |= {"seeds": self.seeds, "shuffles": self.shuffles, "topology": self.topology}
-            chosen |= {"baselines": tuple(self.baseline)} if self.baseline else {}
-        named = tuple(split_kind(name)[0] for name in labels)
-        return Plan(labels=named, smoothing=self.smooth, settings=settings, **chosen)
+            given |= {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
+        return Plan(**{name: given[name] for name in given if name not in ("smooth", "baseline", "controls")})
 
 
 def embed(

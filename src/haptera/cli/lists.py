@@ -11,16 +11,21 @@ from haptera.cli.say import say, say_json
 from haptera.errors import unknown
 from haptera.words import count
 
+PRESETS = "presets"
+
 
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="shifts, streams, adapters, measures, models, analyses or sections.")
+        str | None,
+        typer.Argument(help="shifts, streams, adapters, measures, models, loaders, analyses, sections or presets."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the catalog holds, plugins included."""
+    """Show what the catalog holds, plugins included, or the table of presets of adapters."""
+    if kind == PRESETS:
+        return list_presets(as_json)
     if kind is not None and kind not in catalog.KINDS:
-        raise unknown("kind", kind, catalog.KINDS)
+        raise unknown("kind", kind, [*catalog.KINDS, PRESETS])
     kinds = catalog.KINDS if kind is None else (kind,)
     if as_json:
         say_json({each: {name: entry.summary for name, entry in catalog.entries(each).items()} for each in kinds})
@@ -31,6 +36,20 @@ def list_(
         width = max((len(name) for name in names), default=0)
         for name, entry in names.items():
             say(f"  {name:<{width}}  {entry.summary}")
+
+
+def list_presets(as_json: bool) -> None:
+    """Show the published settings of adapters, and where they come from."""
+    from haptera.adapters.presets import presets
+
+    if as_json:
+        say_json({PRESETS: {name: {**vars(preset)} for name, preset in presets().items()}})
+        return
+    for name, preset in presets().items():
+        say(f"{name}   {preset.about}, batches of {preset.batch_size}")
+        for adapter, settings in preset.settings.items():
+            told = ",".join(f"{key}={'true' if value is True else value}" for key, value in settings.items())
+            say(f"  {adapter}:{told}   ({preset.sources[adapter]})")
 
 
 def check(

@@ -1,207 +1,267 @@
 """`pose train`, `pose predict` and `pose score`: keypoints of animals, on individuals that were never seen."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from haptera.cli.options import Json, Quiet
+from haptera.cli.options import Json, Quiet, expand_groups
 from haptera.cli.present import command_of
-from haptera.cli.say import logging_to_stderr, resumable, say, say_json
+from haptera.cli.say import say, say_json, session
 from haptera.errors import HapteraError
 from haptera.words import count
 
 if TYPE_CHECKING:
-    from haptera.pose import PoseScores
+    from haptera.pose import PoseData, PoseScores, Split
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        help="drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file.",
-        show_default=False,
-    ),
-]
-Images = Annotated[Path | None, typer.Option(help="The folder that paths of images begin at.")]
-Size = Annotated[
-    str | None,
-    typer.Option(help="HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own."),
-]
-Scorer = Annotated[str | None, typer.Option(help="Whose labels, where there are several scorers; a,b for both.")]
-Individual = Annotated[
-    str | None,
-    typer.Option("--individual-by", help="Whose image it is in a COCO file: a field of it, folder, or image."),
-]
-BatchSize = Annotated[int, typer.Option(help="Frames in a pass.")]
-OwnBackbone = Annotated[
-    str | None, typer.Option("--backbone", help="file.py:function, again, if the model was trained with one.")
-]
+FRAMES = "drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file."
+Frames = Annotated[str, typer.Argument(help=FRAMES, show_default=False)]
 
 app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_args_is_help=True)
 
 
+@dataclass(frozen=True)
+class FrameOptions:
+    """How labelled frames are read.
+
+    Attributes:
+        images: the folder that paths of images begin at.
+        size: HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own.
+        scorer: whose labels, where there are several scorers; a,b for both.
+        individual_by: whose image it is in a COCO file: a field of it, folder, or image.
+    """
+
+    images: Path | None = None
+    size: str | None = None
+    scorer: str | None = None
+    individual_by: str | None = None
+
+    def open(self, source: str, usual: tuple[int, int] | None = None) -> "PoseData":
+        """Return the frames, in their `usual` size where no other one is asked for."""
+        from haptera.pose.opening import open_pose, read_size
+
+        size = read_size(self.size) or usual
+        return open_pose(source, self.images, size=size, scorer=self.scorer, individual=self.individual_by)
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """Which frames a model learns from.
+
+    Attributes:
+        individuals: how many to learn from; a third by default.
+        leave_out: learn from all species but this one.
+        everything: learn from all frames of all individuals.
+        fraction: of the frames of these individuals.
+        shuffle: another number, other individuals.
+    """
+
+    individuals: int | None = None
+    leave_out: str | None = None
+    everything: bool = False
+    fraction: float = 0.5
+    shuffle: int = 0
+
+    def split(self, data: "PoseData", seed: int) -> "Split":
+        """Return the frames to learn from, and those left for tests."""
+        from haptera.pose.splits import leave_species_out, split_individuals, split_nothing
+
+        if self.leave_out is not None:
+            return leave_species_out(data, self.leave_out, fraction=self.fraction, seed=seed)
+        if self.everything:
+            return split_nothing(data)
+        return split_individuals(data, self.individuals, fraction=self.fraction, shuffle=self.shuffle)
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What is trained, and how; most are fields of `haptera.pose.Training`, which needs torch.
+
+    Attributes:
+        backbone: one of small, efficientnet_lite0, module:function or file.py:function; :key=value.
+        steps: batches in all.
+        lr: learning rate at the start.
+        lr_end: learning rate at the end.
+        cycles: how often the rate begins anew.
+        batch_size: frames in a pass.
+        rotation: degrees to either side at most.
+        crop: largest share of each side that is cut off.
+        radius: of the disc around a keypoint, in pixels; 8.
+        seed: of weights, order and augmentation.
+        every: steps between checkpoints.
+    """
+
+    backbone: str = "small"
+    steps: int = 2000
+    lr: float = 1e-3
+    lr_end: float = 1e-5
+    cycles: int = 1
+    batch_size: int = 8
+    rotation: float = 25.0
+    crop: float = 0.15
+    radius: float | None = None
+    seed: int = 0
+    every: int = 200
+
+
 @app.command("train")
+@expand_groups
 def train(
-    data: Data,
+    data: Frames,
     out: Annotated[Path, typer.Option(help="Folder for checkpoints, the model, its history and the split.")],
-    images: Images = None,
-    individuals: Annotated[int | None, typer.Option(help="How many to learn from; a third by default.")] = None,
-    leave_out: Annotated[str | None, typer.Option(help="Learn from all species but this one.")] = None,
-    everything: Annotated[bool, typer.Option("--everything", help="Learn from all frames of all individuals.")] = False,
-    fraction: Annotated[float, typer.Option(help="Of the frames of these individuals.")] = 0.5,
-    shuffle: Annotated[int, typer.Option(help="Another number, other individuals.")] = 0,
-    backbone: Annotated[
-        str, typer.Option(help="small, efficientnet_lite0, module:function or file.py:function; :key=value.")
-    ] = "small",
-    steps: Annotated[int, typer.Option(help="Batches in all.")] = 2000,
-    lr: Annotated[float, typer.Option(help="Learning rate at the start.")] = 1e-3,
-    lr_end: Annotated[float, typer.Option(help="Learning rate at the end.")] = 1e-5,
-    cycles: Annotated[int, typer.Option(help="How often the rate begins anew.")] = 1,
-    batch_size: BatchSize = 8,
-    rotation: Annotated[float, typer.Option(help="Degrees to either side at most.")] = 25.0,
-    crop: Annotated[float, typer.Option(help="Largest share of each side that is cut off.")] = 0.15,
-    radius: Annotated[float | None, typer.Option(help="Of the disc around a keypoint, in pixels; 8.")] = None,
-    size: Size = None,
-    scorer: Scorer = None,
-    individual: Individual = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0,
-    every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 200,
+    frames: FrameOptions,
+    chosen: SplitOptions,
+    options: TrainOptions,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Train a pose model on some individuals; the same command goes on where it was stopped."""
-    with logging_to_stderr(quiet), resumable():
+    with session(quiet, out):
         import torch
 
-        from haptera.pose import PoseModel, Training, fit, leave_species_out, open_pose, split_individuals
+        from haptera.pose import PoseModel, Training, fit
         from haptera.pose.opening import read_backbone, read_size
-        from haptera.pose.splits import split_nothing, split_text
         from haptera.pose.training import MODEL, loss_of
 
-        to = read_size(size)
-        found = open_pose(data, images, size=to, scorer=scorer, individual=individual)
-        if leave_out is not None:
-            split = leave_species_out(found, leave_out, fraction=fraction, seed=seed)
-        elif everything:
-            split = split_nothing(found)
-        else:
-            split = split_individuals(found, individuals, fraction=fraction, shuffle=shuffle)
+        opened = frames.open(data)
+        split = chosen.split(opened, options.seed)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = PoseModel(found.parts, skeleton=found.skeleton, size=to, **read_backbone(backbone))
+            torch.manual_seed(options.seed)
+            backbone = read_backbone(options.backbone)
+            model = PoseModel(opened.parts, skeleton=opened.skeleton, size=read_size(frames.size), **backbone)
         history = fit(
             model,
-            found.select(split.train),
-            Training(steps, lr, lr_end, cycles, batch_size, rotation, crop, radius, seed),
-            every=every,
+            opened.select(split.train),
+            Training(**{key: getattr(options, key) for key in Training.__match_args__}),
+            every=options.every,
             out=out,
-            texts={"split.csv": split_text(found, split)},
+            texts={"split.csv": split.text(opened)},
             progress=False if quiet else None,
         )
     counts = {"train": len(split.train), "within": len(split.within), "out": len(split.out)}
-    loss = loss_of(history)
+    loss, files = loss_of(history), {"model": str(out / MODEL), "split": str(out / "split.csv")}
     if as_json:
-        files = {"model": str(out / MODEL), "split": str(out / "split.csv")}
-        say_json({"frames": counts, "loss": loss, "steps": steps, "files": files})
+        say_json({"frames": counts, "loss": loss, "steps": options.steps, "files": files})
         return
-    say(f"learnt from {count(counts['train'], 'frame')}; loss {loss:.4f} after {count(steps, 'step')}")
-    say(f"left for tests: {counts['within']} within domain, {counts['out']} out of domain ({out / 'split.csv'})")
-    say(str(out / MODEL))
+    say(f"learnt from {count(counts['train'], 'frame')}; loss {loss:.4f} after {count(options.steps, 'step')}")
+    say(f"left for tests: {counts['within']} within domain, {counts['out']} out of domain ({files['split']})")
+    say(files["model"])
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """How keypoints are predicted.
+
+    Attributes:
+        scorer: who the table says predicted.
+        backbone: the file.py:function again, if the model was trained with one.
+        size: HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own.
+        batch_size: frames in a pass.
+    """
+
+    scorer: str = "haptera"
+    backbone: str | None = None
+    size: str | None = None
+    batch_size: int = 32
 
 
 @app.command("predict")
-def predict_(
+@expand_groups
+def predict(
     model: Annotated[Path, typer.Argument(help="What `pose train` wrote.", show_default=False)],
     images: Annotated[Path, typer.Argument(help="A folder of images, or one image.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The table: a .csv or .h5 as DeepLabCut reads it.")],
-    scorer: Annotated[str, typer.Option(help="Who the table says predicted.")] = "haptera",
-    backbone: OwnBackbone = None,
-    size: Size = None,
-    batch_size: BatchSize = 32,
+    options: PredictOptions,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Predict keypoints of images, with confidence."""
-    with logging_to_stderr(quiet):
+    """Predict keypoints of images, with confidence; the same command goes on where it was stopped."""
+    with session(quiet, out):
         from haptera.files.deeplabcut import check_target
-        from haptera.pose import predict
         from haptera.pose.opening import open_model, read_size
-        from haptera.pose.predict import list_frames
+        from haptera.pose.predict import predict_table
 
         check_target(out)
-        network = open_model(model, backbone)
-        files = list_frames(images)
-        to = read_size(size) or network.size
-        poses = predict(network, files, size=to, batch_size=batch_size, progress=False if quiet else None)
-        root = images if images.is_dir() else images.parent
-        names = [path.relative_to(root).as_posix() for path in files]
-        poses.table(network.parts, names, scorer).write(out)
-    confidence = float(poses.confidence.mean())
+        network = open_model(model, options.backbone)
+        size = read_size(options.size) or network.size
+        how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "progress": False if quiet else None}
+        table = predict_table(network, images, out, options.scorer, **how)
+    assert table.confidence is not None
+    confidence, frames, parts = float(table.confidence.mean()), len(table.files), table.parts
     if as_json:
-        facts = {"frames": len(files), "parts": list(network.parts), "mean_confidence": confidence, "size": to}
+        facts = {"frames": frames, "parts": list(parts), "mean_confidence": confidence, "size": size}
         say_json(facts | {"table": str(out)})
         return
-    brought = f", images brought to {to[0]}x{to[1]} as in training" if to and not size else ""
-    say(f"{count(len(files), 'frame')}, {count(len(network.parts), 'part')}, mean confidence {confidence:.2f}{brought}")
+    brought = f", images brought to {size[0]}x{size[1]} as in training" if size and not options.size else ""
+    say(f"{count(frames, 'frame')}, {count(len(parts), 'part')}, mean confidence {confidence:.2f}{brought}")
     say(str(out))
 
 
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What is scored, and how errors are counted.
+
+    Attributes:
+        predictions: a table of DeepLabCut with predictions.
+        model: or what `pose train` wrote, to predict now.
+        backbone: the file.py:function again, if the model was trained with one.
+        split: the split.csv of `pose train`: scores within and out of it.
+        shift: a shift as name:severity, such as contrast:5, beside clean.
+        adapter: an adapter as name:key=value; none and batchnorm:prior=0 by default.
+        threshold: of PCK: 0.3 units of the animal; 5 where errors are in pixels.
+        normalise: what divides errors: box, pixels, or two parts such as nose,eye; nose,eye where there are both.
+        batch_size: frames in a pass.
+        seed: of the shifts.
+    """
+
+    predictions: Path | None = None
+    model: Path | None = None
+    backbone: str | None = None
+    split: Path | None = None
+    shift: Sequence[str] = ()
+    adapter: Sequence[str] = ()
+    threshold: float | None = None
+    normalise: str | None = None
+    batch_size: int = 256
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.predictions is None) == (self.model is None):
+            raise HapteraError("give either --predictions, a table, or --model, a file of weights")
+        if self.predictions is not None and (self.shift or self.adapter or self.split):
+            raise HapteraError("--shift, --adapter and --split need --model, for they predict")
+
+
 def score(
-    labels: Data,
-    predictions: Annotated[Path | None, typer.Option(help="A table of DeepLabCut with predictions.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Or what `pose train` wrote, to predict now.")] = None,
-    backbone: OwnBackbone = None,
-    split: Annotated[Path | None, typer.Option(help="split.csv of `pose train`: scores within and out of it.")] = None,
-    shift: Annotated[
-        list[str] | None, typer.Option(help="name:severity, such as contrast:5, beside clean; repeatable.")
-    ] = None,
-    adapter: Annotated[
-        list[str] | None, typer.Option(help="name:key=value; none and batchnorm:prior=0 by default; repeatable.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Of PCK: 0.3 units of the animal; 5 where errors are in pixels.")
-    ] = None,
-    normalise: Annotated[
-        str | None, typer.Option(help="box, pixels, or two parts such as nose,eye; nose,eye where there are both.")
-    ] = None,
-    images: Images = None,
-    size: Size = None,
-    scorer: Scorer = None,
-    individual: Individual = None,
-    batch_size: BatchSize = 256,
-    seed: Annotated[int, typer.Option(help="Of the shifts.")] = 0,
-    out: Path | None = None,
-    progress: bool | None = None,
+    labels: Frames, frames: FrameOptions, options: ScoreOptions, out: Path | None = None, progress: bool | None = None
 ) -> "PoseScores":
     """Score predictions, or a model under shifts with and without adaptation."""
-    if (predictions is None) == (model is None):
-        raise HapteraError("give either --predictions, a table, or --model, a file of weights")
-    if predictions is not None and (shift or adapter or split):
-        raise HapteraError("--shift, --adapter and --split need --model, for they predict")
     from haptera import pose
-    from haptera.pose.opening import is_drawn, open_model, read_size
+    from haptera.pose.opening import is_drawn, open_model
     from haptera.pose.splits import read_split
-    from haptera.run.flags import from_flags
-    from haptera.run.parts import make_adapter, make_shift
+    from haptera.run.parts import from_flags, make_adapter, make_shift
 
-    named = {"scorer": scorer, "individual": individual}
-    if predictions is not None:
-        truth = pose.open_pose(labels, size=read_size(size)) if is_drawn(labels) else Path(labels)
-        return pose.score_predictions(predictions, truth, **named, threshold=threshold, normalise=normalise)
-    assert model is not None
-    network = open_model(model, backbone)
-    frames = pose.open_pose(labels, images, size=read_size(size) or network.size, **named)
-    adapters = from_flags([], adapters=adapter or ["none", "batchnorm:prior=0"])["adapters"]
+    counted: dict[str, Any] = {"threshold": options.threshold, "normalise": options.normalise}
+    if (path := options.model) is None:
+        assert options.predictions is not None
+        truth = frames.open(labels) if is_drawn(labels) else Path(labels)
+        counted |= {"scorer": frames.scorer, "individual": frames.individual_by}
+        return pose.score_predictions(options.predictions, truth, **counted)
+    network = open_model(path, options.backbone)
+    opened = frames.open(labels, network.size)
+    adapters = from_flags([], adapters=options.adapter or ["none", "batchnorm:prior=0"])["adapters"]
     return pose.score(
-        {model.stem if model.stem != "model" else model.parent.name or "model": network},
-        {"data": frames} if split is None else read_split(split, frames),
-        shifts=(None, *map(make_shift, shift or [])),
+        {path.stem if path.stem != "model" else path.parent.name or "model": network},
+        {"data": opened} if options.split is None else read_split(options.split, opened),
+        shifts=(None, *map(make_shift, options.shift)),
         adapters=dict(make_adapter(table, Path()) for table in adapters),
-        threshold=threshold,
-        normalise=normalise,
-        batch_size=batch_size,
-        seed=seed,
+        batch_size=options.batch_size,
+        seed=options.seed,
         out=out,
         progress=progress,
+        **counted,
     )
 
 

@@ -3,8 +3,9 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,25 +17,30 @@ if TYPE_CHECKING:
 
 
 def complain(text: str) -> None:
-    """One line about what went wrong."""
+    """Print one line about what went wrong."""
     print(f"error: {text}", file=sys.stderr)  # noqa: T201
 
 
 def say(text: str) -> None:
-    """One line of the result."""
+    """Print one line of the result."""
     typer.echo(text)
 
 
 def say_json(content: Mapping[str, Any]) -> None:
-    """The one JSON object of `--json`; null for what is not finite."""
+    """Print the one JSON object of `--json`; null for what is not finite."""
     from haptera.files.json import plain
 
     typer.echo(json.dumps(plain(content), default=str, allow_nan=False))
 
 
 @contextmanager
-def logging_to_stderr(quiet: bool) -> Iterator[None]:
-    """Show what the library logs while a command runs."""
+def session(quiet: bool = False, out: Path | None = None) -> Iterator[None]:
+    """Show what the library logs; when interrupted, say how far it came and how to go on, and end with 130.
+
+    Args:
+        quiet: show errors alone.
+        out: the folder in which the same command goes on; None where there is none.
+    """
     log, handler = logging.getLogger("haptera"), logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Plain())
     before = log.level
@@ -42,27 +48,17 @@ def logging_to_stderr(quiet: bool) -> Iterator[None]:
     log.addHandler(handler)
     try:
         yield
+    except KeyboardInterrupt as error:
+        note = "".join(getattr(error, "__notes__", ()))  # such as ` after 3 of 8 cells`
+        if not note and out is None:
+            raise
+        from haptera.run.ledger import how_far
+
+        say_stopped(f"{note or how_far(out or Path())}; the same command goes on from there")
+        raise typer.Exit(CODE) from None
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
-
-
-@contextmanager
-def resumable(how_far: Callable[[], str] = str, always: bool = True) -> Iterator[None]:
-    """When interrupted, say how far it came, such as ` after 3 of 8 cells`, and how to go on, and end with 130.
-
-    Args:
-        how_far: asked where the interruption has no note that says so.
-        always: whether the same command goes on even if there is no such note.
-    """
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        note = "".join(getattr(error, "__notes__", ()))
-        if not (note or always):
-            raise
-        say_stopped(f"{note or how_far()}; the same command goes on from there")
-        raise typer.Exit(CODE) from None
 
 
 class _Plain(logging.Formatter):
@@ -72,7 +68,7 @@ class _Plain(logging.Formatter):
 
 
 def overview(table: "pd.DataFrame", measure: str = "accuracy") -> str:
-    """The mean of a measure per model, stream and adapter, as text."""
+    """Return the mean of a measure per model, stream and adapter, as text."""
     rows = table[table["measure"] == measure]
     if rows.empty:
         return f"no {measure}: " + ("no cell is finished" if table.empty else "the data has no labels")

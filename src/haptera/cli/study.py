@@ -1,15 +1,80 @@
-"""`run`, `import`, `measure`, `report`: a study from the command line."""
+"""`run`, `import`, `measure`, `report`, `demo`: a study from the command line."""
 
-from dataclasses import asdict
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from haptera.cli.options import Folder, Json, RunOptions, StudyOptions, expand_groups
-from haptera.cli.say import logging_to_stderr, overview, resumable, say, say_json
+from haptera.cli.options import (
+    AllowPickle,
+    Device,
+    ImageOptions,
+    Jobs,
+    Json,
+    LogitsKeys,
+    Normalisations,
+    Quiet,
+    Weights,
+    expand_groups,
+)
+from haptera.cli.present import present
+from haptera.cli.say import overview, say, say_json, session
 from haptera.errors import HapteraError
 from haptera.words import count
+
+Models = Annotated[
+    list[str] | None,
+    typer.Option(help="file.py:function, timm:NAME, hf:FOLDER, net.onnx, ...; repeatable."),
+]
+DataPath = Annotated[
+    str | None, typer.Option(help="digits, a folder, a file (.npz, .parquet, .tar, .csv) or file.py:function.")
+]
+Keep = Annotated[str | None, typer.Option(help="float32 or float16 logits, or top5 and the like.")]
+Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of a study.", show_default=False)]
+
+
+@dataclass(frozen=True)
+class StudyOptions(ImageOptions):
+    """Models and data of a study."""
+
+    model: Models = None
+    weights: Weights = None
+    data: DataPath = None
+    allow_pickle: AllowPickle = False
+    normalise: Normalisations = None
+    logits: LogitsKeys = None
+
+    def content(self, base: Path, streams: Sequence[str] = (), adapters: Sequence[str] = ()) -> dict[str, Any]:
+        """Return what a study file would say, with paths relative to `base`."""
+        from haptera.run.parts import data_from_flags, from_flags
+
+        lists = (self.normalise or [], self.logits or [])
+        content = from_flags(self.model or [], self.weights or [], streams, adapters, base, *lists)
+        how = {key: getattr(self, key) for key in ("size", "crop", "interpolation", "channels", "mapping", "restrict")}
+        how |= {"upright": self.upright or None, "broken": None if self.broken == "stop" else self.broken}
+        source = data_from_flags(self.data, base, **how)
+        return content | ({"data": source} if source else {})
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where and how cells run, and what is said about it."""
+
+    keep: Keep = None
+    device: Device = None
+    jobs: Jobs = 1
+    cluster: Cluster = None
+    quiet: Quiet = False
+    as_json: Json = False
+
+    @property
+    def progress(self) -> bool | None:
+        """Return whether to show a bar; None where that depends on who is looking."""
+        return False if self.quiet else None
 
 
 @expand_groups
@@ -28,11 +93,11 @@ def run(
     ] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Repeatable.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples per batch; 64 by default.")] = None,
+    check: Annotated[bool, typer.Option(help="Check every model before the first cell, as check-model does.")] = True,
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
-    from haptera.run.build import make_study
-    from haptera.run.ledger import how_far
-    from haptera.run.settings import read_study
+    from haptera.analyses.preflight.study import StudyPreflight
+    from haptera.run.settings import make_study, read_study
 
     content, folder = (read_study(file), file.parent) if file else ({}, Path())
     base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
@@ -41,9 +106,10 @@ def run(
     flags |= {key: value for key, value in others.items() if value is not None}
     if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HapteraError(f"the study file and a flag both give {both[0]}; use one of them")
-    with logging_to_stderr(how.quiet), resumable(lambda: how_far(out)):
+    with session(how.quiet, out):
         study = make_study(content | flags, out, folder, named.allow_pickle, str(file or ""))
-        table = study.run(jobs=how.jobs, cluster=how.cluster, progress=how.progress)
+        preflight = StudyPreflight(study.streams, out) if check else None
+        table = study.run(jobs=how.jobs, cluster=how.cluster, progress=how.progress, preflight=preflight)
     summary = study.last
     if how.as_json:
         counts = {"cells": summary.ran + summary.kept + summary.failed, **asdict(summary)}
@@ -70,7 +136,7 @@ def import_(
     from haptera.run.importing import import_predictions
     from haptera.run.results import measure as measure_folder
 
-    with logging_to_stderr(quiet=False):
+    with session():
         cell = import_predictions(
             file, out, model=model, stream=stream, adapter=adapter, shift=shift, severity=severity, seed=seed
         )
@@ -94,7 +160,7 @@ def measure(
     from haptera.run.parts import make_measure
     from haptera.run.results import measure_cells, update_results
 
-    with logging_to_stderr(quiet=False):
+    with session():
         if name:
             results = measure_cells(open_study(folder), [make_measure(text) for text in name])
         else:
@@ -113,16 +179,37 @@ def measure(
         raise typer.Exit(1)
 
 
-def report(folder: Folder, as_json: Json = False) -> None:
-    """Write report.html from the table of a study."""
+def report(folder: Folder, quiet: Quiet = False, as_json: Json = False) -> None:
+    """Write report.html and result.json from the table of a study, and print what they say."""
     from haptera.run.results import results_of
 
-    with logging_to_stderr(quiet=False):
+    with session(quiet):
         results = results_of(folder)
-        path, summary = results.write_report()
-    if as_json:
-        say_json({"report": str(path), "summary": summary})
-    else:
-        say(f"{path}   ({summary})")
+        present(results.report(), folder, quiet, as_json)
     if results.damage:
+        raise typer.Exit(1)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for networks, outputs, table and report.")] = Path(
+        "haptera-demo"
+    ),
+    jobs: Annotated[int | None, typer.Option(help="Processes; one per core by default.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train a dozen small networks on digits, shift the data, adapt, and write a report."""
+    jobs, progress = jobs or os.cpu_count() or 1, False if quiet else None
+    with session(quiet, out):
+        from haptera.demo import demo_study
+        from haptera.run.results import report
+
+        study = demo_study(out, jobs=jobs, progress=progress)
+        study.run(jobs=jobs, progress=progress)
+    path, summary = report(out)
+    if as_json:
+        say_json({"report": str(path), "summary": summary, **asdict(study.last)})
+    else:
+        say(f"{study.last}\n{summary}\n{path}")
+    if study.last.failed:
         raise typer.Exit(1)

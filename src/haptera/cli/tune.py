@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from haptera.cli.options import RunOptions, StudyOptions, expand_groups
-from haptera.cli.say import logging_to_stderr, resumable, say, say_json
+from haptera.cli.options import expand_groups
+from haptera.cli.say import say, say_json, session
+from haptera.cli.study import RunOptions, StudyOptions
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
@@ -77,8 +78,7 @@ def tune(
     ] = None,
 ) -> None:
     """Choose settings of an adapter by the mean error on hold-out corruptions; runs what is missing in the folder."""
-    from haptera.run.build import make_study
-    from haptera.run.ledger import how_far
+    from haptera.run.settings import make_study
 
     def described(base: Path) -> dict[str, Any]:
         """Return what the flags say, as a study file would, with paths relative to `base`."""
@@ -86,7 +86,7 @@ def tune(
         models = [each | ({"allow_pickle": True} if named.allow_pickle else {}) for each in content.pop("models", [])]
         return content | ({"models": models} if models else {})
 
-    with logging_to_stderr(how.quiet), resumable(lambda: how_far(out)):
+    with session(how.quiet, out):
         from haptera.tune import tune as search
 
         study = make_study(described(Path()), out)  # opens models, data and adapter as `run` does

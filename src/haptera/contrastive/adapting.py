@@ -71,16 +71,7 @@ def take_over(new: nn.Module, old: nn.Module) -> list[str]:
 def begin_stem(
     encoder: nn.Module, signal: np.ndarray, context: Context, anchors: Anchors, space: LabelSpace | None, seed: int
 ) -> None:
-    """Give the stem weights by which new samples look like kept ones with like labels.
-
-    Args:
-        encoder: with a new stem.
-        signal: the new session.
-        context: its labels.
-        anchors: of the session that was fitted.
-        space: of the continuous label.
-        seed: chooses samples.
-    """
+    """Give the stem weights by which samples of a new session look like kept ones with like labels."""
     stem = _linear(encoder)
     if stem is None:
         return

@@ -11,6 +11,7 @@ Any other `nn.Module` with an `offset` is an encoder as well: it maps `(batch, c
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import torch
 from torch import nn
@@ -221,3 +222,34 @@ def encode_sequence(encoder: nn.Module, sequence: torch.Tensor, rows: torch.Tens
         length = len(encoder.offset)  # type: ignore[arg-type]
         found = encode_windows(encoder, sequence.unfold(1, length, 1).transpose(0, 1))
     return found if rows is None else found.index_select(0, rows)
+
+
+def new_encoder(
+    architecture: str | nn.Module | Callable[[int, int, int], nn.Module], channels: int, hidden: int, dimensions: int
+) -> nn.Module:
+    """Return an encoder: a published one by its name, a copy of a module, or what a function builds for a signal."""
+    if min(hidden, dimensions) < 1:
+        raise HapteraError(f"num_hidden_units is {hidden}, output_dimension {dimensions}; at least 1 was expected")
+    if isinstance(architecture, str):
+        return build_encoder(architecture, channels, hidden, dimensions)
+    encoder = (
+        deepcopy(architecture) if isinstance(architecture, nn.Module) else architecture(channels, hidden, dimensions)
+    )
+    offset = getattr(encoder, "offset", None)
+    if not isinstance(encoder, nn.Module) or offset is None:
+        raise HapteraError(
+            f"model_architecture gives {type(encoder).__name__}; an nn.Module with an offset (left, right) was expected"
+        )
+    window = offset if isinstance(offset, Offset) else Offset(*offset)
+    encoder.offset = window  # type: ignore[assignment]
+    try:
+        with torch.no_grad():
+            found = encode_windows(encoder.eval(), torch.zeros(2, channels, len(window))).shape[1]
+    except RuntimeError as error:
+        raise HapteraError(
+            f"model_architecture does not take windows of {channels} channels and {len(window)} samples: {error}. "
+            "A function of (channels, hidden, dimensions) can build one for every session"
+        ) from error
+    if found != dimensions:
+        raise HapteraError(f"model_architecture has {found} outputs, and output_dimension is {dimensions}")
+    return encoder

@@ -8,8 +8,8 @@ The method is patented (US 12,499,131 B2): check before commercial use.
 Cost: `max_iterations` steps of `batch_size` pairs; see `signals` and `neighbours` for what a step does.
 """
 
-import logging
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,20 +19,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from haptera.contrastive.building import check_settings
-from haptera.contrastive.fitted import FittedAttributes
 from haptera.contrastive.inputs import Inputs, is_several, read_signals
 from haptera.contrastive.loss import Similarity, in_bits
 from haptera.contrastive.model import NEGATIVES, Model
 from haptera.contrastive.model_file import read_model, write_model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError
-from haptera.recordings.label import MANY
-
-log = logging.getLogger("haptera")
 
 
-class ContrastiveEmbedding(FittedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed a recording such that samples alike in time or behaviour lie close together.
 
     `fit(X)` goes by time, `fit(X, label)` by a continuous (float) or discrete (any other type) label, `fit(X, a, b)` by
@@ -78,6 +73,13 @@ class ContrastiveEmbedding(FittedAttributes, ClassNamePrefixFeaturesOutMixin, Tr
     Attributes:
         model_: encoders, losses and what happened while they learnt.
         mode_: how pairs were drawn.
+        encoders_: one for each of `n_sessions_` sessions; `offset_` is their window.
+        n_iter_: steps done.
+        loss_history_: the loss of each step.
+        goodness_of_fit_history_: the same minus that of a constant embedding, in nats; lower is better.
+        jacobian_history_: the mean squared norm of the Jacobian in each step that had the Jacobian term.
+        validation_history_: step -> goodness of fit of held-out samples.
+        temperature_: of the first loss, as it is now.
 
     >>> t = np.arange(300) / 20
     >>> X = np.stack([np.sin(t), np.cos(t), np.sin(2 * t)], 1)
@@ -86,7 +88,18 @@ class ContrastiveEmbedding(FittedAttributes, ClassNamePrefixFeaturesOutMixin, Tr
     (300, 3)
     """
 
+    model_: Model
     mode_: Mode
+    encoders_ = property(attrgetter("model_.encoders"))
+    offset_ = property(attrgetter("model_.offset"))
+    n_sessions_ = property(lambda self: len(self.model_.encoders))
+    n_iter_ = property(lambda self: len(self.model_.loss_history))
+    loss_history_ = property(lambda self: np.array(self.model_.loss_history))
+    goodness_of_fit_history_ = property(lambda self: np.array(self.model_.goodness_of_fit_history))
+    jacobian_history_ = property(lambda self: np.array(self.model_.jacobian_history))
+    validation_history_ = property(lambda self: dict(self.model_.validation_history))
+    temperature_ = property(lambda self: self.model_.losses[0].temperature)
+    _n_features_out = property(attrgetter("output_dimension"))
 
     def __init__(
         self,
@@ -177,10 +190,7 @@ class ContrastiveEmbedding(FittedAttributes, ClassNamePrefixFeaturesOutMixin, Tr
         if adapt:
             check_is_fitted(self, "model_")
         inputs, mode = self._read(X, y, trials, paired, reset=True)
-        inputs.check_constant()
-        classes = inputs.context.names
-        if classes is not None and len(classes) > MANY:
-            log.warning("labels make %s classes; a label that is a number must be given as float", f"{len(classes):,}")
+        inputs.check_variety()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         model = Model(self.get_params(deep=False), inputs.channels, inputs.paired_channels, seed)
         if adapt:
@@ -281,14 +291,6 @@ class ContrastiveEmbedding(FittedAttributes, ClassNamePrefixFeaturesOutMixin, Tr
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.output_dimension
-
     def _read(self, X: Any, y: Sequence[Any], trials: Any, paired: Any, *, reset: bool = False) -> tuple[Inputs, Mode]:
-        if paired is not None and not self.separate_encoders:
-            raise HapteraError("paired was given; it is used with separate_encoders=True only")
-        settings = self.get_params(deep=False)
-        check_settings(settings)
         inputs = Inputs.read(self, X, y, trials, paired, reset=reset)
-        return inputs, Mode.choose(inputs.context, settings)
+        return inputs, Mode.choose(inputs.context, self.get_params(deep=False))

@@ -7,17 +7,28 @@ the pseudo-inverse of that of the process that made the data, which is what make
 (theorem 2). The exact norm needs a backward pass for each output. Here one random projection is the default: for signs
 v, E‖vᵀJ‖² = ‖J‖_F², so that the gradient is unbiased for the cost of one backward pass (after Hoffman et al., 2019).
 J is that of a reference with respect to its whole window.
+λ by the rule of the text, below (8.3), is the largest that leaves the contrastive fit at its minimum; here the goodness
+of fit may lose no more than a share of what the best fit has. That costs a fit for each value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import torch
+from sklearn.base import clone
 from torch import nn
 
 from haptera.checks import check_number
 from haptera.contrastive.encoder import encode_windows
 from haptera.errors import HapteraError
+from haptera.progress import Progress
 
+if TYPE_CHECKING:
+    from haptera.contrastive.estimator import ContrastiveEmbedding
+
+WEIGHTS = (0.0, 0.001, 0.01, 0.1, 1.0)
 SHARE = 8
 """The part of all steps for which λ is 0 by default; it then rises for as many, as in the text."""
 
@@ -80,3 +91,59 @@ def squared_norms(encoder: nn.Module, windows: torch.Tensor, exact: bool = False
     for one in directions:
         found = found + torch.autograd.grad(one, windows, create_graph=True)[0].square().flatten(1).sum(1)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class JacobianWeight:
+    """What was tried and what was chosen.
+
+    Attributes:
+        weight: λ.
+        model: fitted with it.
+        table: `weight`, `nats` (goodness of fit, lower is better), `jacobian` (mean squared norm, NaN without the
+            term) and `kept`, whether the fit stayed at its minimum.
+    """
+
+    weight: float
+    model: "ContrastiveEmbedding"
+    table: pd.DataFrame
+
+
+def choose_jacobian_weight(
+    model: "ContrastiveEmbedding",
+    X: Any,
+    *y: Any,
+    weights: Sequence[float] = WEIGHTS,
+    loss: float = 0.02,
+    progress: bool | None = False,
+    **fit_params: Any,
+) -> JacobianWeight:
+    """Fit with every λ, and take the largest that keeps the fit.
+
+    Args:
+        model: its settings are used; it is not changed.
+        X: as in `fit`.
+        *y: as in `fit`.
+        weights: to try; 0 is added if it is missing.
+        loss: the share of the best goodness of fit that may be lost.
+        progress: show a bar; None does on a terminal.
+        **fit_params: such as `trials`.
+    """
+    check_number("loss", loss, least=0, below=1, what="a share")
+    tried = sorted({0.0, *map(float, weights)})
+    fitted, rows = [], []
+    with Progress("jacobian weight", len(tried), progress, unit="fits") as bar:
+        for weight in tried:
+            one = clone(model).set_params(jacobian_weight=weight).fit(X, *y, **fit_params)
+            last = one.jacobian_history_[-100:]
+            fit = one.goodness_of_fit(X, *y, **fit_params)
+            rows.append({"weight": weight, "nats": fit, "jacobian": last.mean() if len(last) else float("nan")})
+            fitted.append(one)
+            bar.advance(f"{weight:g}: {fit:.3f} nats")
+    table = pd.DataFrame(rows)
+    best = table["nats"].min()
+    table["kept"] = table["nats"] <= best + loss * abs(best)
+    # Up to the first that loses too much: one beyond it that does not is luck.
+    stays = int(table["kept"].cumprod().sum())
+    chosen = max(stays - 1, 0)
+    return JacobianWeight(tried[chosen], fitted[chosen], table)

@@ -141,12 +141,7 @@ class Learnable(Similarity):
 
 
 def similarity(distance: str, dimensions: int) -> Similarity:
-    """A similarity by its name, one of `DISTANCES`.
-
-    Args:
-        distance: the name.
-        dimensions: of the embedding; only a learnable similarity needs to know.
-    """
+    """Return a similarity by its name, one of `DISTANCES`; only a learnable one needs to know the dimensions."""
     if distance == "learnable":
         return Learnable(dimensions)
     named: dict[str, type[Similarity]] = {"cosine": Cosine, "euclidean": Euclidean, "dot": DotProduct}

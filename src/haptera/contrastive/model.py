@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
@@ -11,19 +12,20 @@ from torch import nn
 
 from haptera.contrastive import training
 from haptera.contrastive.adapting import Anchors, begin_stem, take_over
-from haptera.contrastive.building import hybrid_dimensions, new_encoder, new_loss
+from haptera.contrastive.encoder import new_encoder
 from haptera.contrastive.inputs import Inputs
 from haptera.contrastive.jacobian import JacobianTerm
-from haptera.contrastive.loss import InfoNCE
-from haptera.contrastive.modes import Context, Mode
+from haptera.contrastive.loss import InfoNCE, similarity
+from haptera.contrastive.modes import Context, Mode, hybrid_dimensions
 from haptera.contrastive.neighbours import LabelSpace
 from haptera.contrastive.signals import Embedder, Signal, Timeline, embed
-from haptera.errors import HapteraError
-from haptera.models.device import choose_device
+from haptera.errors import HapteraError, unknown
+from haptera.models.source import choose_device
 from haptera.recordings.windows import Offset
 
 log = logging.getLogger("haptera")
 
+TEMPERATURE_MODES = ("constant", "auto")
 LOOK_EVERY = 50
 """Steps between two looks at held-out samples."""
 NEGATIVES = 4096
@@ -74,15 +76,7 @@ class Model:
         self._optimiser: torch.optim.Optimizer | None = None
 
     def take_over(self, old: "Model", session: int, inputs: Inputs, mode: Mode, first_only: bool) -> None:
-        """Begin from what another model has learnt, with new layers that read the channels.
-
-        Args:
-            old: fitted before.
-            session: of it.
-            inputs: the new session.
-            mode: how its pairs are drawn.
-            first_only: learn nothing but the new layers.
-        """
+        """Begin from a session of another model; only new layers, which read the channels, learn if `first_only`."""
         if len(self.encoders) > 1:
             raise HapteraError(f"X has {len(self.encoders)} sessions; adapt takes one new session at a time")
         pairs = [(self.encoders[0], old.encoders[session])]
@@ -200,15 +194,17 @@ class Model:
         return encoder.to(choose_device(settings["device"]))
 
     def _new_loss(self, chosen: list[int] | None) -> InfoNCE:
-        settings = self.settings
-        return new_loss(
-            settings["distance"],
-            settings["output_dimension"] if chosen is None else len(chosen),
-            settings["temperature"],
-            settings["temperature_mode"],
-            settings["min_temperature"],
-            settings["positive_in_denominator"],
-        ).to(choose_device(settings["device"]))
+        """Return the loss of one objective, over some dimensions of the embedding or all of them."""
+        names = ("distance", "temperature", "temperature_mode", "min_temperature", "positive_in_denominator")
+        distance, temperature, mode, least, inside = (self.settings[name] for name in names)
+        if mode not in TEMPERATURE_MODES:
+            raise unknown("temperature_mode", mode, TEMPERATURE_MODES)
+        if least is not None and mode == "constant":
+            raise HapteraError(f"min_temperature is {least}, which a constant temperature does not use")
+        size = self.settings["output_dimension"] if chosen is None else len(chosen)
+        phi = similarity(distance, size) if isinstance(distance, str) else deepcopy(distance)
+        loss = InfoNCE(phi, temperature, learnable=mode == "auto", min_temperature=least, positive_inside=inside)
+        return loss.to(choose_device(self.settings["device"]))
 
     def _slices(self) -> list[list[int] | None]:
         hybrid = self.settings["hybrid"]

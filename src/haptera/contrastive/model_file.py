@@ -1,11 +1,12 @@
 """A fitted model as one safetensors file: tensors, and settings as JSON in its header; never a pickle."""
 
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -22,13 +23,13 @@ from haptera.files.fingerprint import of_model
 from haptera.files.safetensors import read_header
 from haptera.files.schema import (
     ANYTHING,
-    FLAG,
     TABLE,
     TEXT,
+    Kind,
     check,
-    either,
+    kind_of,
+    kinds_of,
     list_of,
-    number,
     optional,
     table_of,
     whole_number,
@@ -36,58 +37,15 @@ from haptera.files.schema import (
 
 _KEY = "haptera.embedding"
 _ANCHORS = "anchors."
+_HISTORIES = ("loss_history", "goodness_of_fit_history", "jacobian_history")
 OWN = ("model_architecture", "distance")
-_PERIOD = either(optional(number()), list_of(optional(number())))
-_OFFSETS = either(whole_number(1), list_of(whole_number(1)))
-_SETTINGS = {
-    "model_architecture": optional(TEXT),
-    "output_dimension": whole_number(1),
-    "num_hidden_units": whole_number(1),
-    "conditional": optional(TEXT),
-    "time_offsets": _OFFSETS,
-    "delta": optional(number()),
-    "period": _PERIOD,
-    "prior": TEXT,
-    "differences_per_label": FLAG,
-    "hybrid": either(FLAG, whole_number(1), list_of(whole_number()), TABLE),
-    "distance": optional(TEXT),
-    "temperature": number(0),
-    "temperature_mode": TEXT,
-    "min_temperature": optional(number(0)),
-    "positive_in_denominator": FLAG,
-    "jacobian_weight": number(0),
-    "jacobian_ramp": optional(list_of(whole_number(), 2)),
-    "jacobian_exact": FLAG,
-    "separate_encoders": FLAG,
-    "batch_size": optional(whole_number(1)),
-    "learning_rate": number(0),
-    "max_iterations": whole_number(),
-    "max_adapt_iterations": whole_number(),
-    "validation_fraction": number(0, 1),
-    "patience": optional(whole_number()),
-    "pad_before_transform": FLAG,
-    "random_state": optional(whole_number()),
-    "device": TEXT,
-    "verbose": FLAG,
-}
-_MODE = {
-    "conditional": TEXT,
-    "hybrid": FLAG,
-    "time_offsets": list_of(whole_number(1)),
-    "delta": optional(number()),
-    "period": _PERIOD,
-    "prior": TEXT,
-    "differences_per_label": FLAG,
-}
 _FACTS = {
     "settings": TABLE,
     "mode": TABLE,
     "channels": list_of(whole_number(1)),
     "paired_channels": optional(list_of(whole_number(1))),
     "seed": whole_number(),
-    "loss_history": list_of(ANYTHING),
-    "goodness_of_fit_history": list_of(ANYTHING),
-    "jacobian_history": list_of(ANYTHING),
+    **dict.fromkeys(_HISTORIES, list_of(ANYTHING)),
     "validation_history": table_of(ANYTHING),
     "anchors": table_of(optional(list_of(ANYTHING))),
 }
@@ -109,13 +67,7 @@ def write_model(model: Model, mode: Mode, path: Path) -> None:
         "version": __version__,
         "settings": {name: _plain(name, value) for name, value in model.settings.items()},
         "mode": asdict(mode),
-        "channels": model.channels,
-        "paired_channels": model.paired_channels,
-        "seed": model.seed,
-        "loss_history": model.loss_history,
-        "goodness_of_fit_history": model.goodness_of_fit_history,
-        "jacobian_history": model.jacobian_history,
-        "validation_history": model.validation_history,
+        **{name: getattr(model, name) for name in _FACTS if name not in ("settings", "mode", "anchors")},
         "anchors": {},
     }
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.modules.state_dict().items()}
@@ -145,8 +97,8 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
         model = Model(facts["settings"] | settings, facts["channels"], facts["paired_channels"], facts["seed"])
     except HapteraError as error:
         raise HapteraError(f"{path}: {error}") from error
-    model.loss_history, model.goodness_of_fit_history = facts["loss_history"], facts["goodness_of_fit_history"]
-    model.jacobian_history = facts["jacobian_history"]
+    for name in _HISTORIES:
+        setattr(model, name, facts[name])
     model.validation_history = {int(step): value for step, value in facts["validation_history"].items()}
     for session, classes in facts["anchors"].items():
         model.anchors[int(session)] = _anchors(tensors, session, classes, path)
@@ -162,7 +114,7 @@ def _facts(header: dict[str, Any], tensors: dict[str, torch.Tensor], path: Path)
     """Return a header after checking it; a model is no larger than its weights."""
     where = f"the header of {path}"
     facts = check(header, _FACTS, where)
-    for name, kinds in (("settings", _SETTINGS), ("mode", _MODE)):
+    for name, kinds in (("settings", _setting_kinds()), ("mode", kinds_of(Mode))):
         check_keys(f"key of {name} in {where}", check(facts[name], kinds, f"{name} in {where}"), kinds)
     settings, sessions = facts["settings"], len(facts["channels"])
     sides = [side for tensor in tensors.values() for side in tensor.shape]
@@ -176,6 +128,15 @@ def _facts(header: dict[str, Any], tensors: dict[str, torch.Tensor], path: Path)
             if not (key.isascii() and key.isdigit() and int(key) < most):
                 raise HapteraError(f"{where}: {name} has {key!r}; the number of a session or step was expected")
     return facts
+
+
+def _setting_kinds() -> dict[str, Kind]:
+    """Return what each setting of the estimator must be; what is a user's own is null in a file."""
+    from haptera.contrastive.estimator import ContrastiveEmbedding  # which imports this file
+
+    hints = get_type_hints(ContrastiveEmbedding.__init__)
+    kinds = {name: kind_of(hints[name]) for name in inspect.signature(ContrastiveEmbedding).parameters}
+    return kinds | dict.fromkeys(OWN, optional(TEXT)) | {"random_state": optional(whole_number())}
 
 
 def _anchors(tensors: dict[str, torch.Tensor], session: str, classes: list[Any] | None, path: Path) -> Anchors:

@@ -42,24 +42,18 @@ class Context:
 
     @classmethod
     def of(cls, labels: Sequence[Any], lengths: Sequence[int], several: bool) -> "Context":
-        """Read labels as `fit` takes them.
-
-        Args:
-            labels: arrays `(samples,)` or `(samples, columns)`; of several sessions, a list of them each.
-            lengths: samples of each session.
-            several: whether there are several sessions.
-        """
+        """Read labels as `fit` takes them: an array each, or of several sessions a list of arrays each."""
         continuous: list[np.ndarray] = []
         discrete: list[np.ndarray] = []
         for number, label in enumerate(labels):
-            values = _joined(label, f"label {number}", lengths, several)
+            values = _join(label, f"label {number}", lengths, several)
             if (values == values[:1]).all():
                 raise HapteraError(f"label {number} is the same for every sample; it says nothing about them")
             if values.dtype.kind == "f":
                 continuous.append(values.astype(np.float64))
             else:
                 discrete += list(values.T)
-        classes, names = _combined(discrete) if discrete else (None, None)
+        classes, names = _combine(discrete) if discrete else (None, None)
         return cls(np.hstack(continuous) if continuous else None, classes, names)
 
     def part(self, start: int, stop: int) -> "Context":
@@ -93,12 +87,7 @@ class Mode:
 
     @classmethod
     def choose(cls, context: Context, settings: dict[str, Any]) -> "Mode":
-        """The mode that labels and settings ask for.
-
-        Args:
-            context: the labels.
-            settings: `conditional`, `hybrid`, `time_offsets`, `delta`, `period`, `prior`, `differences_per_label`.
-        """
+        """Return the mode that labels, and the settings of an estimator, ask for."""
         wanted, delta = settings["conditional"], settings["delta"]
         if wanted is not None and wanted not in CONDITIONALS:
             raise unknown("conditional", wanted, CONDITIONALS)
@@ -197,7 +186,7 @@ def _conditional(context: Context, wanted: str | None, hybrid: bool) -> str:
     return "delta" if wanted == "delta" else "time_delta"
 
 
-def _joined(label: Any, name: str, lengths: Sequence[int], several: bool) -> np.ndarray:
+def _join(label: Any, name: str, lengths: Sequence[int], several: bool) -> np.ndarray:
     """One label over all sessions, `(samples, columns)`."""
     if several and (not isinstance(label, list | tuple) or len(label) != len(lengths)):
         raise HapteraError(f"{name} is not a list of {len(lengths)} arrays, one for each session")
@@ -217,7 +206,7 @@ def _joined(label: Any, name: str, lengths: Sequence[int], several: bool) -> np.
     return np.concatenate(parts)
 
 
-def _combined(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _combine(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Codes from 0 on for the combinations of several discrete labels, and a name for each code."""
     parts = [np.unique(one.astype(str) if one.dtype == object else one, return_inverse=True) for one in columns]
     names, codes = parts[0][0].astype(str), parts[0][1]
@@ -225,3 +214,32 @@ def _combined(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         pairs, codes = np.unique(codes * len(values) + more, return_inverse=True)
         names = np.array([f"{names[pair // len(values)]} {values[pair % len(values)]}" for pair in pairs])
     return codes, names
+
+
+def hybrid_dimensions(hybrid: Any, dimensions: int) -> list[list[int] | None]:
+    """Which dimensions behaviour shapes, and which time; None is all of them.
+
+    Args:
+        hybrid: True is all for both; a number or list for behaviour, time on all; or a mapping with both.
+        dimensions: of the embedding.
+
+    >>> hybrid_dimensions(3, 8)
+    [[0, 1, 2], None]
+    >>> hybrid_dimensions({"behaviour": 2, "time": [2, 3]}, 4)
+    [[0, 1], [2, 3]]
+    """
+    if hybrid is True:
+        return [None, None]
+    parts = hybrid if isinstance(hybrid, dict) else {"behaviour": hybrid}
+    if not set(parts) <= {"behaviour", "time"} or "behaviour" not in parts:
+        raise HapteraError(f"hybrid has {sorted(parts)}; 'behaviour', and 'time' or nothing, was expected")
+    chosen = []
+    for name in ("behaviour", "time"):
+        part = parts.get(name)
+        some = list(range(part)) if isinstance(part, int) else None if part is None else [int(one) for one in part]
+        if some is not None and (not some or len(set(some)) < len(some) or not all(0 <= k < dimensions for k in some)):
+            raise HapteraError(
+                f"hybrid has {part!r} for {name}; how many, or which of 0 to {dimensions - 1}, was expected"
+            )
+        chosen.append(some)
+    return chosen

@@ -45,12 +45,7 @@ class Members:
 
 
 class Nearest:
-    """Nearest among some items.
-
-    Args:
-        points: `(items, dimensions)`.
-        items: what to return.
-    """
+    """Find the item whose point, a row of `(items, dimensions)`, is nearest to a query."""
 
     def __init__(self, points: np.ndarray, items: np.ndarray) -> None:
         if points.shape[1] == 1:
@@ -70,16 +65,16 @@ class Nearest:
         if self._tree is not None:
             return self._members.draw(np.asarray(self._tree.query(queries)[1]), random)
         return self._members.draw(
-            self._sorted(queries[:, 0]) if self._points.ndim == 1 else self._blocked(queries), random
+            self._search_line(queries[:, 0]) if self._points.ndim == 1 else self._search_blocks(queries), random
         )
 
-    def _sorted(self, queries: np.ndarray) -> np.ndarray:
+    def _search_line(self, queries: np.ndarray) -> np.ndarray:
         right = np.searchsorted(self._points, queries).clip(1, max(len(self._points) - 1, 1))
         if len(self._points) == 1:
             return np.zeros(len(queries), np.int64)
         return right - (queries - self._points[right - 1] <= self._points[right] - queries)
 
-    def _blocked(self, queries: np.ndarray) -> np.ndarray:
+    def _search_blocks(self, queries: np.ndarray) -> np.ndarray:
         centred = (queries - self._middle).astype(np.float32)
         best = np.full(len(queries), np.inf, np.float32)
         found = np.zeros(len(queries), np.int64)

@@ -118,13 +118,7 @@ class Timeline:
 
 
 class Signal:
-    """One session.
-
-    Args:
-        values: `(samples, channels)`, of any type of number.
-        offset: the window.
-        device: where tensors go.
-    """
+    """One session: `(samples, channels)`, of any type of number, and the windows of its samples."""
 
     def __init__(self, values: np.ndarray, offset: Offset, device: torch.device) -> None:
         self.values, self.offset, self.device = values, offset, device
@@ -143,14 +137,7 @@ class Signal:
 
 
 class Embedder:
-    """Points for places on a timeline, with gradients.
-
-    Args:
-        encoders: one for each session.
-        signals: one for each session.
-        timeline: of the sessions.
-        rows: how many places of each session a step asks for.
-    """
+    """Points for places on a timeline, with gradients; a step asks for `rows` places of each session."""
 
     def __init__(
         self, encoders: Sequence[nn.Module], signals: Sequence[Signal], timeline: Timeline, rows: float
@@ -191,17 +178,9 @@ class Embedder:
 
 @torch.no_grad()
 def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.device, pad: bool = True) -> np.ndarray:
-    """The whole embedding of a signal, piece by piece.
+    """Return the embedding of a signal, piece by piece.
 
-    Args:
-        encoder: to use as it is.
-        values: `(samples, channels)`.
-        offset: its window.
-        device: where the encoder is.
-        pad: repeat the ends, so that there is a point for every sample; otherwise only samples with a whole window.
-
-    Returns:
-        `(samples, dimensions)`, or `length − 1` rows less.
+    With `pad` its ends are repeated, so that there is a point for every sample; else there are `length − 1` less.
     """
     was_training = encoder.training
     encoder.eval()

@@ -172,10 +172,10 @@ def total_loss(sides: Sides, objectives: Sequence[Objective], pairs: Sequence[Pa
     references = [one.reference for one in pairs]
     others = [places for one in pairs for places in (one.positive, one.negative)]
     if sides.reference is sides.other:
-        points = _embedded(sides.other, [*references, *others])
+        points = _embed(sides.other, [*references, *others])
         at, around = points[: len(pairs)], points[len(pairs) :]
     else:
-        at, around = _embedded(sides.reference, references), _embedded(sides.other, others)
+        at, around = _embed(sides.reference, references), _embed(sides.other, others)
     losses = []
     for objective, reference, positive, negative in zip(objectives, at, around[::2], around[1::2], strict=True):
         three = (reference, positive, negative)
@@ -213,7 +213,7 @@ def goodness_of_fit(sides: Sides, objectives: Sequence[Objective], pairs: Sequen
     return value
 
 
-def _embedded(embedder: Embedder, places: Sequence[np.ndarray]) -> list[torch.Tensor]:
+def _embed(embedder: Embedder, places: Sequence[np.ndarray]) -> list[torch.Tensor]:
     """Points for several arrays of places, each as its array is."""
     points = embedder(np.concatenate([some.reshape(-1) for some in places]))
     parts = points.split([some.size for some in places])

@@ -4,9 +4,10 @@ One array file, a folder of images, a folder of class folders, or a data set tha
 """
 
 from haptera.data.arrays import ArrayData, NpzData
-from haptera.data.base import Classes, CorruptedImages, CorruptedPart, Data
+from haptera.data.base import Classes, CorruptedImages, CorruptedPart, Data, sample_fingerprint
 from haptera.data.corrupted import NpyData
 from haptera.data.folder import FolderData
+from haptera.data.items import ItemData
 from haptera.data.mapping import MappedData, read_mapping, with_mapping
 from haptera.data.opening import digits, map_labelled, open_data
 
@@ -17,6 +18,7 @@ __all__ = [
     "CorruptedPart",
     "Data",
     "FolderData",
+    "ItemData",
     "MappedData",
     "NpyData",
     "NpzData",
@@ -24,5 +26,6 @@ __all__ = [
     "map_labelled",
     "open_data",
     "read_mapping",
+    "sample_fingerprint",
     "with_mapping",
 ]

@@ -5,9 +5,17 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+
+from haptera.errors import HapteraError
+from haptera.files.fingerprint import fingerprint
+
+BLOCK = 256
+"""How many images are read at a time for a fingerprint of samples."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class Classes:
 
 
 class Data(ABC):
-    """Images by row.
+    """Images by row; as a sequence of `(image, one-hot target, {"id": row})` it is also a data set of MAITE.
 
     Attributes:
         name: what it is called in messages.
@@ -58,6 +66,31 @@ class Data(ABC):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __getitem__(self, position: int) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        if not 0 <= position < len(self):
+            raise IndexError(f"{self.name} has {len(self)} images, there is none at {position}")
+        image = self.images(np.array([position]))[0].numpy()
+        return image, self._one_hot(position), {"id": int(self.rows[position])}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Name and classes, as MAITE asks for them."""
+        names = {} if self.names is None else {"index2label": dict(enumerate(self.names))}
+        return {"id": self.name, **names}
+
+    @cached_property
+    def _class_count(self) -> int:
+        if self.names is not None:
+            return len(self.names)
+        return 0 if self.targets is None else int(self.targets.max()) + 1
+
+    def _one_hot(self, position: int) -> np.ndarray:
+        """Return `(classes,)`, 1 at the sample's class; all 0 without labels."""
+        one = np.zeros(self._class_count, np.float32)
+        if self.targets is not None:
+            one[self.targets[position]] = 1
+        return one
+
     @abstractmethod
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """`(len(positions), channels, height, width)`, float32 in [0, 1]; positions count from 0 to `len(self)`."""
@@ -66,15 +99,33 @@ class Data(ABC):
     def fingerprint(self) -> str:
         """Return a text that changes when any image, label or setting does."""
 
+    @property
+    def crop(self) -> float | None:
+        """The share of the shorter side that is kept of image files; None where nothing is cut."""
+        return None
+
+    def with_crop(self, crop: float) -> "Data":
+        """Return the same images, cut in another way."""
+        raise HapteraError(f"the images of {self.name} are read as they are, so there is no other crop of them")
+
+
+def sample_fingerprint(data: Data) -> str:
+    """Return a text that is the same for the same images and labels in the same order, however they are kept.
+
+    Unlike `Data.fingerprint`, which follows files, it reads and decodes every image.
+    """
+    blocks = np.array_split(np.arange(len(data)), -(-len(data) // BLOCK))
+    return fingerprint([fingerprint(data.images(block).numpy()) for block in blocks], data.targets)
+
 
 @dataclass(frozen=True)
 class CorruptedPart:
     """One corruption at one severity.
 
     Attributes:
-        shift: the name of the corruption, such as `gaussian_noise`.
-        severity: 1 to 5.
-        data: its images; their rows are the same in every part.
+        shift: the name of the corruption, such as `gaussian_noise`, or of the domain.
+        severity: 1 to 5; NaN for a domain.
+        data: its images.
     """
 
     shift: str
@@ -89,7 +140,19 @@ class CorruptedImages:
     Attributes:
         name: what it is called in messages.
         parts: at least one.
+        paired: whether row i is the same sample in every part; domains have samples of their own.
     """
 
     name: str
     parts: list[CorruptedPart]
+    paired: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the classes, which all parts share."""
+        return self.parts[0].data.names
+
+    @property
+    def classes(self) -> Classes | None:
+        """How they relate to the model's."""
+        return self.parts[0].data.classes

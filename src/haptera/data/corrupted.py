@@ -9,7 +9,7 @@ severity 1, the next n severity 2, and so on; row i of each block is the same im
 batch reads its own rows only; their fingerprint is of name, size and time of change, as for folders.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import torch
 from haptera.data.arrays import read_labels
 from haptera.data.base import CorruptedImages, CorruptedPart, Data
 from haptera.data.folder import FolderData, Listing, file_digest, has_images, list_images, sub_folders
-from haptera.data.pixels import Layout, check_channels, read_layout, to_images
+from haptera.data.pixels import Layout, Resize, check_channels, read_layout, to_images
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 from haptera.files.npz import map_npy
@@ -131,7 +131,7 @@ def find_corruptions(root: Path) -> list[Path]:
 
 
 def open_imagenet_c(
-    root: Path, corruptions: list[Path], *, size: int | None = None, channels: int | None = None
+    root: Path, corruptions: list[Path], *, resize: Resize | None = None, channels: int | None = None
 ) -> CorruptedImages:
     """Read every severity of every corruption."""
     by_name: dict[str, Path] = {}
@@ -152,7 +152,7 @@ def open_imagenet_c(
             _check_same(place, listing, *first)
             shared = replace(first[1], digest=listing.digest)
             name = f"{root.name}/{shift}/{severity}"
-            data = FolderData(place, size=size, channels=channels, name=name, listing=shared)
+            data = FolderData(place, **asdict(resize or Resize()), channels=channels, name=name, listing=shared)
             parts.append(CorruptedPart(shift, float(severity), data))
     return CorruptedImages(root.name, parts)
 

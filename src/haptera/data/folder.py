@@ -2,36 +2,27 @@
 
 Files are listed in a fixed order; hidden ones are not seen, links are followed. The fingerprint is of every file's
 relative path, size and time of change, not of its content: reading hundreds of gigabytes before the first batch would
-cost too much. Files are decoded when a batch asks for them, in a few threads that live as long as the batch: starting
-them costs little beside the decoding, and nothing is left to be pickled or to hang after a fork.
+cost too much.
 """
 
 import logging
 import os
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from haptera.data.base import Data
-from haptera.data.pixels import Layout, check_channels, check_size, decode, header_size, to_images
+from haptera.data.encoded import EncodedData
+from haptera.data.pixels import CROP, INTERPOLATION, Resize
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 
 log = logging.getLogger("haptera")
 
-SUFFIXES = (".jpg", ".jpeg", ".png")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
-THREADS = min(8, os.cpu_count() or 1)
-LARGEST_BATCH = 2**31
-"""Bytes of the images of one batch, in 8 bits; they take four times as much as floats."""
-HEADERS = 32
-"""How many files, spread evenly, have their size compared at opening; the others when they are decoded."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +88,12 @@ def file_digest(path: Path) -> str:
     return fingerprint(path.name, stat.st_size, stat.st_mtime_ns)
 
 
-def _walk(folder: str, prefix: str, *, deep: bool = True) -> Iterator[tuple[str, int, int]]:
-    """Relative path, size and time of change of every image."""
+def _walk(
+    folder: str, prefix: str, *, deep: bool = True, above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, int, int]]:
+    """Yield relative path, size and time of change of every image; `above` are the folders on the way here."""
     folders, files = _entries(folder)
+    above = (*above, os.path.realpath(folder))
     for file in filter(_is_image, files):
         try:
             stat = file.stat()
@@ -107,7 +101,9 @@ def _walk(folder: str, prefix: str, *, deep: bool = True) -> Iterator[tuple[str,
             raise HapteraError(f"cannot read {file.path}: {error.strerror}") from error
         yield f"{prefix}{file.name}", stat.st_size, stat.st_mtime_ns
     for inner in folders if deep else ():
-        yield from _walk(inner.path, f"{prefix}{inner.name}/")
+        if inner.is_symlink() and os.path.realpath(inner.path) in above:
+            raise HapteraError(f"{inner.path} is a link to a folder that it is in; remove the link")
+        yield from _walk(inner.path, f"{prefix}{inner.name}/", above=above)
 
 
 def _entries(folder: str | Path) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
@@ -119,7 +115,7 @@ def _entries(folder: str | Path) -> tuple[list[os.DirEntry[str]], list[os.DirEnt
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if entry.is_dir():
+                if _is_folder(entry):
                     folders.append(entry)
                 elif entry.is_file() or entry.is_symlink():
                     files.append(entry)
@@ -128,6 +124,13 @@ def _entries(folder: str | Path) -> tuple[list[os.DirEntry[str]], list[os.DirEnt
     except OSError as error:
         raise HapteraError(f"cannot list the folder {folder}: {error.strerror}") from error
     return folders, files
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:  # such as a link to itself
+        raise HapteraError(f"cannot read {entry.path}: {error.strerror}") from error
 
 
 def _is_image(entry: os.DirEntry[str]) -> bool:
@@ -148,13 +151,16 @@ def _contents(root: Path) -> str:
     return "found " + ", ".join(f"{count} of {kind}" for kind, count in kinds)
 
 
-class FolderData(Data):
-    """Images in a folder; the orientation in EXIF is not applied.
+class FolderData(EncodedData):
+    """Images in a folder.
 
     Args:
-        root: holds `class/.../file.jpg` (or jpeg, png, in any case), or the images themselves.
-        size: an image that is size x size is left alone, any other is resized (shorter side to
-            `round(size / 0.875)`) and cut in the centre; None if all are of one size.
+        root: holds `class/.../file.jpg` (or png and the like, in any case), or the images themselves.
+        size: an image that is size x size is left alone, any other is resized and cut in the centre; None if all are of
+            one size.
+        crop: share of the shorter side that is kept, or `squash`: all of the image, made a square.
+        interpolation: how it is resized, as Pillow calls it.
+        upright: turn images as their EXIF orientation says.
         channels: 1 for grey; 3 or None for colour.
         name: what it is called in messages; the folder's name by default.
         listing: the files, if they have been listed already.
@@ -165,62 +171,29 @@ class FolderData(Data):
         root: str | Path,
         *,
         size: int | None = None,
+        crop: float | str = CROP,
+        interpolation: str = INTERPOLATION,
+        upright: bool = False,
         channels: int | None = None,
         name: str | None = None,
         listing: Listing | None = None,
     ) -> None:
-        check_size(size)
-        check_channels(channels)
+        super().__init__(Resize(size, crop, interpolation, upright), channels)
         self._root = Path(root).expanduser().absolute()
         listing = listing or list_images(self._root)
         self.name = name or self._root.name
         self.targets, self.names = listing.targets, listing.names
         self.rows = np.arange(len(listing.files))
         self._files = listing.files
-        self._size = size
-        self._channels = channels or 3
-        self._shape = (size, size) if size else self._common_size()
-        self._fingerprint = fingerprint("folder", listing.digest, self._size, self._channels)
-
-    def images(self, positions: np.ndarray) -> torch.Tensor:
-        """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
-        shape = (len(positions), *self._shape, self._channels)
-        if prod(shape) > LARGEST_BATCH:
-            raise HapteraError(
-                f"{self._root}: {len(positions)} images of {_text(self._shape)} pixels at once do not fit into memory; "
-                "give size, such as size=224, or smaller batches"
-            )
-        pixels = np.empty(shape, np.uint8)
-        places = np.asarray(positions, np.int64).tolist()
-        with ThreadPoolExecutor(THREADS) as pool:
-            for row, image in enumerate(pool.map(self._read, places)):
-                pixels[row] = image
-        return to_images(pixels, Layout("NHWC", self._channels, *self._shape), self._channels)
+        self._fingerprint = fingerprint("folder", listing.digest, self._resize, self._channels)
+        self._prepare()
 
     def fingerprint(self) -> str:
         """Return the fingerprint of every file's path, size and time of change at opening, and of the settings."""
         return self._fingerprint
 
-    def _read(self, position: int) -> np.ndarray:
-        path = self._root / self._files[position]
-        image = decode(path, self._channels, self._size)
-        self._check(path, (image.shape[0], image.shape[1]), self._shape)
-        return image
+    def _source(self, position: int) -> Path:
+        return self._root / self._files[position]
 
-    def _common_size(self) -> tuple[int, int]:
-        expected = header_size(self._root / self._files[0])
-        for position in np.unique(np.linspace(0, len(self._files) - 1, HEADERS).astype(int)):
-            path = self._root / self._files[position]
-            self._check(path, header_size(path), expected)
-        return expected
-
-    def _check(self, path: Path, found: tuple[int, int], expected: tuple[int, int]) -> None:
-        if found != expected:
-            raise HapteraError(
-                f"{path} is {_text(found)} and {self._root / self._files[0]} is {_text(expected)} "
-                "(width x height); give size, such as size=224, to resize and crop images of different sizes"
-            )
-
-
-def _text(shape: tuple[int, int]) -> str:
-    return f"{shape[1]} x {shape[0]}"
+    def _place(self, position: int) -> str:
+        return str(self._root / self._files[position])

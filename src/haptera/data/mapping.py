@@ -8,6 +8,7 @@ semicolons. Samples of a class that is not in the table are dropped, which is lo
 import csv
 import logging
 from collections.abc import Iterable, Mapping
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,17 @@ class MappedData(Data):
         return fingerprint("mapped", self._source, self.names, self.classes)
 
     @property
+    def crop(self) -> float | None:
+        """The share of the shorter side that is kept of image files; None where nothing is cut."""
+        return self._source.crop
+
+    def with_crop(self, crop: float) -> "MappedData":
+        """Return the same images, cut in another way."""
+        other = copy(self)
+        other._source = self._source.with_crop(crop)
+        return other
+
+    @property
     def lost(self) -> tuple[str, ...]:
         """The classes of the source that were dropped."""
         return self._lost
@@ -85,7 +97,7 @@ def with_mapping(
         mapped = [MappedData(part.data, mapping, restrict, where) for part in data.parts]
         _report(mapped[0], data.name, mapping, where)
         parts = [CorruptedPart(old.shift, old.severity, new) for old, new in zip(data.parts, mapped, strict=True)]
-        return CorruptedImages(data.name, parts)
+        return CorruptedImages(data.name, parts, data.paired)
     one = MappedData(data, mapping, restrict, where)
     _report(one, data.name, mapping, where)
     return one

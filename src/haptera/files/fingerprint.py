@@ -134,7 +134,7 @@ def _surroundings(function: FunctionType) -> list[Any]:
 
 def _source(thing: Any) -> str:
     """The code of a user's class or function: when it changes, so may its results. Ours is covered by the schema."""
-    if thing.__module__.partition(".")[0] in ("torch", "haptera", "builtins"):
+    if (thing.__module__ or "").partition(".")[0] in ("torch", "haptera", "builtins"):
         return str(thing.__module__)
     try:
         return inspect.getsource(thing)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,19 @@ DEEPEST = 64
 
 
 def plain(value: Any) -> Any:
-    """Numbers of Python instead of NumPy's, None for what is not finite; inside lists and mappings too.
+    """Return numbers of Python instead of NumPy's, None for what is not finite; inside lists and mappings too.
+
+    A frame becomes a list of its rows, a series and a dataclass a mapping, an array a list.
 
     >>> plain({"a": (np.float32(0.5), float("nan")), 1: "b"})
     {'a': [0.5, None], '1': 'b'}
     """
+    if hasattr(value, "to_dict"):  # pandas, which is not imported here, for that costs half a second
+        value = value.to_dict("records") if value.ndim == 2 else value.to_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

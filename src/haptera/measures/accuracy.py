@@ -6,25 +6,25 @@ Along a CCC stream there is also the accuracy that its calibration promises, wit
 import numpy as np
 
 from haptera.measures.facts import measure
-from haptera.measures.repetitions import last_epoch
-from haptera.measures.windows import windows
+from haptera.measures.windows import last_epoch, windows
 from haptera.outputs import ASIDE, Outputs
 from haptera.statistics.intervals import wilson
 from haptera.table import Rows
 
-CONTEXT = ("shift", *(key for key in ASIDE if key != "sample"))
+CONTEXT = ("shift", "difficulty", *(key for key in ASIDE if key != "sample"))
 
 
 @measure(bounds=(0, 1), higher_is_better=True)
 def accuracy(outputs: Outputs) -> Rows:
     """Share of samples whose largest logit is an accepted class."""
-    return _shares("accuracy", outputs, 1)
+    return [] if outputs.targets is None else share_rows("accuracy", outputs, outputs.correct())
 
 
 @measure(bounds=(0, 1), higher_is_better=True)
 def top5_accuracy(outputs: Outputs) -> Rows:
     """Share with an accepted class among the five largest logits; no rows where fewer classes are known."""
-    return _shares("top5_accuracy", outputs, 5) if outputs.keeps(5) else []
+    known = outputs.targets is not None and outputs.keeps(5)
+    return share_rows("top5_accuracy", outputs, outputs.correct(5)) if known else []
 
 
 @measure(bounds=(0, 1), higher_is_better=False)
@@ -46,44 +46,11 @@ def accuracy_over_steps(outputs: Outputs) -> Rows:
     if outputs.targets is None or outputs.step is None or not len(outputs):
         return []
     found = windows(outputs)
-    right, n = _counts(outputs.correct(), found.sample, len(found))
+    right, n = np.bincount(found.sample, outputs.correct()), np.bincount(found.sample)
     return [
-        context | {"step": int(found.last[i])} | _share("accuracy_over_steps", right[i], n[i])
+        context | {"step": int(found.last[i])} | share_row("accuracy_over_steps", right[i], n[i])
         for i, context in enumerate(found.contexts)
     ]
-
-
-@measure(bounds=(0, float("inf")), higher_is_better=False)
-def seconds_per_image(outputs: Outputs) -> Rows:
-    """Seconds in the adapter and the model, reading and shifting left out, per image of each context."""
-    if "seconds" not in outputs.steps or outputs.step is None or not len(outputs):
-        return []
-    contexts, codes = outputs.groups
-    seconds = outputs.steps["seconds"]
-    each = seconds / np.maximum(np.bincount(outputs.step, minlength=len(seconds)), 1)
-    total, n = _counts(each[outputs.step], codes, len(contexts))
-    return [
-        context | {"measure": "seconds_per_image", "value": float(total[i] / n[i]), "n": int(n[i])}
-        for i, context in enumerate(contexts)
-    ]
-
-
-def _shares(name: str, outputs: Outputs, k: int) -> Rows:
-    if outputs.targets is None or not len(outputs):
-        return []
-    contexts, codes = outputs.groups
-    right, n = _counts(outputs.correct(k), codes, len(contexts))
-    return [context | _share(name, right[i], n[i]) for i, context in enumerate(contexts)]
-
-
-def _counts(values: np.ndarray, codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sum and number of the values of each group."""
-    return np.bincount(codes, values, size), np.bincount(codes, minlength=size)
-
-
-def _share(name: str, right: float, n: int) -> dict[str, object]:
-    low, high = wilson(float(right), int(n))
-    return {"measure": name, "value": float(right / n), "low": low, "high": high, "n": int(n)}
 
 
 @measure(bounds=(0, 1))
@@ -110,3 +77,18 @@ def expected_accuracy(outputs: Outputs) -> Rows:
         value = {"measure": "expected_accuracy", "value": told.pop("expected"), "n": int(n)}
         rows.append(told | {"step": int(outputs.step[order[end]])} | value)
     return rows
+
+
+def share_rows(name: str, outputs: Outputs, held: np.ndarray) -> Rows:
+    """Return a row for each context: the share of its samples of which something `(samples,)` holds."""
+    if not len(outputs):
+        return []
+    contexts, codes = outputs.groups
+    n, right = np.bincount(codes), np.bincount(codes, held)
+    return [context | share_row(name, right[i], n[i]) for i, context in enumerate(contexts)]
+
+
+def share_row(name: str, right: float, n: int) -> dict[str, object]:
+    """Return a share of n as a row, with its interval."""
+    low, high = wilson(float(right), int(n))
+    return {"measure": name, "value": float(right / n), "low": low, "high": high, "n": int(n)}

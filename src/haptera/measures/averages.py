@@ -1,20 +1,37 @@
-"""Averages over cells: accuracy on clean data, and over shifts so that every shift counts the same.
+"""Averages over cells and seeds: accuracy on clean data, and over shifts so that every shift counts the same.
 
 An average is the mean over shifts of the mean over severities. Its interval is the mean of interval ends: as wide as if
 every cell had been measured on the same images, which within one study it mostly is, so it does not shrink with the
 number of shifts and claims no more than one cell could. `n` is the sum over cells; a cell that is there several times,
 in each order of a stream, is averaged first, and its images are counted once.
+
+Seeds are the same images with other noise and in another order. They add no images, so `n` stays that of one of them.
+Their interval is Student's (`mean_of_units`), which tells what another seed would give on the same images. There is
+none where seeds change nothing, so it is never narrower than the mean interval of a single seed, which is about the
+images: it covers at least 95 %, for both questions.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
 
-from haptera.measures.facts import measure
-from haptera.measures.pairs import NONE, records_of, rows_of
+from haptera import catalog
+from haptera.measures.facts import fact, measure
+from haptera.measures.pairs import records_of, rows_of
+from haptera.measures.windows import last_epochs
+from haptera.statistics.intervals import mean_of_units
 from haptera.table import COLUMNS, Rows
 
 CLEAN = "clean"
 RUN = ["model", "stream", "adapter", "seed"]
 NUMBERS = ["value", "low", "high"]
+SUFFIX = "_over_seeds"
+APART = ("reliability", "class_attraction", "collapse", "expected_accuracy")
+"""Measures with a row for each bin or class, or about one run."""
+AVERAGED = ("before", "after", "cells", "shifts", "lost", "walk_sd")
+"""Further columns that are numbers like the value, and have a mean."""
+UNBOUNDED = (float("-inf"), float("inf"))
 
 
 @measure(bounds=(0, 1), higher_is_better=True, of="table")
@@ -25,9 +42,7 @@ def clean_accuracy(table: pd.DataFrame) -> Rows:
     own = rows[rows["stream"] == CLEAN]
     rows = (rows if own.empty else own).drop(columns="stream")
     by = ["model", "adapter", "seed"]
-    cells = once(rows, by)
-    groups = cells.groupby(by, dropna=False, observed=True)
-    means = groups[NUMBERS].mean().join(groups["n"].sum(min_count=1)).reset_index()
+    means = group_means(once(rows, by), by).drop(columns="cells")
     return records_of(means.assign(measure="clean_accuracy", shift=CLEAN))
 
 
@@ -40,6 +55,38 @@ def mean_accuracy(table: pd.DataFrame) -> Rows:
     """
     rows = comparable(shifted(rows_of(table, "accuracy")), ["stream", "adapter"], ["model", "seed"])
     return records_of(over_shifts(rows, RUN).assign(measure="mean_accuracy"))
+
+
+@measure(bounds=UNBOUNDED, of="rows")
+def mean_over_seeds(table: pd.DataFrame) -> Rows:
+    """Mean over seeds of every value that has several, as `NAME_over_seeds`, with `sd` and the number of `seeds`.
+
+    `sd` is the sample standard deviation over seeds, `n` that of a single seed. The interval is that of few units,
+    and at least as wide as the mean interval of a single seed. Values along steps, of
+    bins and of classes are not summarised, nor is `collapse`, which is about one run.
+    """
+    rows = table[table["seed"].notna() & table["step"].isna() & table["value"].notna() & ~table["measure"].isin(APART)]
+    rows = last_epochs(rows)
+    if rows["seed"].nunique() < 2:
+        return []
+    numbers = ["value", "low", "high", "n", *(name for name in AVERAGED if name in rows)]
+    keys = [name for name in rows if name not in numbers and name not in ("seed", "step")]
+    keys = [name for name in keys if name in COLUMNS or rows[name].notna().any()]
+    rows = rows.astype(dict.fromkeys(numbers, "float64"))
+    groups = rows.groupby(keys, dropna=False, observed=True, sort=True)
+    several = groups.ngroup()[groups["seed"].transform("nunique") > 1]
+    rows = rows.loc[several.index]
+    means = rows.groupby(several)[numbers].mean().join(rows.groupby(several)[keys].first())
+    named = rows["of"].fillna(rows["measure"]) if "of" in rows else rows["measure"]  # a mean is bounded as its terms
+    units = [
+        mean_of_units(own["value"].to_numpy(), _scale(str(named[own.index[0]]))) for _, own in rows.groupby(several)
+    ]
+    ends = np.array([unit.ends for unit in units]).reshape(-1, 2)
+    means["low"], means["high"] = np.fmin(means["low"], ends[:, 0]), np.fmax(means["high"], ends[:, 1])
+    means["sd"], means["seeds"] = [unit.deviation for unit in units], [unit.units for unit in units]
+    means["n"] = means["n"].round()
+    means["measure"] += SUFFIX
+    return records_of(means)
 
 
 def shifted(rows: pd.DataFrame) -> pd.DataFrame:
@@ -80,6 +127,13 @@ def once(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return floats.groupby(cell, dropna=False, observed=True)[numbers].mean().reset_index()
 
 
+def group_means(rows: pd.DataFrame, by: list[str], numbers: Sequence[str] = NUMBERS) -> pd.DataFrame:
+    """Means of some columns over the rows that share others, with the sum of `n` and the number of `cells`."""
+    groups = rows.groupby(by, dropna=False, observed=True)
+    sums = groups["n"].sum(min_count=1).round()
+    return groups[list(numbers)].mean().join(sums).join(groups.size().rename("cells")).reset_index()
+
+
 def over_shifts(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """The mean over shifts of the mean over the cells of a shift, with `n` and the number of `shifts`."""
     cells = once(rows, by)
@@ -90,6 +144,8 @@ def over_shifts(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return groups.mean().join(total).join(shifts).reset_index()
 
 
-def unadapted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models without an adapter."""
-    return rows[rows["adapter"] == NONE]
+def _scale(name: str) -> str:
+    """Return the scale on which the mean of a measure has an interval that covers, by its bounds."""
+    known = name in catalog.entries("measures")
+    bounds = fact(catalog.find("measures", name), "bounds", UNBOUNDED) if known else UNBOUNDED
+    return "plain" if bounds[0] < 0 else "share" if bounds[1] == 1 else "log"

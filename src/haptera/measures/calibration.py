@@ -15,11 +15,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from haptera.measures.accuracy import share_row
 from haptera.measures.facts import measure
-from haptera.measures.repetitions import last_epoch
-from haptera.measures.windows import shared
+from haptera.measures.windows import common_context, last_epoch
 from haptera.outputs import Outputs
-from haptera.statistics.intervals import mean_of_units, wilson
+from haptera.statistics.intervals import mean_of_units
 from haptera.table import Rows
 
 BINS = 15
@@ -59,19 +59,17 @@ def reliability(outputs: Outputs) -> Rows:
     outputs = last_epoch(outputs)
     if not _applies(outputs):
         return []
-    context = shared(outputs.groups[0])
+    context = common_context(outputs.groups[0])
     confidence = _confidence(outputs)
     known = np.flatnonzero(~np.isnan(confidence))
     place = _bins(confidence[known])
     n = np.bincount(place, minlength=BINS)
     right = np.bincount(place, outputs.correct()[known], BINS)
     total = np.bincount(place, confidence[known], BINS)
-    rows: Rows = []
-    for i in np.flatnonzero(n):
-        low, high = wilson(float(right[i]), int(n[i]))
-        row = {"measure": "reliability", "value": float(right[i] / n[i]), "low": low, "high": high, "n": int(n[i])}
-        rows.append(context | row | {"confidence": float(total[i] / n[i])})
-    return rows
+    return [
+        context | share_row("reliability", right[i], n[i]) | {"confidence": float(total[i] / n[i])}
+        for i in np.flatnonzero(n)
+    ]
 
 
 @measure(bounds=(0, 2), higher_is_better=False)

@@ -1,19 +1,18 @@
 """Which classes a shift attracts, and the signs of collapse that need no labels.
 
 Sources: error analysis of chapter 3 and figure B.7 (the classes predicted most often), table B.24 (predictions outside
-the mapped classes), appendix C (entropy of the mean prediction, share of the largest class).
+the mapped classes, the error of the others), appendix C (entropy of the mean prediction, share of the largest class).
 Differs: figure B.7 shows how often a class is predicted; here that is compared with how often it would be right.
 """
 
 import numpy as np
 
+from haptera.measures.accuracy import share_row, share_rows
 from haptera.measures.calibration import log_probabilities
 from haptera.measures.facts import measure
 from haptera.measures.pairs import paired_interval
-from haptera.measures.repetitions import last_epoch
-from haptera.measures.windows import shared, windows
+from haptera.measures.windows import common_context, last_epoch, windows
 from haptera.outputs import Outputs
-from haptera.statistics.intervals import wilson
 from haptera.table import Rows
 
 CLASSES = 10
@@ -48,7 +47,7 @@ def class_attraction(outputs: Outputs) -> Rows:
         row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
         if outputs.classes is not None and label < len(outputs.classes):
             row["class_name"] = str(outputs.classes[label])
-        rows.append(shared(outputs.groups[0]) | row)
+        rows.append(common_context(outputs.groups[0]) | row)
     return rows
 
 
@@ -58,18 +57,25 @@ def outside_mapping(outputs: Outputs) -> Rows:
 
     It is 0 where predictions were restricted to the classes of the mapping.
     """
-    if outputs.accepted is None or not len(outputs):
+    return [] if outputs.accepted is None else share_rows("outside_mapping", outputs, _outside(outputs))
+
+
+@measure(bounds=(0, 1), higher_is_better=False)
+def filtered_error(outputs: Outputs) -> Rows:
+    """Error among the samples whose prediction is right for some class of the data; no rows without a mapping.
+
+    The others, the rejected inputs of table B.24, are `outside_mapping`; `n` is how many samples are left. No row where
+    none is.
+    """
+    if outputs.accepted is None or outputs.targets is None or not len(outputs):
         return []
     contexts, codes = outputs.groups
-    columns = np.arange(outputs.accepted.shape[1]) if outputs.columns is None else outputs.columns
-    outside = ~np.isin(outputs.predictions(), columns[outputs.accepted.any(0)])
-    n, count = np.bincount(codes), np.bincount(codes, outside)
-    rows: Rows = []
-    for i, context in enumerate(contexts):
-        low, high = wilson(float(count[i]), int(n[i]))
-        row = {"measure": "outside_mapping", "value": float(count[i] / n[i]), "low": low, "high": high, "n": int(n[i])}
-        rows.append(context | row)
-    return rows
+    inside = ~_outside(outputs)
+    n = np.bincount(codes, inside, len(contexts))
+    wrong = np.bincount(codes, inside & ~outputs.correct(), len(contexts))
+    return [
+        context | share_row("filtered_error", wrong[i], int(n[i])) for i, context in enumerate(contexts) if n[i] > 0
+    ]
 
 
 @measure(bounds=(0, 1))
@@ -123,6 +129,14 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
         for i, context in enumerate(found.contexts)
         if n[i]
     ]
+
+
+def _outside(outputs: Outputs) -> np.ndarray:
+    """Return whether the prediction of each sample is right for no class of the data."""
+    assert outputs.accepted is not None
+    columns = np.arange(outputs.accepted.shape[1]) if outputs.columns is None else outputs.columns
+    outside: np.ndarray = ~np.isin(outputs.predictions(), columns[outputs.accepted.any(0)])
+    return outside
 
 
 def _actual(outputs: Outputs) -> np.ndarray:

@@ -14,7 +14,9 @@ import pandas as pd
 
 from haptera.errors import HapteraError
 from haptera.measures.facts import measure
-from haptera.measures.pairs import NAMES, NONE, beside, named_after, newcombe, rows_of
+from haptera.measures.margins import learners
+from haptera.measures.pairs import NONE, beside, name_group, newcombe, rows_of
+from haptera.measures.windows import CELL
 from haptera.statistics.intervals import wilson
 from haptera.table import Rows
 
@@ -40,8 +42,8 @@ def collapse(table: pd.DataFrame, parents: Mapping[str, str] | None = None) -> R
     rows = rows[rows["step"].notna() & rows["n"].notna()]
     found: Rows = []
     for references in (NONE, _parents(table, rows, parents or {})):
-        for key, run in beside(rows, references).groupby([*NAMES, "reference"], dropna=False, sort=True):
-            names = named_after([*NAMES, "against"], key)
+        for key, run in beside(rows, references).groupby([*CELL, "reference"], dropna=False, sort=True):
+            names = name_group([*CELL, "against"], key)
             found.append(names | _shift(run) | _fall(run.sort_values("step")))
     return found
 
@@ -77,8 +79,5 @@ def _parents(table: pd.DataFrame, rows: pd.DataFrame, given: Mapping[str, str]) 
     """The parent of each adapter that learns, but for those whose parent is the unadapted model."""
     adapters = [str(name) for name in rows["adapter"].unique()]
     parents = {name: PARENT for name in adapters if name != NONE and name.partition(":")[0] != "batchnorm"}
-    if "parent" in table:
-        said = table.dropna(subset="parent").drop_duplicates("adapter")
-        parents |= dict(zip(said["adapter"], said["parent"], strict=True))
-    parents |= given
+    parents |= learners(table) | dict(given)
     return {name: parent for name, parent in parents.items() if parent in adapters and parent != NONE}

@@ -14,11 +14,11 @@ from math import atanh, sqrt, tanh
 import numpy as np
 import pandas as pd
 
-from haptera.errors import HapteraError, NotApplicable, unknown
+from haptera.errors import HapteraError, NotApplicable, check_keys, unknown
 from haptera.families import FAMILIES
 from haptera.measures.averages import CLEAN, RUN, once, over_shifts
 from haptera.measures.facts import measure
-from haptera.measures.pairs import NONE, named_after, records_of, rows_of
+from haptera.measures.pairs import NONE, name_group, records_of, rows_of
 from haptera.statistics.intervals import Z95
 from haptera.table import Rows
 
@@ -28,6 +28,7 @@ ALEXNET = {
     "fog": 0.819324, "brightness": 0.564592, "contrast": 0.853204, "elastic_transform": 0.646056, "pixelate": 0.717840,
     "jpeg_compression": 0.606500,
 }  # fmt: skip
+ALEXNET_HOLDOUT = {"speckle_noise": 0.845388, "gaussian_blur": 0.787108, "spatter": 0.717512, "saturate": 0.658248}
 ALEXNET_DOMAINS = {
     "real": 0.54887, "clipart": 0.84010, "infograph": 0.95072, "painting": 0.79080, "quickdraw": 0.99745,
     "sketch": 0.91189,
@@ -57,30 +58,35 @@ def family_error(table: pd.DataFrame) -> Rows:
 
 
 @measure(bounds=(0, float("inf")), higher_is_better=False, of="table")
-def mce(table: pd.DataFrame, reference: str) -> Rows:
+def mce(table: pd.DataFrame, reference: str, split: str = "test") -> Rows:
     """Mean corruption error: for each shift the sum of errors over severities, over that of the reference; the mean.
 
     Args:
         table: with errors.
-        reference: `alexnet` for the published errors on ImageNet-C at 224 pixels, for streams with all 15 corruptions
-            at severities 1 to 5; or a model of the table, whose unadapted errors in the same stream are the measure
-            for every model that met the same shifts.
+        reference: `alexnet` for the published errors on ImageNet-C at 224 pixels, for streams with all corruptions of
+            the split at severities 1 to 5; or a model of the table, whose unadapted errors in the same stream are the
+            measure for every model that met the same shifts.
+        split: `test`, all shifts but the hold-out ones (for AlexNet the 15 corruptions of ImageNet-C), or `dev`, the
+            four hold-out ones, on which settings are chosen; the rows then say so in the column `split`.
     """
-    rows = _tested(table)
+    check_keys("split", [split], ("test", "dev"))
+    rows = _tested(table) if split == "test" else _held_out(table)
     if _published(reference, rows):
-        rows = rows[rows["shift"].isin(list(ALEXNET)) & rows["severity"].isin(SEVERITIES)]
-        met = rows.drop_duplicates([*RUN, "shift", "severity"]).groupby(RUN, dropna=False)["shift"].transform("size")
-        wanted = len(ALEXNET) * len(SEVERITIES)
+        errors, kind = (ALEXNET, "test") if split == "test" else (ALEXNET_HOLDOUT, "hold-out")
+        rows = rows[rows["shift"].isin(list(errors)) & rows["severity"].isin(SEVERITIES)]
+        places = rows["shift"].astype(str) + " " + rows["severity"].astype(str)
+        met = rows.assign(place=places).groupby(RUN, dropna=False)["place"].transform("nunique")
+        wanted = len(errors) * len(SEVERITIES)
         most = int(met.max()) if len(met) else 0
         if most < wanted:
             raise NotApplicable(
-                f"mce against AlexNet needs the {len(ALEXNET)} test corruptions at severities 1 to 5, {wanted} in all; "
-                f"no stream here has more than {most} of them; reference can also be a model of the table"
+                f"mce against AlexNet needs the {len(errors)} {kind} corruptions at severities 1 to 5, {wanted} in "
+                f"all; no stream here has more than {most} of them; reference can also be a model of the table"
             )
-        rows = rows.assign(reference=rows["shift"].map(ALEXNET))[met == wanted]
+        rows = rows.assign(reference=rows["shift"].map(errors))[met == wanted]
     else:
         rows = _with_reference(rows, reference, ["stream", "shift", "severity", "seed", "part"])
-    return _ratios("mce", rows)
+    return [row | ({} if split == "test" else {"split": split}) for row in _ratios("mce", rows)]
 
 
 @measure(bounds=(0, float("inf")), higher_is_better=False, of="table")
@@ -117,6 +123,12 @@ def _tested(table: pd.DataFrame) -> pd.DataFrame:
     return rows[~rows["shift"].isin([CLEAN, *FAMILIES["holdout"]]) & (rows["severity"] != 0)]
 
 
+def _held_out(table: pd.DataFrame) -> pd.DataFrame:
+    """Errors under hold-out shifts."""
+    rows = rows_of(table, "error")
+    return rows[rows["shift"].isin(FAMILIES["holdout"]) & (rows["severity"] != 0)]
+
+
 def _published(reference: str, rows: pd.DataFrame) -> bool:
     """Return whether AlexNet's published errors are meant; an error for a name that nothing has."""
     models = [str(name) for name in rows["model"].unique()]
@@ -137,11 +149,8 @@ def _with_reference(rows: pd.DataFrame, reference: str, same: list[str]) -> pd.D
         raise HapteraError(f"reference {reference!r} was measured with adapters only; its unadapted errors are needed")
     errors = own.groupby(same, dropna=False)["value"].mean().rename("reference").reset_index()
     rows = rows.merge(errors, on=same, how="left")
-    return rows[
-        rows.groupby(RUN, dropna=False)["reference"]
-        .transform("count")
-        .eq(rows.groupby(RUN, dropna=False)["value"].transform("size"))
-    ]
+    runs = rows.groupby(RUN, dropna=False)
+    return rows[runs["reference"].transform("count") == runs["value"].transform("size")]
 
 
 def _ratios(name: str, rows: pd.DataFrame) -> Rows:
@@ -192,7 +201,7 @@ def rank_correlation(table: pd.DataFrame, against: str = CLEAN) -> Rows:
             continue
         value = float(np.clip(np.corrcoef(models["value"].rank(), models["value_against"].rank())[0, 1], -1, 1))
         row = {"measure": "rank_correlation", "value": value, "n": len(models), "shift": "", "against": against}
-        found.append(row | named_after(keys, key) | spearman_interval(value, len(models)))
+        found.append(row | name_group(keys, key) | spearman_interval(value, len(models)))
     return found
 
 

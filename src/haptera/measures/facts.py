@@ -39,10 +39,10 @@ def fact(function: Callable[..., Any], name: str, default: Any = None) -> Any:
     return getattr(getattr(function, "func", function), name, default)
 
 
-def required(function: Callable[..., Any]) -> list[str]:
+def required_settings(function: Callable[..., Any]) -> list[str]:
     """Settings without a default: a measure that has any runs only where somebody gives them.
 
-    >>> required(lambda table, reference: []), required(lambda table, against="clean": [])
+    >>> required_settings(lambda table, reference: []), required_settings(lambda table, against="clean": [])
     (['reference'], [])
     """
     settings = list(inspect.signature(function).parameters.values())[1:]

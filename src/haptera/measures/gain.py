@@ -8,13 +8,13 @@ those of the clean one. The adapter also learns from the clean batches, which ta
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
-from haptera.measures.averages import CLEAN, clean_accuracy, once, shifted, unadapted
+from haptera.measures.averages import CLEAN, NUMBERS, clean_accuracy, group_means, once, shifted
 from haptera.measures.facts import measure
 from haptera.measures.margins import learners
-from haptera.measures.pairs import NAMES, NONE, beside, named_after, newcombe, records_of, rows_of
+from haptera.measures.pairs import NONE, beside, name_group, newcombe, records_of, rows_of
+from haptera.measures.windows import CELL
 from haptera.statistics.intervals import wilson
 from haptera.table import Rows
 
@@ -46,11 +46,8 @@ def mean_gain(table: pd.DataFrame) -> Rows:
     places = [(moved, []), (moved, ["shift"]), (cells[cells["shift"] == CLEAN], ["shift"])]
     if moved["stream"].nunique() > 1:
         places.append((moved, ["stream"]))
-    found = []
-    for rows, place in places:
-        groups = rows.groupby(["adapter", "seed", *place], dropna=False)
-        means = groups[["value", "low", "high", "before", "after"]].mean()
-        found.append(means.join(groups["n"].sum(min_count=1).round()).join(groups.size().rename("cells")).reset_index())
+    numbers = [*NUMBERS, "before", "after"]
+    found = [group_means(rows, ["adapter", "seed", *place], numbers) for rows, place in places]
     return [row for frame in found for row in records_of(frame.assign(measure="mean_gain"))]
 
 
@@ -64,12 +61,11 @@ def recovered(table: pd.DataFrame) -> Rows:
     gains, clean = _gains(table), pd.DataFrame(clean_accuracy(table))
     if gains.empty or clean.empty:
         return []
-    clean = unadapted(clean).rename(columns={"value": "clean"})
+    clean = clean[clean["adapter"] == NONE].rename(columns={"value": "clean"})
     names = [name for name in ("model", "seed") if name in clean]
     cells = shifted(once(gains, ["adapter", "seed", "model", "stream"])).merge(clean[[*names, "clean"]], on=names)
     cells["lost"] = cells["clean"] - cells["before"]
-    groups = cells.groupby(["adapter", "seed", "shift"], dropna=False)
-    means = groups[["value", "lost"]].mean().join(groups["n"].sum(min_count=1).round()).reset_index()
+    means = group_means(cells, ["adapter", "seed", "shift"], ["value", "lost"]).drop(columns="cells")
     means = means[means["lost"] >= WORTH_RECOVERING]
     return records_of(means.assign(value=means["value"] / means["lost"], measure="recovered"))
 
@@ -84,9 +80,7 @@ def learning_gain(table: pd.DataFrame) -> Rows:
     gains = _gains(table, parents)
     if gains.empty:
         return []
-    groups = shifted(once(gains, ["adapter", "seed", "model", "stream"])).groupby(["adapter", "seed"], dropna=False)
-    means = groups[["value", "low", "high"]].mean().join(groups["n"].sum(min_count=1).round())
-    means = means.join(groups.size().rename("cells")).reset_index()
+    means = group_means(shifted(once(gains, ["adapter", "seed", "model", "stream"])), ["adapter", "seed"])
     return records_of(means.assign(against=means["adapter"].map(parents), measure="learning_gain"))
 
 
@@ -114,22 +108,18 @@ def forgetting(table: pd.DataFrame) -> Rows:
     unshifted = (rows["shift"] == CLEAN) | (rows["severity"] == 0)
     if rows.empty or not unshifted.any():
         return []
-    begins = rows[~unshifted].groupby(NAMES, dropna=False)["step"].min().rename("begins").reset_index()
-    after = rows[unshifted].merge(begins, on=NAMES)
+    begins = rows[~unshifted].groupby(CELL, dropna=False)["step"].min().rename("begins").reset_index()
+    after = rows[unshifted].merge(begins, on=CELL)
     pairs = beside(after[after["step"] > after["begins"]].drop(columns="begins"))
     found: Rows = []
-    for names, run in pairs.groupby(NAMES, dropna=False, sort=True):
+    for names, run in pairs.groupby(CELL, dropna=False, sort=True):
         run = run.sort_values("step")
         last = run.tail(-(-len(run) // AT_THE_END))
         n = int(last["n"].sum())
-        own, other = (_pooled(last[name], last["n"], n) for name in ("value", "value_reference"))
+        columns = (last[name].to_numpy(float) for name in ("value", "value_reference"))
+        hits = [float(column @ last["n"].to_numpy(float)) for column in columns]
+        own, other = ((right / n, *wilson(right, n)) for right in hits)
         low, high = newcombe(other, own)
         row = {"measure": "forgetting", "value": other[0] - own[0], "low": low, "high": high, "n": n, "shift": CLEAN}
-        found.append(named_after(NAMES, names) | row)
+        found.append(name_group(CELL, names) | row)
     return found
-
-
-def _pooled(share: pd.Series, n: pd.Series, total: int) -> tuple[float, float, float]:
-    """The share over several windows, and its interval."""
-    right = float(np.dot(share.to_numpy(float), n.to_numpy(float)))
-    return right / total, *wilson(right, total)

@@ -8,6 +8,8 @@ Means are taken within each individual first, then over individuals, and so are 
 not independent: Student's t over individuals, see `haptera.statistics.intervals`.
 Differs: the length of a head is the median over the individual's frames, where the source does not say; a frame whose
 labels span no box takes its individual's.
+Object keypoint similarity (OKS) is that of the COCO keypoint evaluation: the mean over labelled parts of
+exp(−d² / 2 s² k²), d the distance in pixels, s² the area of the object and k = 2σ how precisely a part can be labelled.
 """
 
 from collections.abc import Sequence
@@ -29,6 +31,8 @@ PIXEL_THRESHOLD = 5.0
 HEAD = ("nose", "eye")
 BOX = "box"
 PIXELS = "pixels"
+SIGMA = 0.1
+"""The constant for parts of animals, for which COCO has no published value; the usual choice of DeepLabCut."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,7 @@ def keypoint_rows(
             out. The column `missing` counts them.
     """
     missing = np.isinf(values) if missing is None else missing
-    everybody = np.full(len(values), True)
-    every = slice(None)
+    everybody, every = np.full(len(values), True), slice(None)
     groups: list[tuple[dict[str, str], np.ndarray, slice]] = [({}, everybody, every)]
     groups += [({"part": part}, everybody, slice(k, k + 1)) for k, part in enumerate(parts)]
     groups += [({"individual": str(one)}, individuals == one, every) for one in np.unique(individuals)]
@@ -120,12 +123,9 @@ def keypoint_rows(
         unseen = int(missing[own, columns].sum())
         if mean.n or unseen:
             found = {"measure": name, "value": mean.value, "n": mean.n, "missing": unseen}
-            rows.append({"part": "", "individual": ""} | place | found | _ends(mean))
+            ends = {} if np.isnan(mean.low) else {"low": mean.low, "high": mean.high}
+            rows.append({"part": "", "individual": ""} | place | found | ends)
     return rows
-
-
-def _ends(mean: Mean) -> dict[str, float]:
-    return {} if np.isnan(mean.low) else {"low": mean.low, "high": mean.high}
 
 
 @measure(bounds=(0.0, float("inf")), higher_is_better=False, reads="keypoints")
@@ -158,12 +158,31 @@ def pck(outputs: Outputs, threshold: float | None = None, normalise: str | None 
     for found in _normalised(outputs, normalise):
         most = threshold or (PIXEL_THRESHOLD if found.normalise == PIXELS else THRESHOLD)
         near = np.where(np.isnan(found.errors), np.nan, found.errors <= most)
-        missing = np.isinf(found.errors)
-        rows += [
-            found.context | row | {"threshold": most, "normalise": found.normalise}
-            for row in keypoint_rows("pck", near, found.individuals, found.parts, "share", missing)
-        ]
+        scores = keypoint_rows("pck", near, found.individuals, found.parts, "share", np.isinf(found.errors))
+        rows += [found.context | row | {"threshold": most, "normalise": found.normalise} for row in scores]
     return rows
+
+
+def object_keypoint_similarity(
+    predicted: np.ndarray, labelled: np.ndarray, areas: np.ndarray, sigmas: np.ndarray | float = SIGMA
+) -> np.ndarray:
+    """Return `(frames,)`; NaN for a frame without a label. A labelled part without a prediction has a similarity of 0.
+
+    Args:
+        predicted: `(frames, parts, 2)`.
+        labelled: `(frames, parts, 2)`, NaN where missing.
+        areas: `(frames,)`, of each object in square pixels.
+        sigmas: `(parts,)`, or one for all.
+    """
+    distances = keypoint_distances(predicted, labelled)
+    areas = np.asarray(areas, float)
+    if areas.shape != (len(distances),) or not (areas > 0).all():
+        raise HapteraError(f"areas are {areas.shape}; {len(distances)} positive numbers were expected, one for each")
+    deviations = 2 * np.broadcast_to(np.asarray(sigmas, float), distances.shape[1:])
+    similar = np.exp(-(distances**2) / (2 * areas[:, None] * deviations**2))
+    known = np.isfinite(similar)
+    counts = known.sum(1)
+    return np.where(counts > 0, np.where(known, similar, 0.0).sum(1) / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,21 +210,16 @@ def _normalised(outputs: Outputs, normalise: str | None) -> list[_Errors]:
     for place, values in enumerate(zip(*(outputs.context[key].tolist() for key in keys), strict=True)):
         found.setdefault(values, []).append(place)
     groups = {(): list(range(len(outputs)))} if not keys else dict(sorted(found.items()))
+    errors = distances / scales[:, None]
     return [
-        _Errors(
-            dict(zip(keys, values, strict=True)),
-            distances[rows] / scales[rows, None],
-            individuals[rows],
-            parts,
-            normalise,
-        )
+        _Errors(dict(zip(keys, values, strict=True)), errors[rows], individuals[rows], parts, normalise)
         for values, rows in groups.items()
     ]
 
 
 def head_lengths(labelled: np.ndarray, individuals: np.ndarray, ends: tuple[int, int]) -> np.ndarray:
     """`(frames,)`: of each frame's individual the median distance between two parts, over frames that have both."""
-    found = np.sqrt(((labelled[:, ends[0]] - labelled[:, ends[1]]) ** 2).sum(1))
+    found = np.linalg.norm(labelled[:, ends[0]] - labelled[:, ends[1]], axis=1)
     lengths = np.empty(len(labelled))
     for name in np.unique(individuals):
         own = individuals == name

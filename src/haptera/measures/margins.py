@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from haptera.measures.averages import RUN, comparable, over_shifts, shifted
+from haptera.measures.averages import NUMBERS, RUN, comparable, group_means, over_shifts, shifted
 from haptera.measures.facts import measure
 from haptera.measures.pairs import NONE, newcombe, records_of, rows_of
 from haptera.statistics.intervals import INTERVAL, mean_of_units
@@ -19,7 +19,6 @@ from haptera.table import Rows
 
 SAME = 12
 """Accuracies that agree in so many digits are the same."""
-ENDS = ["value", "low", "high"]
 
 
 @measure(bounds=(-1, 1), of="table")
@@ -36,7 +35,7 @@ def model_margin(table: pd.DataFrame) -> Rows:
         runs = over_shifts(rows, RUN)
         named = runs["model"] if not plain.empty else runs["model"] + " with " + runs["adapter"]
         runs = runs.assign(who=named)
-        if row := _margin(runs, "who", {}):
+        if row := margin(runs, "who", {}):
             best = runs[runs["who"] == row["who"]].iloc[0]
             names = {"model": best["model"], "adapter": best["adapter"], "stream": stream, "measure": "model_margin"}
             found.append(names | {key: value for key, value in row.items() if key != "who"})
@@ -53,7 +52,7 @@ def adapter_margin(table: pd.DataFrame) -> Rows:
     runs, learns = _matched(table), learners(table)
     found: Rows = []
     for (model, stream), own in runs.groupby(["model", "stream"], sort=False):
-        if row := _margin(own, "adapter", learns):
+        if row := margin(own, "adapter", learns):
             found.append({"model": model, "stream": stream, "measure": "adapter_margin"} | row)
     return found
 
@@ -77,8 +76,7 @@ def _matched(table: pd.DataFrame) -> pd.DataFrame:
     known = runs.groupby("stream")["adapter"].transform("nunique")
     whole = runs[runs.groupby(["model", "stream", "seed"], dropna=False)["adapter"].transform("nunique") == known]
     several = whole[whole.groupby(["stream", "seed"], dropna=False)["model"].transform("nunique") > 1]
-    groups = several.groupby(["stream", "adapter", "seed"], dropna=False)
-    means = groups[ENDS].mean().join(groups["n"].sum()).reset_index().assign(model="")
+    means = group_means(several, ["stream", "adapter", "seed"]).assign(model="")
     return pd.concat([means, runs], ignore_index=True)[runs.columns] if len(means) else runs
 
 
@@ -96,8 +94,15 @@ def in_rank(values: pd.Series, learns: dict[str, str]) -> list[str]:
     return sorted(rounded, key=lambda name: (rounded[name], name != NONE, name in learns, name))
 
 
-def _margin(runs: pd.DataFrame, who: str, learns: dict[str, str]) -> dict[str, Any]:
-    """The best of several runs against the next, over the seeds that all of them have."""
+def margin(runs: pd.DataFrame, who: str, learns: dict[str, str], bounded: bool = True) -> dict[str, Any]:
+    """The best of several runs against the next, over the seeds that all of them have.
+
+    Args:
+        runs: a row for each run and seed: `seed`, `value`, `low`, `high`, `n`; more is better.
+        who: the column that names a run.
+        learns: what learns -> what it is without learning.
+        bounded: whether values are shares, so that no margin is beyond 1.
+    """
     wide = runs.pivot(index="seed", columns=who, values="value").dropna()
     if wide.empty or wide.shape[1] < 2:
         return {}
@@ -108,8 +113,9 @@ def _margin(runs: pd.DataFrame, who: str, learns: dict[str, str]) -> dict[str, A
     units = mean_of_units(change)
     low, high = units.low, units.high
     if units.kind != INTERVAL:  # one seed, or a difference that is the same for all
-        low, high = newcombe(*(runs.loc[runs[who] == name, ENDS].astype(float).mean() for name in (best, second)))
+        low, high = newcombe(*(runs.loc[runs[who] == name, NUMBERS].astype(float).mean() for name in (best, second)))
     tied = [name for name in (second, *others) if round(float(means[best] - means[name]), SAME) == 0]
     row = {who: best, "against": second, "value": value, "seeds": len(change), "tied": len(tied)}
-    known = {} if np.isnan(low) else {"low": max(float(low), -1.0), "high": min(float(high), 1.0)}
+    least, most = (-1.0, 1.0) if bounded else (-np.inf, np.inf)
+    known = {} if np.isnan(low) else {"low": max(float(low), least), "high": min(float(high), most)}
     return row | known | ({} if pd.isna(n) else {"n": round(float(n))})

@@ -13,14 +13,12 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError
-from haptera.measures.repetitions import last_epochs
+from haptera.measures.windows import last_epochs
 from haptera.outputs import Outputs
 from haptera.statistics.intervals import Z95
 from haptera.table import COLUMNS, Rows
 
 NONE = "none"
-NAMES = ["model", "stream", "adapter", "seed", "part"]
-"""What tells one cell from another, and names the rows that compare them."""
 ABOUT = ("parent",)
 """Columns that say something about an adapter, not about the samples."""
 
@@ -66,7 +64,7 @@ def records_of(frame: pd.DataFrame) -> Rows:
     ]
 
 
-def named_after(keys: Iterable[str], names: Iterable[Any]) -> dict[str, Any]:
+def name_group(keys: Iterable[str], names: Iterable[Any]) -> dict[str, Any]:
     """Return what a group of rows is called, without what is missing."""
     return {key: name for key, name in zip(keys, names, strict=True) if not pd.isna(name) and name != ""}
 

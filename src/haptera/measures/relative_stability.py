@@ -7,7 +7,7 @@ No rows for other streams, nor where only the best classes were kept.
 import numpy as np
 
 from haptera.measures.facts import measure
-from haptera.measures.repetitions import last_epoch
+from haptera.measures.windows import last_epoch
 from haptera.outputs import Outputs
 from haptera.statistics.stability import Distances, pair_distances, stability_indices
 from haptera.table import Rows

@@ -1,14 +1,23 @@
-"""Windows: a stream cut into runs of whole batches, few enough to draw and long enough to mean something."""
+"""Windows: a stream cut into runs of whole batches, few enough to draw and long enough to mean something; last epochs.
 
-from dataclasses import dataclass
+Epochs are the same images again, and are not averaged as if they were more of them. Table B.3 of the thesis prints the
+error after each epoch: measures that have a row for each context have one for each epoch, all others are about the
+last, and so is what compares cells.
+"""
+
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from haptera.outputs import Outputs
 
 WINDOWS = 100
 """The most windows into which a stream is divided, but for those that a change of context cuts."""
+EPOCH = "epoch"
+CELL = ["model", "stream", "adapter", "seed", "part"]
+"""What tells one cell from another, and names the rows that compare them."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +64,10 @@ def windows(outputs: Outputs, by_context: bool = True, samples: int = 1) -> Wind
     return Windows(sample, steps[np.append(first[1:], len(steps)) - 1], _contexts(contexts, codes, sample, len(first)))
 
 
-def shared(contexts: list[dict[str, Any]]) -> dict[str, Any]:
+def common_context(contexts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what all contexts agree on.
 
-    >>> shared([{"shift": "fog", "severity": 3.0}, {"shift": "snow", "severity": 3.0}])
+    >>> common_context([{"shift": "fog", "severity": 3.0}, {"shift": "snow", "severity": 3.0}])
     {'severity': 3.0}
     """
     first, *others = contexts
@@ -70,5 +79,37 @@ def _contexts(contexts: list[dict[str, Any]], codes: np.ndarray, sample: np.ndar
     lowest, highest = np.full(size, len(contexts)), np.full(size, -1)
     np.minimum.at(lowest, sample, codes)
     np.maximum.at(highest, sample, codes)
-    common = shared(contexts)
+    common = common_context(contexts)
     return [contexts[low] if low == high else common for low, high in zip(lowest, highest, strict=True)]
+
+
+def last_epoch(outputs: Outputs) -> Outputs:
+    """The outputs of the last epoch, its steps counted from 0; the outputs themselves where there is one pass."""
+    if EPOCH not in outputs.context or not len(outputs):
+        return outputs
+    epochs = outputs.context[EPOCH]
+    rows = np.flatnonzero(epochs == epochs.max())
+    context = {key: column[rows] for key, column in outputs.context.items() if key != EPOCH}
+    steps, records = outputs.step, outputs.steps
+    if steps is not None:
+        first, last = int(steps[rows].min()), int(steps[rows].max())
+        steps = steps[rows] - first
+        records = {key: values[first : last + 1] for key, values in records.items()}
+    return replace(
+        outputs,
+        arrays={key: array[rows] for key, array in outputs.arrays.items()},
+        ids=outputs.ids[rows],
+        targets=None if outputs.targets is None else outputs.targets[rows],
+        step=steps,
+        context=context,
+        steps=records,
+    )
+
+
+def last_epochs(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the last epoch of every run, without the column `epoch`."""
+    if EPOCH not in rows:
+        return rows
+    run = [name for name in CELL if name in rows]
+    last = rows.groupby(run, dropna=False, observed=True)[EPOCH].transform("max")
+    return rows[rows[EPOCH].isna() | (rows[EPOCH] == last)].drop(columns=EPOCH)

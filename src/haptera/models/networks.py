@@ -1,10 +1,12 @@
 """Small networks that learn in minutes on a CPU: linear, MLP, LeNet-like, residual, and a vision transformer."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from haptera.errors import HapteraError, unknown
+from haptera.errors import HapteraError, check_keys
 
 
 class LeNet(nn.Sequential):
@@ -104,18 +106,20 @@ class Normalise(nn.Module):
 
 
 def norm_layer(kind: str, channels: int) -> nn.Module:
-    """A normalisation layer by name: `batch`, `group` or `none`."""
-    if kind == "batch":
-        return nn.BatchNorm2d(channels)
+    """Return a normalisation layer by name: `batch`, `group` or `none`."""
+    check_keys("norm", [kind], ["batch", "group", "none"])
     if kind == "group":
         return nn.GroupNorm(min(4, channels), channels)
-    if kind == "none":
-        return nn.Identity()
-    raise unknown("norm", kind, ["batch", "group", "none"])
+    return nn.BatchNorm2d(channels) if kind == "batch" else nn.Identity()
 
 
 class ViT(nn.Module):
-    """Patches, learnt positions, pre-norm encoder layers without dropout, the mean over patches, a linear head."""
+    """Patches, learnt positions, pre-norm encoder layers without dropout, the mean over patches, a linear head.
+
+    Patches are squares of `patch` pixels, each a linear map of its own pixels; with `stem="residual"` they are what a
+    strided convolution and residual blocks with GroupNorm see there, as in the hybrid models of Dosovitskiy et al.
+    (2021), which learn more from few images.
+    """
 
     def __init__(
         self,
@@ -126,12 +130,14 @@ class ViT(nn.Module):
         depth: int = 2,
         heads: int = 4,
         patch: int = 4,
+        stem: str = "patch",
     ) -> None:
         super().__init__()
         if size % patch:
             raise HapteraError(f"size {size} is not a multiple of patch {patch}")
+        check_keys("stem", [stem], ["patch", "residual"])
         self.normalise = Normalise()
-        self.patches = nn.Conv2d(channels, width, patch, patch)
+        self.patches = nn.Conv2d(channels, width, patch, patch) if stem == "patch" else _stem(channels, width, patch)
         self.positions = nn.Parameter(torch.randn(1, (size // patch) ** 2, width) * 0.02)
         layer = nn.TransformerEncoderLayer(
             width, heads, 2 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
@@ -143,3 +149,16 @@ class ViT(nn.Module):
         """Map `(batch, channels, size, size)` to `(batch, classes)`."""
         tokens = self.patches(self.normalise(images)).flatten(2).transpose(1, 2)
         return self.head(self.encoder(tokens + self.positions).mean(1))
+
+
+def _stem(channels: int, width: int, patch: int) -> nn.Sequential:
+    """Return a strided convolution, and a residual block for every further halving down to one pixel per patch."""
+    halvings = patch.bit_length() - 1
+    if patch < 2 or patch != 2**halvings or width % 2 ** (halvings + 1):
+        raise HapteraError(
+            f"patch is {patch} and width is {width}; a residual stem needs a patch of 2, 4, 8 or another power of 2, "
+            "and a width that is a multiple of twice the patch"
+        )
+    widths = [width // 2**step for step in reversed(range(halvings))]
+    first = [nn.Conv2d(channels, widths[0], 3, 2, 1, bias=False), norm_layer("group", widths[0]), nn.ReLU()]
+    return nn.Sequential(*first, *(Block(inputs, outputs, 2, "group") for inputs, outputs in pairwise(widths)))

@@ -1,5 +1,6 @@
 """Training that is enough for the small networks: AdamW, a one-cycle schedule, small random translations."""
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -18,8 +19,6 @@ def fit(model: nn.Module, data: Data, *, epochs: int, seed: int = 0, lr: float =
         lr: the largest learning rate.
         batch_size: samples per step.
     """
-    import numpy as np
-
     assert data.targets is not None, "training needs labels"
     images, targets = data.images(np.arange(len(data))), torch.from_numpy(data.targets)
     generator = torch.Generator().manual_seed(seed)

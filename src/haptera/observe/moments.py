@@ -8,7 +8,6 @@ Cost: about a tenth of a forward pass more (`benchmarks/diagnose.py`). Holds gro
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +15,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from haptera.adapters import share
-from haptera.adapters.layout import arranged, takes_channels_last
 from haptera.adapters.norm import per_image
-from haptera.adapters.passes import check_outputs
+from haptera.adapters.passes import arrange, check_outputs, device_of, takes_channels_last, watch_layers
 from haptera.batch import Batch
 from haptera.correctness import check_classes, correct
 from haptera.data import Classes
@@ -62,18 +60,19 @@ def observe_moments(
         covariance: also the covariance of channels, from all positions; `(channels, channels)` for each layer.
     """
     own = share(model).eval()
-    device = next((tensor.device for tensor in own.parameters()), torch.device("cpu"))
+    device = device_of(own)
     classes: Classes | None = getattr(stream, "classes", None)
-    record = _Record(chosen_layers(own, layers), covariance)
+    watched = chosen_layers(own, layers)
+    record = _Record(watched, covariance)
     outputs: list[np.ndarray] = []
     targets: list[np.ndarray] = []
     channels_last: bool | None = None
-    with record, torch.no_grad():
+    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad():
         for batch in stream:
             if channels_last is None:
                 channels_last = takes_channels_last(own, own, batch.inputs.to(device))
                 record.clear()
-            answer = own(arranged(batch.inputs.to(device), channels_last))
+            answer = own(arrange(batch.inputs.to(device), channels_last))
             if batch.targets is not None:
                 answer = check_outputs(answer, len(batch))
                 check_classes(classes, answer.shape[1], getattr(stream, "class_names", None))
@@ -89,25 +88,12 @@ def observe_moments(
 
 
 class _Record:
-    """Means and mean squares of every image in some layers, and sums of products if wanted, while it is entered."""
+    """Means and mean squares of every image in some layers, and sums of products if wanted."""
 
-    def __init__(self, layers: dict[str, nn.Module], covariance: bool) -> None:
-        self._layers, self._covariance = layers, covariance
-        self._images: dict[str, list[np.ndarray]] = {name: [] for name in layers}
+    def __init__(self, names: Iterable[str], covariance: bool) -> None:
+        self._covariance = covariance
+        self._images: dict[str, list[np.ndarray]] = {name: [] for name in names}
         self._products: dict[str, np.ndarray] = {}
-        self._hooks: list[Any] = []
-
-    def __enter__(self) -> None:
-        for name, layer in self._layers.items():
-            if isinstance(layer, _BatchNorm):
-                hook = layer.register_forward_pre_hook(lambda _, inputs, name=name: self._take(name, inputs[0]))
-            else:
-                hook = layer.register_forward_hook(lambda _, __, out, name=name: self._take(name, _tensor(out)))
-            self._hooks.append(hook)
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
 
     def clear(self) -> None:
         """Forget what was taken so far."""
@@ -123,9 +109,9 @@ class _Record:
         _check_finite(layers)
         count = min(map(len, layers.values()))
         covariances = {name: _centred(product / count, layers[name]) for name, product in self._products.items()}
-        return Moments.grouped(layers, GROUPS, covariances or None)
+        return Moments.of_images(layers, GROUPS, covariances or None)
 
-    def _take(self, name: str, values: torch.Tensor) -> None:
+    def take(self, name: str, values: torch.Tensor) -> None:
         if values.ndim < 2 or not values.is_floating_point():
             raise HapteraError(f"layer {name} gives shape {tuple(values.shape)}; (batch, channels, ...) was expected")
         self._images[name].append(per_image(values).cpu().numpy())
@@ -144,7 +130,7 @@ def batchnorm_statistics(model: nn.Module) -> Moments:
     }
     if not found:
         raise HapteraError("the model has no BatchNorm statistics; give reference data and name layers")
-    return Moments.known(found)
+    return Moments.of_statistics(found)
 
 
 def chosen_layers(model: nn.Module, layers: Sequence[str]) -> dict[str, nn.Module]:
@@ -178,10 +164,6 @@ def _check_finite(layers: dict[str, np.ndarray]) -> None:
 def _centred(second: np.ndarray, images: np.ndarray) -> np.ndarray:
     mean = images[:, 0].mean(0, dtype=np.float64)
     return second - np.outer(mean, mean)
-
-
-def _tensor(output: Any) -> torch.Tensor:
-    return output[0] if isinstance(output, tuple) else output
 
 
 def _examples(modules: dict[str, nn.Module]) -> str:

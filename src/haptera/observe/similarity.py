@@ -4,8 +4,7 @@ Source: thesis chapter 5, "Similarity analysis", figures D.1 and D.2; the miniba
 Cost: a forward pass of each network, and batch² times features for each layer.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import share
+from haptera.adapters.passes import device_of, watch_layers
 from haptera.batch import Batch
 from haptera.errors import HapteraError
 from haptera.observe.moments import chosen_layers
@@ -35,44 +35,30 @@ def layer_similarity(
         layers: names of modules, or patterns of names; all BatchNorm layers if left out.
         other_layers: those of the second network; the same by default.
     """
-    sides = [_Watcher(first, layers), _Watcher(second, layers if other_layers is None else other_layers)]
+    sides = [_reader(first, layers), _reader(second, layers if other_layers is None else other_layers)]
     found = MinibatchCKA()
-    try:
-        for batch in stream:
-            if len(batch) >= LEAST:
-                found.add(*(side.features(batch.inputs) for side in sides))
-    finally:
-        for side in sides:
-            side.release()
+    for batch in stream:
+        if len(batch) >= LEAST:
+            found.add(*(side(batch.inputs) for side in sides))
     table = found.table()
     if table.empty:
         raise HapteraError(f"the stream has no batch of at least {LEAST} images, which CKA needs")
     return table
 
 
-class _Watcher:
-    """A network in evaluation mode, and what some of its layers gave for the last batch."""
+def _reader(model: nn.Module, layers: Sequence[str]) -> Callable[[torch.Tensor], dict[str, np.ndarray]]:
+    """Return a function from images to what some layers of a network give for them, `(batch, features)` each."""
+    own = share(model).eval()
+    chosen = chosen_layers(own, layers)
 
-    def __init__(self, model: nn.Module, layers: Sequence[str]) -> None:
-        self.model = share(model).eval()
-        self.device = next((tensor.device for tensor in self.model.parameters()), torch.device("cpu"))
-        self.taken: dict[str, np.ndarray] = {}
-        chosen = chosen_layers(self.model, layers)
-        self.hooks = [layer.register_forward_hook(self._keeper(name)) for name, layer in chosen.items()]
+    def features(images: torch.Tensor) -> dict[str, np.ndarray]:
+        taken: dict[str, np.ndarray] = {}
 
-    def _keeper(self, name: str) -> Any:
-        def keep(_: nn.Module, __: Any, output: Any) -> None:
-            values = output[0] if isinstance(output, tuple) else output
-            self.taken[name] = values.detach().flatten(1).double().cpu().numpy()
+        def take(name: str, values: torch.Tensor) -> None:
+            taken[name] = values.flatten(1).double().cpu().numpy()
 
-        return keep
+        with watch_layers(chosen, take), torch.no_grad():
+            own(images.to(device_of(own)))
+        return taken
 
-    @torch.no_grad()
-    def features(self, images: torch.Tensor) -> dict[str, np.ndarray]:
-        self.taken = {}
-        self.model(images.to(self.device))
-        return self.taken
-
-    def release(self) -> None:
-        for hook in self.hooks:
-            hook.remove()
+    return features

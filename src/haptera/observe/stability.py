@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from haptera.adapters import share
-from haptera.adapters.layout import arranged, takes_channels_last
-from haptera.errors import HapteraError, first_line, unknown
+from haptera.adapters.passes import arrange, device_of, first_of, takes_channels_last, watch_layers
+from haptera.errors import HapteraError, check_keys, first_line
 from haptera.observe.moments import chosen_layers
 from haptera.shifts import Diffeo, SineFields, sphere_noise, squared_changes
 from haptera.statistics.stability import AGGREGATES, Distances, pair_distances
@@ -49,8 +49,7 @@ class Probe:
     batch_size: int = 32
 
     def __post_init__(self) -> None:
-        if self.sphere not in AGGREGATES:
-            raise unknown("sphere", self.sphere, AGGREGATES)
+        check_keys("sphere", [self.sphere], AGGREGATES)
         if len(self.images) < 2:
             raise HapteraError(f"stability needs at least two images, found {len(self.images)}")
         if not self.radii["median"]:
@@ -125,14 +124,10 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
         layers: names of modules, or patterns of names; True for all modules that have no modules inside.
     """
     own = share(model).eval()
-    device = next((tensor.device for tensor in own.parameters()), torch.device("cpu"))
-    record = _Record()
-    hooks: list[Any] = []
-    for name, layer in _watched(own, layers).items():
-        hooks.append(layer.register_forward_hook(lambda _, __, output, name=name: record.take(name, output)))
+    device, record = device_of(own), _Record()
+    channels_last: bool | None = None
     try:
-        channels_last: bool | None = None
-        with torch.no_grad():
+        with watch_layers(_choose(own, layers), record.take), torch.no_grad():
             for batch in probe:
                 images, size = torch.cat(batch).to(device), len(batch[0])
                 if channels_last is None:
@@ -142,22 +137,19 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
                 record.calls = {}
                 if layers:
                     record.take(PIXELS, images)
-                record.finish(own(arranged(images, channels_last)))
+                record.finish(own(arrange(images, channels_last)))
     except HapteraError:
         raise
     except Exception as error:  # what a network does with images that it was not made for
         shape = tuple(probe.images.shape[1:])
         raise HapteraError(f"the model fails on images of shape {shape}: {first_line(error)}") from error
-    finally:
-        for hook in hooks:
-            hook.remove()
     outputs = np.concatenate(record.outputs)
     found = {
-        name: _joined(*parts, probe)
+        name: _join(*parts, probe)
         for name, parts in record.layers.items()
         if sum(map(len, parts[2])) == len(probe.images)  # a layer that saw some of the images only has none
     }
-    output = _joined(*record.output, pair_distances(outputs.reshape(len(outputs), -1)), probe)
+    output = _join(*record.output, pair_distances(outputs.reshape(len(outputs), -1)), probe)
     return Response(found | {OUTPUT: output}, outputs)
 
 
@@ -171,19 +163,16 @@ class _Record:
         self.output: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         self.outputs: list[np.ndarray] = []
 
-    def take(self, name: str, output: Any) -> None:
+    def take(self, name: str, values: Any) -> None:
         """Compare the three parts of what a layer gave; a layer that is run again gets a number."""
-        values = output[0] if isinstance(output, tuple | list) else output
         if not self.size or not isinstance(values, torch.Tensor) or not values.is_floating_point():
             return
         if values.ndim < 2 or len(values) != 3 * self.size:
             return
         self.calls[name] = self.calls.get(name, 0) + 1
         name = name if self.calls[name] == 1 else f"{name} ({self.calls[name]})"
-        plain, deformed, noisy = _thirds(values)
-        parts = self.layers.setdefault(name, ([], [], []))
-        parts[0].append(_distances(deformed, plain))
-        parts[1].append(_distances(noisy, plain))
+        plain, parts = _thirds(values)[0], self.layers.setdefault(name, ([], [], []))
+        _compare(values, *parts[:2])
         centred = plain - plain.mean(0)
         squares = centred.square().sum(1)
         pairs = (squares[:, None] + squares - 2 * centred @ centred.T).clamp_(min=0).fill_diagonal_(0)
@@ -191,17 +180,15 @@ class _Record:
 
     def finish(self, output: Any) -> None:
         """The output itself, of which the images as they are stay."""
-        values = output[0] if isinstance(output, tuple | list) else output
+        values = first_of(output)
         if not isinstance(values, torch.Tensor) or len(values) != 3 * self.size:
             found = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
             raise HapteraError(f"the model gives {found} for {3 * self.size} images; (images, ...) was expected")
-        plain, deformed, noisy = _thirds(values)
-        self.output[0].append(_distances(deformed, plain))
-        self.output[1].append(_distances(noisy, plain))
+        _compare(values, *self.output)
         self.outputs.append(values.detach()[: self.size].double().cpu().numpy())
 
 
-def _joined(
+def _join(
     deformed: Sequence[np.ndarray], noisy: Sequence[np.ndarray], pairs: Sequence[np.ndarray], probe: Probe
 ) -> Distances:
     """The distances of all batches."""
@@ -212,11 +199,14 @@ def _thirds(values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return values.detach().reshape(len(values), -1).chunk(3)
 
 
-def _distances(changed: torch.Tensor, plain: torch.Tensor) -> np.ndarray:
-    return squared_changes(plain, changed).cpu().numpy()
+def _compare(values: torch.Tensor, *found: list[np.ndarray]) -> None:
+    """Add the distances of the deformed and the noisy third from the plain one to a list each."""
+    plain, *changed = _thirds(values)
+    for part, own in zip(changed, found, strict=True):
+        own.append(squared_changes(plain, part).cpu().numpy())
 
 
-def _watched(model: nn.Module, layers: Sequence[str] | bool) -> dict[str, nn.Module]:
+def _choose(model: nn.Module, layers: Sequence[str] | bool) -> dict[str, nn.Module]:
     if layers is True:
         return {name: layer for name, layer in model.named_modules() if name and not any(layer.children())}
     return chosen_layers(model, layers) if layers else {}

@@ -10,12 +10,11 @@ from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.evaluate import evaluate, moved_keypoints
-from haptera.pose.loss import augmented, pose_loss
 from haptera.pose.model import PoseModel, decode, make_targets
 from haptera.pose.opening import open_pose
 from haptera.pose.predict import Poses, predict
 from haptera.pose.splits import Split, leave_species_out, split_individuals
-from haptera.pose.training import Training, fit
+from haptera.pose.training import Training, augmented, fit, pose_loss
 
 __all__ = [
     "EfficientNetLite0",

@@ -22,10 +22,8 @@ from haptera.measures import normalised_error, pck
 from haptera.outputs import Outputs
 from haptera.pose.coco import CocoLabels, read_coco_labels
 from haptera.pose.data import PoseData
-from haptera.pose.evaluate import MakeAdapter, evaluate
-from haptera.pose.findings import DEFINITIONS, findings, headline, lines, notes
-from haptera.pose.joining import joined
-from haptera.pose.page import sections
+from haptera.pose.evaluate import MakeAdapter, evaluate, join_predictions
+from haptera.pose.page import DEFINITIONS, findings, headline, lines, notes, sections
 from haptera.pose.predict import check_adapter, pose_model
 from haptera.pose.skeletons import Frame
 from haptera.report.section import Finding, Section
@@ -64,7 +62,7 @@ class PoseScores(Analysis):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know: in what errors are counted, and how many keypoints have no prediction."""
+        """Return in what errors are counted, and how many keypoints have no prediction."""
         return notes(self.rows, self.chosen)
 
     def headline(self) -> str:
@@ -194,7 +192,7 @@ def score_predictions(
         truth = labels
     else:
         truth = read_coco_labels(labels, individual) if labels.suffix == ".json" else read_deeplabcut(labels, scorer)
-    keypoints, places = joined(said, truth.parts, np.asarray(truth.files), str(predictions))
+    keypoints, places = join_predictions(said, truth.parts, np.asarray(truth.files), str(predictions))
     outputs = Outputs(
         {"keypoints": keypoints},
         ids=places,

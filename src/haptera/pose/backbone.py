@@ -20,11 +20,11 @@ import torch
 from scipy.stats import linregress
 from torch import nn
 
-from haptera.catalog import find_object
 from haptera.checks import check_whole_number
 from haptera.errors import HapteraError, check_keys, unknown
 from haptera.models.networks import Block, Normalise
 from haptera.models.source import build_module
+from haptera.own_code import find_object
 
 
 class Small(nn.Sequential):

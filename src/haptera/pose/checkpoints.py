@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from haptera.errors import HapteraError
-from haptera.pose.model import read_facts
-from haptera.run.journal import PLAN
+from haptera.files.safetensors import read_header
+from haptera.run.folder import PLAN
 from haptera.run.ledger import Ledger, Piece
 
 log = logging.getLogger("haptera")
@@ -44,7 +44,7 @@ class Checkpoints:
     def restore(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[int, list[dict[str, float]]]:
         """Put the last checkpoint that is whole in place; return its step and the history until then."""
         whole = [self.ledger.path(piece) for piece in TURNS if piece.key not in self.missing]
-        facts = {path: read_facts(path, "training") for path in whole}
+        facts = {path: read_header(path, "training", "checkpoint", "haptera pose train") for path in whole}
         if not facts:
             if any(self.ledger.journal.get(piece.key) for piece in TURNS):
                 log.warning("no checkpoint in %s is whole; training begins again from the start", self.ledger.folder)

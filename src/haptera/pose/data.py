@@ -2,22 +2,25 @@
 
 It is a data set like any other, so streams, shifts and adapters take it; keypoints are found by `rows`, the number of a
 frame in its source, which a batch carries as `ids`. x runs to the right and y down, in pixels; the centre of the first
-pixel is (0, 0).
+pixel is (0, 0). Frames are images of one size, in an array or in files that are read when they are needed.
 """
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import torch
+from PIL import Image
 
 from haptera.data import Data
+from haptera.data.encoded import THREADS
+from haptera.data.pixels import Layout, check_values, decode, header_size, read_layout, to_images
 from haptera.errors import HapteraError, hint
 from haptera.files.fingerprint import fingerprint
-from haptera.pose.frames import ArrayFrames, FileFrames, Frames
 
 log = logging.getLogger("haptera")
 
@@ -36,7 +39,6 @@ class PoseData(Data):
         files: `(frames,)`, what a frame is called in tables; the paths, or numbers.
         skeleton: pairs of parts between which a line is drawn.
         areas: `(frames,)`, of each animal in square pixels of the images as they are, for OKS.
-        scorer: who labelled them.
         size: height and width, for image files of different sizes; keypoints are scaled likewise.
         name: what it is called in messages.
     """
@@ -52,22 +54,24 @@ class PoseData(Data):
         files: Sequence[str] | np.ndarray | None = None,
         skeleton: Sequence[tuple[str, str]] = (),
         areas: Sequence[float] | np.ndarray | None = None,
-        scorer: str = "",
         size: tuple[int, int] | None = None,
         name: str = "poses",
     ) -> None:
         frames = len(images)
         if not frames:
             raise HapteraError(f"{name} has no frames")
-        self.frames: Frames
+        self.frames: ArrayFrames | FileFrames
         if isinstance(images, np.ndarray) and images.dtype.kind != "U":
             if size is not None and size != images.shape[1:3]:
                 raise HapteraError(f"{name}: size is for image files, and images are an array")
             self.frames, called = ArrayFrames(images, name), [f"frame{row:06d}" for row in range(frames)]
         else:
             self.frames, called = FileFrames([Path(path) for path in images], size), [str(path) for path in images]
-        self.parts = _names(parts, name)
-        self.keypoints = self._checked(keypoints, name)
+        self.parts, self.name = tuple(map(str, parts)), name
+        if len(set(self.parts)) != len(self.parts):
+            twice = next(part for part in self.parts if self.parts.count(part) > 1)
+            raise HapteraError(f"{name}: the part {twice!r} is there twice")
+        self.keypoints = self._read_keypoints(keypoints)
         self.individuals = _column(individuals, frames, "individuals", name, "all")
         self.species = None if species is None else _column(species, frames, "species", name)
         self.files = _column(called if files is None else files, frames, "files", name)
@@ -76,7 +80,6 @@ class PoseData(Data):
         for part in (part for pair in self.skeleton for part in pair):
             if part not in self.parts:
                 raise HapteraError(f"{name}: the skeleton names {part!r}, which is not a part;{hint(part, self.parts)}")
-        self.scorer, self.name = scorer, name
         self.rows = np.arange(frames)
         self.targets = None
         self._inside = np.arange(frames)
@@ -116,8 +119,8 @@ class PoseData(Data):
         columns = (self.keypoints, self.parts, self.individuals, self.species, self.rows)
         return fingerprint("pose", self.frames.fingerprint(), *columns)
 
-    def _checked(self, keypoints: np.ndarray, name: str) -> np.ndarray:
-        keypoints = np.array(keypoints, float)
+    def _read_keypoints(self, keypoints: np.ndarray) -> np.ndarray:
+        keypoints, name = np.array(keypoints, float), self.name
         expected = (len(self.frames.factors), len(self.parts), 2)
         if keypoints.shape != expected:
             raise HapteraError(f"{name}: keypoints are {keypoints.shape}; (frames, parts, 2) = {expected} expected")
@@ -139,14 +142,6 @@ class PoseData(Data):
         return keypoints
 
 
-def _names(parts: Sequence[str], name: str) -> tuple[str, ...]:
-    names = tuple(str(part) for part in parts)
-    if len(set(names)) != len(names):
-        twice = next(part for part in names if names.count(part) > 1)
-        raise HapteraError(f"{name}: the part {twice!r} is there twice")
-    return names
-
-
 def _column(
     values: Sequence[str] | np.ndarray | None, frames: int, what: str, name: str, default: str = ""
 ) -> np.ndarray:
@@ -154,3 +149,79 @@ def _column(
     if column.shape != (frames,):
         raise HapteraError(f"{name}: {what} are {column.shape}; one for each of {frames} frames was expected")
     return column
+
+
+class ArrayFrames:
+    """Images in one array `(frames, height, width, 3)` or in any other layout of `ArrayData`, not copied.
+
+    Attributes:
+        height: in pixels.
+        width: in pixels.
+        factors: `(frames, 2)`, by what x and y of the source were multiplied.
+    """
+
+    def __init__(self, images: np.ndarray, name: str) -> None:
+        self._layout = read_layout(images.shape, name)
+        check_values(images, name)
+        self._images = images
+        self.height, self.width = self._layout.height, self._layout.width
+        self.factors = np.ones((len(images), 2))
+
+    def read(self, positions: np.ndarray) -> torch.Tensor:
+        """Return images `(len(positions), 3, height, width)`, float32 in [0, 1]."""
+        return to_images(self._images[positions], self._layout, 3)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the bytes."""
+        return fingerprint("frames", self._images)
+
+
+class FileFrames:
+    """Images in files; of one size, or each made as large as fits into `size`, with black to the right and below.
+
+    Attributes:
+        height: in pixels.
+        width: in pixels.
+        factors: `(frames, 2)`, by what x and y of the source were multiplied.
+    """
+
+    def __init__(self, paths: Sequence[Path], size: tuple[int, int] | None) -> None:
+        self._paths = list(paths)
+        missing = [path for path in self._paths if not path.is_file()]
+        if missing:
+            raise HapteraError(f"{len(missing)} of {len(self._paths)} images are not there, the first is {missing[0]}")
+        sizes = np.array([header_size(path) for path in self._paths])
+        others = np.flatnonzero((sizes != sizes[0]).any(1))
+        if size is None and len(others):
+            one, two = (f"{sizes[row][1]} x {sizes[row][0]}" for row in (others[0], 0))
+            raise HapteraError(
+                f"{self._paths[others[0]]} is {one} and {self._paths[0]} is {two} (width x height); "
+                "give size=(height, width), --size on the command line, to bring images to one"
+            )
+        self.height, self.width = (int(side) for side in (sizes[0] if size is None else size))
+        if min(self.height, self.width) < 1:
+            raise HapteraError(f"size is {size}; a height and a width of at least 1 were expected")
+        fit = np.minimum(self.height / sizes[:, 0], self.width / sizes[:, 1])
+        self._shapes = np.maximum(np.rint(sizes * fit[:, None]).astype(int), 1)
+        self.factors = (self._shapes / sizes)[:, ::-1]
+
+    def read(self, positions: np.ndarray) -> torch.Tensor:
+        """Return images `(len(positions), 3, height, width)`, float32 in [0, 1]."""
+        pixels = np.zeros((len(positions), self.height, self.width, 3), np.uint8)
+        with ThreadPoolExecutor(THREADS) as pool:
+            for row, image in enumerate(pool.map(self._one, np.asarray(positions).tolist())):
+                pixels[row, : image.shape[0], : image.shape[1]] = image
+        return to_images(pixels, Layout("NHWC", 3, self.height, self.width), 3)
+
+    def _one(self, position: int) -> np.ndarray:
+        image = decode(self._paths[position], 3)
+        height, width = self._shapes[position]
+        if image.shape[:2] == (height, width):
+            return image
+        return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of every file's path, size and time of change."""
+        stats = [path.stat() for path in self._paths]
+        found = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(self._paths, stats, strict=True)]
+        return fingerprint("frames", found, self.height, self.width)

@@ -98,9 +98,7 @@ def drawn_animals(
         names += [f"{kind}-{one:02d}"] * frames
     points[np.random.default_rng([seed, individuals, frames]).random(points.shape[:2]) < missing] = np.nan
     points[((points < 0) | (points > [width - 1, height - 1])).any(2)] = np.nan  # a leg that left the frame
-    return PoseData(
-        images, points, PARTS, names, species=kinds, files=files, skeleton=SKELETON, scorer="drawn", name="drawn"
-    )
+    return PoseData(images, points, PARTS, names, species=kinds, files=files, skeleton=SKELETON, name="drawn")
 
 
 def _look(kind: str, random: np.random.Generator, height: int, width: int) -> _Look:
@@ -116,18 +114,18 @@ def _look(kind: str, random: np.random.Generator, height: int, width: int) -> _L
     )
     tall = build.leg + build.depth / 2 + build.neck * np.sin(build.carriage) + 0.1
     scale = min(width / 2.1, 0.9 * height / tall) * random.uniform(0.85, 1.0)
-    coat = _jittered(COATS[random.integers(len(COATS))], random, 25)
+    coat = _vary(COATS[random.integers(len(COATS))], random, 25)
     marks = tuple(
-        (random.uniform(-0.5, 0.45), random.uniform(-0.8, 0.8), random.uniform(0.05, 0.2), _jittered(other, random, 25))
+        (random.uniform(-0.5, 0.45), random.uniform(-0.8, 0.8), random.uniform(0.05, 0.2), _vary(other, random, 25))
         for other in random.permutation(np.array(COATS))[: random.choice([0, 0, 1, 3, 6])]
     )
     return _Look(
         build=build,
         scale=scale,
         coat=coat,
-        mane=_jittered(COATS[random.integers(len(COATS))], random, 20),
+        mane=_vary(COATS[random.integers(len(COATS))], random, 20),
         socks=float(random.choice([0.0, 0.0, 0.35, 0.6])),
-        sock=_jittered((220, 214, 200) if random.random() < 0.6 else (40, 36, 34), random, 15),
+        sock=_vary((220, 214, 200) if random.random() < 0.6 else (40, 36, 34), random, 15),
         marks=marks,
         thick=random.uniform(0.8, 1.25),
         gain=random.uniform(0.5, 1.2),
@@ -141,7 +139,7 @@ def _look(kind: str, random: np.random.Generator, height: int, width: int) -> _L
 def _scene(random: np.random.Generator, height: int, width: int) -> Image.Image:
     """Return a background three frames wide, along which the animal walks."""
     wide = 3 * width
-    sky, ground = (_jittered(some[random.integers(len(some))], random, 20) for some in (SKIES, GROUNDS))
+    sky, ground = (_vary(some[random.integers(len(some))], random, 20) for some in (SKIES, GROUNDS))
     scene = Image.new("RGB", (wide, height), sky)
     draw = ImageDraw.Draw(scene)
     horizon = int(height * random.uniform(0.25, 0.7))
@@ -149,11 +147,11 @@ def _scene(random: np.random.Generator, height: int, width: int) -> Image.Image:
     for _ in range(random.integers(4, 30)):  # trees, bushes, buildings, shadows on the ground
         x, y = random.integers(0, wide), random.integers(int(0.1 * height), height)
         w, h = random.uniform(0.03, 0.3, 2) * height
-        colour = _jittered(ground if random.random() < 0.5 else sky, random, 45)
+        colour = _vary(ground if random.random() < 0.5 else sky, random, 45)
         shape = draw.ellipse if random.random() < 0.6 else draw.rectangle
         shape((x - w, y - h, x + w, y + h), fill=colour)
     if random.random() < 0.6:  # a fence
-        colour, posts = _jittered((150, 140, 130), random, 70), random.integers(8, 30)
+        colour, posts = _vary((150, 140, 130), random, 70), random.integers(8, 30)
         for post in np.linspace(0, wide, posts):
             draw.line((post, horizon - 0.12 * height, post, horizon + 0.18 * height), fill=colour, width=4)
         for rail in (-0.06, 0.06):
@@ -226,7 +224,7 @@ def _disc(draw: ImageDraw.ImageDraw, centre: np.ndarray, radius: float, colour: 
     draw.ellipse((*(centre - radius), *(centre + radius)), fill=colour)
 
 
-def _jittered(colour: Sequence[int], random: np.random.Generator, spread: float) -> Colour:
+def _vary(colour: Sequence[int], random: np.random.Generator, spread: float) -> Colour:
     moved = np.asarray(colour) + random.normal(0, spread) + random.normal(0, spread / 3, 3)
     red, green, blue = moved.clip(0, 255).astype(int).tolist()
     return red, green, blue

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import nn
 from torch.nn import functional as F
 
 from haptera.errors import HapteraError
 from haptera.files.atomic import whole
-from haptera.files.json import parse_json
+from haptera.files.safetensors import read_header
 from haptera.files.schema import FLAG, TEXT, check, either, list_of, optional, table_of, whole_number
-from haptera.models.source import load_weights
+from haptera.models.weights import load_weights
 from haptera.pose.backbone import BACKBONES, make_backbone
 
 TRIAL = 128
@@ -80,7 +80,7 @@ class PoseModel(nn.Module):
         self.recipe = {"backbone": None if own else backbone, "settings": {} if own else settings or {}}
         self.origin = origin or type(backbone).__name__ if own else ""
         self.backbone = backbone if isinstance(backbone, nn.Module) else make_backbone(backbone, settings or {})
-        channels, self.reach = _tried(self.backbone)
+        channels, self.reach = _try(self.backbone)
         self.stride = self.reach // 2
         self.head = nn.ConvTranspose2d(channels, 3 * len(self.parts), 4, 2, 1)
         nn.init.constant_(self.head.bias[: len(self.parts)], -3.0)  # type: ignore[index]  # most cells hold no part
@@ -117,9 +117,12 @@ class PoseModel(nn.Module):
             backbone: yours, where the model was trained with one that haptera does not have. A file names only parts
                 of haptera, so that whoever sends one cannot run code of theirs.
         """
-        facts = check(read_facts(path, "pose"), FACTS, f"the header of {path}", missing=("origin", "size"))
+        header = read_header(path, "pose", "model", "haptera pose train")
+        facts = check(header, FACTS, f"the header of {path}", missing=("origin", "size"))
         name, settings = facts["backbone"], facts["settings"]
-        largest = max((side for shape in tensor_shapes(path) for side in shape), default=0)
+        with safe_open(path, "pt") as file:
+            shapes = [file.get_slice(each).get_shape() for each in file.keys()]  # noqa: SIM118
+        largest = max((side for shape in shapes for side in shape), default=0)
         if any(not isinstance(value, bool) and value > largest for value in settings.values()):
             raise HapteraError(f"{path}: the header speaks of a backbone of {settings}, the weights are smaller")
         if backbone is None and name not in BACKBONES:
@@ -141,27 +144,7 @@ class PoseModel(nn.Module):
         return model.eval()
 
 
-def read_facts(path: Path, key: str) -> dict[str, Any]:
-    """Return the JSON in the header of a safetensors file."""
-    if not path.is_file():
-        raise HapteraError(f"there is no file {path}")
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise HapteraError(f"cannot read {path}: {error}") from error
-    if key not in metadata:
-        raise HapteraError(f"{path} was not written by `haptera pose train`: its header has no {key!r}")
-    return check(parse_json(metadata[key], f"the header of {path}"), {}, f"the header of {path}")
-
-
-def tensor_shapes(path: Path) -> list[list[int]]:
-    """Return the shapes of the tensors in a safetensors file."""
-    with safe_open(path, "pt") as file:
-        return [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
-
-
-def _tried(backbone: nn.Module) -> tuple[int, int]:
+def _try(backbone: nn.Module) -> tuple[int, int]:
     """Return the channels and the stride of a backbone, found by a trial."""
     training = backbone.training
     backbone.eval()

@@ -13,7 +13,7 @@ from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.model import PoseModel
-from haptera.run.flags import Spec
+from haptera.run.parts import Spec
 
 log = logging.getLogger("haptera")
 
@@ -57,7 +57,6 @@ def open_pose(
         table.parts,
         table.individuals,
         files=table.files,
-        scorer=table.scorer,
         size=size,
         name=path.name,
     )

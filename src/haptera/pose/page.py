@@ -1,17 +1,102 @@
-"""The page of scores of poses: skeletons on frames, and errors by shift, adapter, part and individual."""
+"""What the scores of poses say: sentences with their numbers, what to know before believing them, and the page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 
-from haptera.pose.findings import overall
+from haptera.files.json import plain
+from haptera.measures.keypoints import BOX, PIXELS
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
-from haptera.report.section import Listing, Picture, Section
+from haptera.report.section import Finding, Listing, Picture, Section, answer
+from haptera.words import count, interval
 
-LABELS = {"n": "keypoints", "what": "shift and severity"}
+CELL = ["model", "stream", "shift", "severity", "adapter"]
+RECORD = [*CELL, "part", "individual", "measure", "value", "low", "high", "n", "missing"]
 MEASURES = {"normalised_error": "Normalised error", "pck": "PCK"}
+LABELS = {"n": "keypoints", "what": "shift and severity"}
+DEFINITIONS = {
+    "normalised error": "distance between prediction and label, over the distance from nose to eye of that individual "
+    "(or the root of the area of the box around the labels)",
+    "PCK": "the share of keypoints whose normalised error is at most the threshold",
+    "within, out": "other frames of the individuals that the model learnt from; individuals it never saw",
+    "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
+    "within each individual first. None where there is one individual, or all have the same mean",
+}
 SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
+STATISTICS = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
+
+
+def overall(rows: pd.DataFrame, measure: str | None = None) -> pd.DataFrame:
+    """Return the rows of all parts and individuals together."""
+    rows = rows[(rows["part"] == "") & (rows["individual"] == "")]
+    return rows if measure is None else rows[rows["measure"] == measure]
+
+
+def headline(rows: pd.DataFrame) -> str:
+    """Return how many parts and individuals there are."""
+    return ", ".join(count(rows.loc[rows[name] != "", name].nunique(), name) for name in ("part", "individual"))
+
+
+def findings(rows: pd.DataFrame) -> list[Finding]:
+    """Return how well parts are found, and what adapters win back of what shifts cost."""
+    every = overall(rows)
+    first = "none" if "none" in set(every["adapter"]) else every["adapter"].iloc[0]
+    clean = every[every["adapter"] == first]
+    clean = clean if (own := clean[clean["shift"].isin(["clean", ""])]).empty else own
+    words = []
+    for (_, stream, *_), own in clean.groupby(CELL, sort=False, dropna=False):
+        value = own.set_index("measure")["value"]
+        words.append(f"{stream}: " * bool(stream) + f"{value['pck']:.1%} of keypoints, ")
+        words[-1] += f"normalised error {value['normalised_error']:.3f}"
+    scores, normalise = plain(rows[RECORD].to_dict("records")), str(rows["normalise"].iloc[0])
+    told = answer("parts", "Does it find the parts?", "; ".join(words), scores=scores, normalise=normalise)
+    errors = overall(rows, "normalised_error")
+    wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
+    if others := [name for name in wide.columns if name != first]:
+        ratio = (wide[first] / wide[others].min(axis=1)).sort_values(ascending=False)
+        (_, stream, shift, severity), gain, lower = ratio.index[0], ratio.iloc[0], int((ratio > 1).sum())
+        sentence = (
+            f"most under {shift} {severity:g} ({stream}): {wide.loc[ratio.index[0], others].idxmin()} divides the "
+            f"error by {gain:.1f}; it lowers the error in {lower} of {len(ratio)} cells"
+        )
+        numbers = {"largest_gain": gain, "cells_with_lower_error": lower, "cells": len(ratio)}
+        told += answer("adaptation", "Does adaptation help?", sentence, **numbers)
+    return told
+
+
+def lines(rows: pd.DataFrame) -> Iterator[str]:
+    """Yield both scores of every cell with intervals; parts and individuals too, where there is one cell only."""
+    cells: Any = overall(rows).groupby(CELL, dropna=False)
+    for (_, stream, shift, severity, adapter), own in cells:
+        shifted = f"{shift} {severity:g}" if severity > 0 else shift
+        name = " · ".join(word for word in (stream, shifted, adapter) if isinstance(word, str) and word)
+        yield f"{name or 'all':<44} {_scores(own)}"
+    for column in ("part", "individual") if cells.ngroups == 1 else ():
+        for each, own in rows[rows[column] != ""].groupby(column, sort=False):
+            yield f"  {each!s:<42} {_scores(own)}"
+
+
+def notes(rows: pd.DataFrame, chosen: bool) -> list[str]:
+    """Return in what errors are counted, and how many labelled keypoints have no prediction.
+
+    Args:
+        rows: of the table.
+        chosen: whether the user said what errors are divided by; if not, the note says why it is this.
+    """
+    unit = str(rows["normalise"].iloc[0])
+    if unit == BOX:
+        why = "" if chosen else "; there are no parts named nose and eye, --normalise takes two others"
+        told = [f"errors are over the root of the area of the box around the labels{why}"]
+    elif unit == PIXELS:
+        why = "" if chosen else ", as one part alone says nothing of the size of the animal"
+        told = [f"errors are in pixels{why}"]
+    else:
+        told = [f"errors are over the distance from {' to '.join(unit.split(','))} of each individual"]
+    missing, there = (int(overall(rows, "normalised_error")[name].sum()) for name in ("missing", "n"))
+    lost = f"{missing} of {missing + there} labelled keypoints have no prediction"
+    return told + ([f"{lost}: PCK counts them as misses, the error leaves them out"] if missing else [])
 
 
 def sections(
@@ -27,13 +112,12 @@ def sections(
     """
     severity = [f" {value:g}" if value > 0 else "" for value in rows["severity"]]
     table = rows.assign(what=rows["shift"] + severity).drop(columns=["step", "seed"], errors="ignore")
-    found = []
+    made = []
     if frames:
         picture = Picture("Predicted skeletons", SKELETONS, contact_sheet(frames, parts, skeleton))
-        found.append(Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,)))
-    caption = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
-    figures = _heatmaps(overall(table), "shift and adapter", caption, "adapter", "what", ("stream",))
-    found.append(Section("Shifts", "What shifts cost, and what adaptation wins back.", figures))
+        made.append(Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,)))
+    figures = _heatmaps(overall(table), "shift and adapter", STATISTICS, "adapter", "what", ("stream",))
+    made.append(Section("Shifts", "What shifts cost, and what adaptation wins back.", figures))
     for column, title, text, caption in (
         ("part", "Parts", "Which parts are found.", "A part without labels has no row."),
         ("individual", "Individuals", "Which individuals are hard.", "One individual alone has no interval."),
@@ -41,22 +125,30 @@ def sections(
         own = table[table[column] != ""]
         if not own.empty:
             figures = _heatmaps(own, column, caption, "what", column, ("stream", "adapter"))
-            found.append(Section(title, text, figures))
-    return [*found, Section("All values", "", (), (Listing("Scores", "One row each.", table, LABELS),))]
+            made.append(Section(title, text, figures))
+    return [*made, Section("All values", "", (), (Listing("Scores", "One row each.", table, LABELS),))]
 
 
 def _heatmaps(rows: pd.DataFrame, by: str, caption: str, x: str, y: str, select: tuple[str, ...]) -> tuple[Figure, ...]:
     """Return a heatmap of each score."""
+    start = {"adapter": "none"} if "adapter" in select and "none" in set(rows["adapter"]) else {}
     made = []
     for measure, name in MEASURES.items():
-        own = rows[rows["measure"] == measure]
-        most = 1.0 if measure == "pck" else float(own["value"].max())
-        start = {"adapter": "none"} if "adapter" in select and "none" in set(own["adapter"]) else {}
+        frame = rows.loc[rows["measure"] == measure, [*select, x, y, "value", "low", "high", "n"]]
+        limits = (0.0, 1.0 if measure == "pck" else float(frame["value"].max()))
         labels = {"value": name, "n": "keypoints", "what": "shift"}
-        frame = own[[*select, x, y, "value", "low", "high", "n"]]
         figure = Figure(
             f"{name} by {by}", caption, frame, kind="heatmap", x=x, y=y, value=("value",), low="low", high="high",
-            select=select, start=start, labels=labels, limits=(0.0, most),
+            select=select, start=start, labels=labels, limits=limits,
         )  # fmt: skip
         made.append(figure)
     return tuple(made)
+
+
+def _scores(rows: pd.DataFrame) -> str:
+    words = []
+    for measure in MEASURES:
+        row = rows[rows["measure"] == measure].iloc[0]
+        label = "error" if measure == "normalised_error" else f"PCK@{row['threshold']:g}"
+        words.append(f"{label} {row['value']:.3f}{interval(row['low'], row['high'], digits=3)}")
+    return "   ".join(words)

@@ -5,27 +5,37 @@ are in pixels of the images as they are, either way. Cost: that of the network; 
 over the cells of each score map (`benchmarks/pose.py`).
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
-from haptera.adapters.layout import arranged, takes_channels_last
+from haptera.adapters.passes import arrange, takes_channels_last
 from haptera.adapters.wrapper import Wrapper
 from haptera.data import Data
 from haptera.data.folder import SUFFIXES
 from haptera.data.pixels import header_size
-from haptera.errors import HapteraError
-from haptera.files.deeplabcut import KeypointTable
-from haptera.pose.frames import ArrayFrames, FileFrames
+from haptera.errors import HapteraError, Unfinished, WriteError
+from haptera.files.deeplabcut import KeypointTable, check_target
+from haptera.files.fingerprint import fingerprint, of_model
+from haptera.files.npz import read_npz
+from haptera.pose.data import ArrayFrames, FileFrames
 from haptera.pose.model import PoseModel, decode
 from haptera.progress import Progress
+from haptera.run.folder import JOURNAL, LOCK, PLAN
+from haptera.run.ledger import Piece
+from haptera.run.tasks import Task, finish
 
 Pictures = Data | np.ndarray | Sequence[str | Path] | Path
+AT_ONCE = 8
+"""Batches that are kept together while a table is not finished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +89,74 @@ def predict(
             inputs = batch.to(device)
             if channels_last is None:
                 channels_last = takes_channels_last(model, model, inputs)
-            found = decode(model(arranged(inputs, channels_last)), inner.stride)
+            found = decode(model(arrange(inputs, channels_last)), inner.stride)
             points, confidence[rows] = (values.cpu().numpy() for values in found)
             keypoints[rows] = points if factors is None else (points + 0.5) / factors[:, None] - 0.5
             bar.advance("")
     return Poses(keypoints, confidence)
+
+
+class _Part(Task[Poses]):
+    """Some of the images of a table."""
+
+    def __init__(self, model: PoseModel, paths: Sequence[Path], identity: str, **settings: Any) -> None:
+        self.model, self.paths, self.settings, self.work = model, paths, settings, len(paths)
+        stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+        key = fingerprint(identity, stats, settings)
+        self.piece = Piece(key, f"frames/{key}.npz", paths[0].name)
+
+    def make(self) -> Poses:
+        return predict(self.model, self.paths, **self.settings)
+
+    def write(self, result: Poses, path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez(file, keypoints=result.keypoints, confidence=result.confidence)
+
+    def read(self, path: Path) -> Poses:
+        return Poses(**read_npz(path))
+
+
+def predict_table(
+    model: PoseModel,
+    images: Path,
+    out: Path,
+    scorer: str = "haptera",
+    *,
+    size: tuple[int, int] | None = None,
+    batch_size: int = 32,
+    progress: bool | None = None,
+) -> KeypointTable:
+    """Write the keypoints of image files as a table of DeepLabCut, and return it.
+
+    Args:
+        model: what predicts.
+        images: a folder, whose images are taken as `list_frames` lists them, or one image.
+        out: a `.csv` or `.h5`. Until it is finished, what is finished of it is kept beside it in a folder of the name
+            with `.unfinished`, from which the same call goes on.
+        scorer: who the table says predicted.
+        size: see `predict`.
+        batch_size: frames in a pass.
+        progress: None shows it where somebody is looking.
+    """
+    check_target(out)
+    paths, root = list_frames(images), images if images.is_dir() else images.parent
+    identity, step = of_model(model), AT_ONCE * batch_size
+    groups = [paths[start : start + step] for start in range(0, len(paths), step)]
+    parts = [_Part(model, group, identity, size=size, batch_size=batch_size) for group in groups]
+    unfinished = out.with_name(f"{out.name}.unfinished")
+    found = finish(parts, unfinished, "pose table", noun="piece", progress=progress).finished
+    columns = (np.concatenate([getattr(each, name) for each in found]) for name in ("keypoints", "confidence"))
+    table = Poses(*columns).table(model.parts, [path.relative_to(root).as_posix() for path in paths], scorer)
+    try:
+        table.write(out)
+    except WriteError as error:
+        raise Unfinished(f"{error}; what is predicted is kept in {unfinished}, the same command goes on") from error
+    shutil.rmtree(unfinished / "frames", ignore_errors=True)
+    for name in (PLAN, JOURNAL, LOCK):
+        (unfinished / name).unlink(missing_ok=True)
+    with suppress(OSError):  # files of others are in it
+        unfinished.rmdir()
+    return table
 
 
 def pose_model(model: nn.Module) -> PoseModel:

@@ -38,6 +38,11 @@ class Split:
         found[self.train], found[self.out] = "train", "out"
         return found
 
+    def text(self, data: PoseData) -> str:
+        """Return the content of `split.csv`: whose each frame is, and whether it is `train`, `within` or `out`."""
+        columns = {"file": data.files, "individual": data.individuals, "part": self.names()}
+        return pd.DataFrame(columns).to_csv(index=False)
+
 
 def split_individuals(
     data: PoseData, train: int | None = None, *, fraction: float = 0.5, shuffle: int = 0, seed: int = 0
@@ -59,7 +64,7 @@ def split_individuals(
         )
     random = np.random.default_rng([seed, shuffle])
     chosen = random.permutation(names)[:number]
-    return _divided(data, np.isin(data.individuals, chosen), fraction, random)
+    return _divide(data, np.isin(data.individuals, chosen), fraction, random)
 
 
 def leave_species_out(data: PoseData, species: str, *, fraction: float = 0.9, seed: int = 0) -> Split:
@@ -78,10 +83,10 @@ def leave_species_out(data: PoseData, species: str, *, fraction: float = 0.9, se
         raise unknown("species", species, map(str, names))
     if len(names) < 2:
         raise HapteraError(f"{data.name} has one species only, {species!r}; nothing is left to learn from")
-    return _divided(data, data.species != species, fraction, np.random.default_rng(seed))
+    return _divide(data, data.species != species, fraction, np.random.default_rng(seed))
 
 
-def _divided(data: PoseData, inside: np.ndarray, fraction: float, random: np.random.Generator) -> Split:
+def _divide(data: PoseData, inside: np.ndarray, fraction: float, random: np.random.Generator) -> Split:
     check_number("fraction", fraction, above=0, most=1, what="a share of the frames")
     train, within = [], []
     single = len(np.unique(data.individuals)) == len(data)
@@ -97,12 +102,6 @@ def _divided(data: PoseData, inside: np.ndarray, fraction: float, random: np.ran
 def split_nothing(data: PoseData) -> Split:
     """Return all frames to learn from."""
     return Split(np.arange(len(data)), np.empty(0, int), np.empty(0, int))
-
-
-def split_text(data: PoseData, split: Split) -> str:
-    """Return the content of `split.csv`: whose each frame is, and whether it is for `train`, `within` or `out`."""
-    columns = {"file": data.files, "individual": data.individuals, "part": split.names()}
-    return pd.DataFrame(columns).to_csv(index=False)
 
 
 def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:

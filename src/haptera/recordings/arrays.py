@@ -73,8 +73,8 @@ def recording_of(
 ) -> Recording:
     """The recording that the named arrays make."""
     wanted = dict(map(split_kind, labels))
-    found = {name: (_squeezed(_named(arrays, name, "label", source)), kind) for name, kind in wanted.items()}
-    trial = None if trials is None else _squeezed(_named(arrays, trials, "array", source))
+    found = {name: (_squeeze(_find(arrays, name, "label", source)), kind) for name, kind in wanted.items()}
+    trial = None if trials is None else _squeeze(_find(arrays, trials, "array", source))
     clock = next((name for name in TIMES if name in arrays and name not in wanted), None)
     taken = {*wanted, *([trials] if trials else []), *([clock] if clock else [])}
     name, values = _signal(arrays, signal, taken, source)
@@ -92,12 +92,12 @@ def recording_of(
                 "it looks transposed, (samples, channels) was expected"
             )
     times = None
-    if clock is not None and len(stamps := _squeezed(arrays[clock]())) == len(values) and stamps.ndim == 1:
+    if clock is not None and len(stamps := _squeeze(arrays[clock]())) == len(values) and stamps.ndim == 1:
         times = stamps.astype(float)
     return Recording.from_arrays({name: values}, found, trials=trial, times=times, source=source)
 
 
-def _named(arrays: Arrays, name: str, what: str, source: str) -> np.ndarray:
+def _find(arrays: Arrays, name: str, what: str, source: str) -> np.ndarray:
     if name not in arrays:
         raise unknown(f"{what} in {source}", name, arrays)
     return arrays[name]()
@@ -136,7 +136,7 @@ def _columns(arrays: Arrays, names: Sequence[str], source: str) -> np.ndarray:
     return np.column_stack(columns)
 
 
-def _squeezed(values: np.ndarray) -> np.ndarray:
+def _squeeze(values: np.ndarray) -> np.ndarray:
     """MATLAB has no vectors, only matrices with one row or column; a single value is an array of one."""
     return values.ravel() if values.ndim == 0 or (values.ndim == 2 and 1 in values.shape) else values
 
@@ -199,7 +199,7 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         frame = pd.read_csv(path)
     except (OSError, ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors
         raise HapteraError(f"cannot read {path}: {error}") from error
-    if all(_is_number(name) for name in frame.columns):
+    if pd.to_numeric(frame.columns.to_series(), errors="coerce").notna().all():
         raise HapteraError(f"{path} begins with numbers; a first row with the names of the columns was expected")
     return {str(name): _plain(column) for name, column in frame.items()}
 
@@ -222,21 +222,13 @@ def read_tracks(path: Path, likely: float = LIKELY) -> dict[str, np.ndarray]:
     keypoints = table.keypoints.copy()
     if table.confidence is not None:
         keypoints[table.confidence < likely] = np.nan
-    parts = {part: _filled(keypoints[:, place], part, path) for place, part in enumerate(table.parts)}
+    parts = {part: _fill(keypoints[:, place], part, path) for place, part in enumerate(table.parts)}
     return {"tracks": np.concatenate(list(parts.values()), axis=1)} | parts
 
 
-def _filled(place: np.ndarray, part: str, path: Path) -> np.ndarray:
+def _fill(place: np.ndarray, part: str, path: Path) -> np.ndarray:
     seen = np.isfinite(place).all(1)
     if not seen.any():
         raise HapteraError(f"{path}: body part {part!r} was never seen with a likelihood of {LIKELY:g} or more")
     frames = np.arange(len(place))
     return np.column_stack([np.interp(frames, frames[seen], column[seen]) for column in place.T])
-
-
-def _is_number(text: object) -> bool:
-    try:
-        float(str(text))
-    except ValueError:
-        return False
-    return True

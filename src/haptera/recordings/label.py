@@ -3,7 +3,8 @@
 The kind decides how values are averaged, compared and given to an estimator: an `angle` lives on a circle, so that 359
 degrees are near 1 degree; a `discrete` label has classes; a `continuous` one is a number, or several.
 Where nobody says the kind, whole numbers are classes up to `MANY` different values; more of them are a measurement,
-such as a position in pixels, and are taken as continuous, with a note.
+such as a position in pixels, and are taken as continuous, with a note. The kind decides as well how predictions are
+scored: R², median absolute error, errors on the circle, accuracy.
 """
 
 from collections.abc import Sequence
@@ -103,18 +104,27 @@ class Label:
         return self.values if self.kind == "discrete" else self.values.reshape(len(self.values), -1)
 
     @property
+    def readable(self) -> np.ndarray:
+        """Return one value for each sample as people read it: degrees, a class, a number or the first of several."""
+        if self.kind == "angle":
+            return np.rad2deg(self.values)
+        if self.kind == "discrete":
+            return np.array(self.classes)[self.values]
+        return self.values if self.values.ndim == 1 else self.values[:, 0]
+
+    @property
     def missing(self) -> np.ndarray:
         """Say of every sample whether its label is not a number."""
         if self.kind == "discrete":
             return np.zeros(len(self.values), bool)
         return np.isnan(self.values.reshape(len(self.values), -1)).any(1)
 
-    def shuffled(self, seed: int) -> "Label":
+    def shuffle(self, seed: int) -> "Label":
         """The same values in another order, over all samples (figure 7.7)."""
         return self[np.random.default_rng(seed).permutation(len(self))]
 
 
-def stacked(labels: Sequence[Label]) -> list[np.ndarray]:
+def estimator_targets(labels: Sequence[Label]) -> list[np.ndarray]:
     """Labels as the `*y` of an estimator: all continuous ones side by side, then each discrete one."""
     numbers = [label.features for label in labels if label.kind != "discrete"]
     classes = [label.features for label in labels if label.kind == "discrete"]
@@ -135,6 +145,59 @@ def missing_values(values: np.ndarray) -> np.ndarray:
     elif values.dtype.kind == "O":
         absent |= values == ""
     return np.asarray(absent.reshape(len(values), -1).any(1))
+
+
+def circular_difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The way from one angle to another, the short way round, from -π to π.
+
+    >>> np.rad2deg(circular_difference(np.deg2rad([350.0]), np.deg2rad([10.0]))).round().tolist()
+    [-20.0]
+    """
+    return np.mod(first - second + np.pi, 2 * np.pi) - np.pi
+
+
+def circular_mean(angles: np.ndarray, axis: int = -1) -> np.ndarray:
+    """The direction of the mean of points on the circle, from 0 to 2π."""
+    return np.mod(np.arctan2(np.sin(angles).mean(axis), np.cos(angles).mean(axis)), 2 * np.pi)
+
+
+def r2(true: np.ndarray, predicted: np.ndarray) -> float:
+    """R², the mean over dimensions that change at all; not a number if none does.
+
+    >>> r2(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 2.0]))
+    0.0
+    """
+    true, predicted = (np.asarray(values, float).reshape(len(values), -1) for values in (true, predicted))
+    total = ((true - true.mean(0)) ** 2).sum(0)
+    left = ((true - predicted) ** 2).sum(0)
+    # Against rounding: a constant column has a sum of squares that is almost, not exactly, zero.
+    changes = total > 1e-12 * np.maximum((true**2).sum(0), 1e-300)
+    return float((1 - left[changes] / total[changes]).mean()) if changes.any() else float("nan")
+
+
+def label_scores(true: Label, predicted: np.ndarray) -> dict[str, float]:
+    """All that can be said about predictions of a label.
+
+    Angles have `median_error` and `mean_error` in degrees and `r2` of their points on the circle; numbers have
+    `median_error` (the Euclidean distance where there are several) and `r2`; classes have `accuracy`, and
+    `balanced_accuracy`, the mean over classes.
+    """
+    if true.kind == "discrete":
+        right = predicted == true.values
+        shares = [right[true.values == each].mean() for each in np.unique(true.values)]
+        return {"accuracy": float(right.mean()), "balanced_accuracy": float(np.mean(shares))}
+    if true.kind == "angle":
+        error = np.rad2deg(np.abs(circular_difference(true.values, predicted)))
+        fit = r2(true.features, Label(predicted, "angle").features)
+    else:
+        error = np.linalg.norm((true.values - predicted).reshape(len(true), -1), axis=1)
+        fit = r2(true.values, predicted)
+    return {"median_error": float(np.median(error)), "mean_error": float(error.mean()), "r2": fit}
+
+
+def objective(true: Label, predicted: np.ndarray) -> float:
+    """What settings are chosen by, higher is better: accuracy of classes, or else R², of angles on the circle."""
+    return label_scores(true, predicted)["accuracy" if true.kind == "discrete" else "r2"]
 
 
 def _doubt(values: np.ndarray, name: str) -> str:

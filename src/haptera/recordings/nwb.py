@@ -6,12 +6,14 @@ these are asked for. What lies in a gap of a label is left out, and says so; the
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.files.atomic import EXPANDED, EXPANSION
 from haptera.files.hdf5 import open_hdf5, values_of
@@ -21,30 +23,25 @@ from haptera.recordings.preparation import bin_edges, bin_spikes, resample
 from haptera.recordings.recording import Recording
 from haptera.recordings.series import Series, find_series
 
+if TYPE_CHECKING:
+    from haptera.recordings.reading import Source
+
 BIN = 0.1
 SPIKES = ("spikes", "units")
 
 
-def read_nwb(
-    path: Path,
-    signal: str | None = None,
-    labels: Sequence[str] = (),
-    *,
-    trials: str | None = None,
-    bin: float | None = None,
-    epoch: str | None = None,
-) -> Recording:
-    """See `read_recording`."""
-    with open_hdf5(path) as file:
+def read_nwb(asked: "Source") -> Recording:
+    """Return the recording of an NWB file, as `Source.read` does."""
+    path = str(asked.path)
+    with open_hdf5(Path(path)) as file:
         try:
-            return _read(file, str(path), signal or "spikes", labels, trials, bin, epoch)
+            return _read(file, asked)
         except HapteraError as error:
-            raise HapteraError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
+            raise HapteraError(str(error) if str(error).startswith(path) else f"{path}: {error}") from error
 
 
-def _read(
-    file: Any, source: str, signal: str, labels: Sequence[str], trials: str | None, bin: float | None, epoch: str | None
-) -> Recording:
+def _read(file: Any, asked: "Source") -> Recording:
+    signal, bin = asked.signal or "spikes", asked.bin
     notes: list[str] = []
     spikes = series = None
     if signal in SPIKES:
@@ -54,8 +51,8 @@ def _read(
         if series.values.ndim == 1:
             series = replace(series, values=series.values[:, None], kind=None)
         notes += series.notes
-    table = None if trials is None else _intervals(file, trials)
-    wanted = dict(map(split_kind, labels))
+    table = None if asked.trials is None else _intervals(file, asked.trials)
+    wanted = dict(map(split_kind, asked.labels))
     conditions = {} if table is None else {name: table[name] for name in wanted if name in table}
     behaviour = {name: find_series(file, name) for name in wanted if name not in conditions}
     for name, found in behaviour.items():
@@ -63,7 +60,7 @@ def _read(
         if found.path.rpartition("/")[2] != name.rpartition("/")[2]:
             notes.append(f"{name} is {found.path}")
 
-    spans = _spans(file, spikes, series, list(behaviour.values()), epoch)
+    spans = _spans(file, spikes, series, list(behaviour.values()), asked.epoch)
     if bin is None:
         bin = BIN if series is None else _usual_step(series)
         notes.append(f"bins of {bin:g} s, as nothing else was said")
@@ -76,7 +73,7 @@ def _read(
         rows = [resample(series.times, series.values, edges) for edges in parts]
         values = np.concatenate(rows).astype(np.float32)
 
-    found_labels = _resampled(behaviour, wanted, parts)
+    found_labels = _resample(behaviour, wanted, parts)
     kept = np.isfinite(values).all(1)
     for label in found_labels.values():
         kept &= np.isfinite(label.values.reshape(len(label.values), -1)).all(1)
@@ -97,12 +94,12 @@ def _read(
         None if trial is None else trial[kept],
         middle[kept],
         {signal: _units(file)} if spikes is not None else {},
-        source,
+        str(asked.path),
         tuple(notes),
     )
 
 
-def _resampled(
+def _resample(
     behaviour: Mapping[str, Series], wanted: Mapping[str, str | None], parts: Sequence[np.ndarray]
 ) -> dict[str, Label]:
     """Return labels that were sampled at other times, in the bins of the signal; NaN where there is none."""
@@ -141,8 +138,7 @@ def _check_bins(
     spans: Sequence[tuple[float, float]], bin: float, spikes: Sequence[np.ndarray] | None, series: Series | None
 ) -> None:
     """Refuse to make far more bins than there is anything to count: one wrong time stamp is enough for that."""
-    if not (np.isfinite(bin) and bin > 0):
-        raise HapteraError(f"the width of a bin is {bin}; seconds, more than 0, were expected")
+    check_number("the width of a bin", bin, above=0, below=inf, what="a time in seconds")
     channels, stored = (len(spikes), sum(map(len, spikes))) if spikes is not None else (1, 0)
     if series is not None:
         channels, stored = series.values.shape[1], series.values.size

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.ndimage import convolve1d
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 from haptera.recordings.label import Kind
 
@@ -28,8 +29,7 @@ def bin_edges(start: float, stop: float, width: float) -> np.ndarray:
     >>> bin_edges(0.0, 1.05, 0.25).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    if not width > 0:
-        raise HapteraError(f"the width of a bin is {width}; seconds, more than 0, were expected")
+    check_number("the width of a bin", width, above=0, what="a time in seconds")
     count = int(np.floor((stop - start) / width + 1e-9))
     if count < 1:
         raise HapteraError(f"no bin of {width:g} s fits between {start:g} and {stop:g} s")
@@ -136,8 +136,7 @@ def smooth(
         shape: `gaussian` or `box`.
         causal: only samples up to the present count.
     """
-    if not width > 0:
-        raise HapteraError(f"the width of smoothing is {width}; samples, more than 0, were expected")
+    check_number("the width of smoothing", width, above=0, what="a number of samples")
     if shape not in ("gaussian", "box"):
         raise HapteraError(f"shape is {shape!r}; 'gaussian' or 'box' was expected")
     reach = (

@@ -14,7 +14,7 @@ needs few, and pynwb brings ten packages and a schema for every version of the f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from haptera.errors import HapteraError, hint, unknown
@@ -25,18 +25,11 @@ from haptera.recordings.recording import Recording
 ENDINGS = (".npz", ".npy", ".csv", ".mat", ".h5", ".hdf5", ".nwb")
 
 
-def read_recording(
-    path: Path | str,
-    signal: str | None = None,
-    labels: Sequence[str] = (),
-    *,
-    trials: str | None = None,
-    bin: float | None = None,
-    epoch: str | None = None,
-) -> Recording:
-    """Read a signal and its labels.
+@dataclass(frozen=True)
+class Source:
+    """Where a recording is and how to read it, so that it can be read again.
 
-    Args:
+    Attributes:
         path: of the file.
         signal: its name in the file; `spikes` are the units of an NWB file; a pattern such as `unit*` takes columns of
             a table. The only one there is if left out.
@@ -44,34 +37,6 @@ def read_recording(
         trials: the name of the array with the trial of each sample; of the table of trials in an NWB file.
         bin: seconds, for NWB files; 0.1 for spikes and the rate of a series if left out.
         epoch: for NWB files, the tag of the epochs to read, such as `wake`.
-    """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise HapteraError(f"there is no file {path};{hint(path.name, beside, cutoff=0.6)}".rstrip(";"))
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise unknown(f"kind of recording {path.name!r}, ending", ending, ENDINGS)
-    if ending == ".nwb":
-        return read_nwb(path, signal, labels, trials=trials, bin=bin, epoch=epoch)
-    for name, value in (("bin", bin), ("epoch", epoch)):
-        if value is not None:
-            raise HapteraError(f"{name} is for .nwb files, whose spikes have times; {path.name} has samples")
-    with open_arrays(path) as arrays:
-        return recording_of(arrays, signal, labels, trials, source=str(path))
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a recording is and how to read it, so that it can be read again.
-
-    Attributes:
-        path: of the file.
-        signal: as in `read_recording`.
-        labels: as in `read_recording`.
-        trials: as in `read_recording`.
-        bin: as in `read_recording`.
-        epoch: as in `read_recording`.
         units: column -> value: only the channels of which that is known, such as `{"location": "adn"}`.
     """
 
@@ -85,7 +50,32 @@ class Source:
 
     def read(self) -> Recording:
         """Return the recording."""
-        recording = read_recording(
-            self.path, self.signal, self.labels, trials=self.trials, bin=self.bin, epoch=self.epoch
-        )
+        path = Path(self.path).expanduser()
+        if not path.is_file():
+            beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+            raise HapteraError(f"there is no file {path};{hint(path.name, beside, cutoff=0.6)}".rstrip(";"))
+        ending = path.suffix.lower()
+        if ending not in ENDINGS:
+            raise unknown(f"kind of recording {path.name!r}, ending", ending, ENDINGS)
+        recording = read_nwb(replace(self, path=path)) if ending == ".nwb" else self._read_arrays(path)
         return recording.only_channels(next(iter(recording.signals)), **self.units) if self.units else recording
+
+    def _read_arrays(self, path: Path) -> Recording:
+        for name in ("bin", "epoch"):
+            if getattr(self, name) is not None:
+                raise HapteraError(f"{name} is for .nwb files, whose spikes have times; {path.name} has samples")
+        with open_arrays(path) as arrays:
+            return recording_of(arrays, self.signal, self.labels, self.trials, source=str(path))
+
+
+def read_recording(
+    path: Path | str,
+    signal: str | None = None,
+    labels: Sequence[str] = (),
+    *,
+    trials: str | None = None,
+    bin: float | None = None,
+    epoch: str | None = None,
+) -> Recording:
+    """Read a signal and its labels; the arguments are those of `Source`."""
+    return Source(path, signal, labels, trials, bin, epoch).read()

@@ -16,7 +16,7 @@ import pandas as pd
 
 from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
-from haptera.recordings.label import Label, missing_values, stacked
+from haptera.recordings.label import Label, estimator_targets, missing_values
 
 PLACE = "place"
 """Column of the facts about channels: where each was before others were left out."""
@@ -170,11 +170,7 @@ class Recording:
 
     def targets(self, *names: str) -> list[np.ndarray]:
         """Labels as the `*y` of an estimator: numbers side by side, angles on the circle, classes apart."""
-        return stacked([self.label(name) for name in names])
-
-    def with_label(self, name: str, values: np.ndarray, kind: str | None = None) -> "Recording":
-        """The same recording with one more label."""
-        return replace(self, labels={**self.labels, name: Label.of(values, kind, name)})
+        return estimator_targets([self.label(name) for name in names])
 
     @property
     def step(self) -> float | None:

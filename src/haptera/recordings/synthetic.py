@@ -88,11 +88,11 @@ def _from_label(c: np.ndarray, neurons: int, noise: str, generator: np.random.Ge
     bend = np.abs(np.sin(c))
     mean = np.column_stack([c, 2 * np.sin(c)])
     latent = mean + generator.standard_normal(mean.shape) * np.sqrt(np.column_stack([0.6 - 0.3 * bend, 0.3 * bend]))
-    rates = np.exp(GAIN * np.tanh(_mixed(latent, neurons, generator)))
+    rates = np.exp(GAIN * np.tanh(_mix(latent, neurons, generator)))
     return Synthetic(NOISES[noise](rates, generator).astype(np.float32), c, latent, rates)
 
 
-def _mixed(latent: np.ndarray, neurons: int, generator: np.random.Generator) -> np.ndarray:
+def _mix(latent: np.ndarray, neurons: int, generator: np.random.Generator) -> np.ndarray:
     """An invertible map of the latent, filled up with zeros."""
     values = np.concatenate([latent, np.zeros((len(latent), neurons - latent.shape[1]))], axis=1)
     for layer in range(BLOCKS * LAYERS):
@@ -116,7 +116,7 @@ def _network(widths: Sequence[int], generator: np.random.Generator) -> list[np.n
     return [generator.uniform(-limit, limit, (a, b)) for a, b, limit in ends]
 
 
-def _added(draw: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]) -> Callable:
+def _add_noise(draw: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]) -> Callable:
     """Noise added to the rates; nothing falls below zero."""
     return lambda rates, generator: (rates + draw(generator, rates.shape)).clip(0, LARGEST)
 
@@ -140,9 +140,9 @@ def _refractory(rates: np.ndarray, generator: np.random.Generator) -> np.ndarray
 
 NOISES: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
     "poisson": lambda rates, generator: generator.poisson(rates),
-    "gaussian": _added(lambda generator, shape: generator.normal(0, 1, shape)),
-    "uniform": _added(lambda generator, shape: generator.uniform(0, 2, shape)),
+    "gaussian": _add_noise(lambda generator, shape: generator.normal(0, 1, shape)),
+    "uniform": _add_noise(lambda generator, shape: generator.uniform(0, 2, shape)),
     "refractory": _refractory,
-    "laplace": _added(lambda generator, shape: generator.laplace(0, 1, shape)),
-    "t": _added(lambda generator, shape: generator.standard_t(2, shape)),
+    "laplace": _add_noise(lambda generator, shape: generator.laplace(0, 1, shape)),
+    "t": _add_noise(lambda generator, shape: generator.standard_t(2, shape)),
 }

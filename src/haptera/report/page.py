@@ -1,8 +1,15 @@
 """Page: sections in one HTML file that needs no network, with plotly.js, style and script inside.
 
-A content security policy in the page forbids every request, so that offline is not a promise but a rule.
+A content security policy in the page forbids every request, so that offline is not a promise but a rule. The frame
+behind a figure is compact JSON inside a `<script>`: text is a dictionary and codes (or runs of codes, where rows are
+sorted), floats have five significant digits, what is missing or infinite is null. Everything outside ASCII and every
+`<`, `>` and `&` is escaped, so no name ends the script.
+
+A page may also be served: then its scripts are files of the same server (`page_scripts`), no other script runs, and
+`page_data` is what it asks for again and again to show what is new.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -10,16 +17,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from jinja2 import Environment
 from markupsafe import Markup
 
 import haptera
 from haptera.errors import HapteraError
 from haptera.files.atomic import whole
-from haptera.report.encode import columns, script
 from haptera.report.section import Finding, Section
 
-SCRIPTS = ("frame.js", "grid.js", "theme.js", "controls.js", "chart.js", "layers.js", "graph.js", "cloud.js", "page.js")
+DIGITS = 5
+SCRIPTS = (
+    "frame.js", "grid.js", "theme.js", "controls.js", "legend.js", "chart.js", "labels.js", "lines.js", "table.js",
+    "layers.js", "graph.js", "cloud.js", "page.js",
+)  # fmt: skip
+_REST = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+POLICY = f"default-src 'none'; script-src 'unsafe-inline'; {_REST}"
+SERVED_POLICY = f"default-src 'none'; script-src 'self'; connect-src 'self'; {_REST}"
 
 
 def render(
@@ -30,11 +45,22 @@ def render(
     settings: Mapping[str, object],
     notes: Sequence[str] = (),
     definitions: Mapping[str, str] | None = None,
+    served: bool = False,
 ) -> str:
-    """The page as text; the same input gives the same text."""
+    """Return the page as text; the same input gives the same text.
+
+    Args:
+        sections: what stands on it.
+        answers: what it opens with.
+        title: its heading.
+        settings: shown at its end.
+        notes: sentences below the answers.
+        definitions: word -> what it means.
+        served: have its scripts at their names (`page_scripts`) beside it, not inside.
+    """
     static = files("haptera.report") / "static"
     # Markup: these are the package's own files and plotly's, the only text that is not escaped.
-    scripts = "\n".join((static / name).read_text("utf-8") for name in SCRIPTS)
+    inside = {} if served else {name: Markup(text) for name, text in page_scripts(drawn=_has_figures(sections)).items()}
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((static / "page.html").read_text("utf-8"))
     return template.render(
@@ -46,14 +72,51 @@ def render(
         sections=_parts(sections),
         version=haptera.__version__,
         style=Markup((static / "page.css").read_text("utf-8")),
-        script=Markup(f"(() => {{\n'use strict';\n{scripts}\n}})();"),
-        theme=Markup((static / "early.js").read_text("utf-8")),
-        plotly=Markup(plotly_script()) if any(section.figures for section in sections) else "",
+        served=served,
+        policy=SERVED_POLICY if served else POLICY,
+        script=inside.get("page.js"),
+        theme=inside.get("early.js"),
+        plotly=inside.get("plotly.js"),
     )
 
 
+def page_scripts(*, drawn: bool = True, served: bool = False) -> dict[str, str]:
+    """Return name -> script of a page, in the order in which they run.
+
+    Args:
+        drawn: with plotly.js, which pages without a figure do without.
+        served: with the one that asks for new data.
+    """
+    static = files("haptera.report") / "static"
+    names = (*SCRIPTS, "live.js") if served else SCRIPTS
+    scripts = "\n".join((static / name).read_text("utf-8") for name in names)
+    own = {"early.js": (static / "early.js").read_text("utf-8")}
+    own |= {"plotly.js": plotly_script()} if drawn else {}
+    return own | {"page.js": f"(() => {{\n'use strict';\n{scripts}\n}})();"}
+
+
+def page_data(sections: Sequence[Section], answers: Sequence[Finding], notes: Sequence[str] = ()) -> str:
+    """Return JSON of what may change on a page while it is open; `shape` tells pages apart that have other parts."""
+    parts = _parts(sections)
+    items = [item for part in parts for item in (*part["figures"], *part["tables"])]
+    pictures = [len(part["section"].pictures) for part in parts]
+    content = {
+        "shape": [[part["id"] for part in parts], [item["id"] for item in items], pictures],
+        "answers": [[answer.question, answer.sentence] for answer in answers],
+        "notes": list(notes),
+        "captions": {item["id"]: (item.get("figure") or item["table"]).caption for item in items},
+    }
+    head = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    data = ",".join(f"{json.dumps(item['id'])}:{item['data']}" for item in items)
+    return f'{head[:-1]},"data":{{{data}}}}}'
+
+
+def _has_figures(sections: Sequence[Section]) -> bool:
+    return any(section.figures for section in sections)
+
+
 def plotly_script() -> str:
-    """plotly.js out of the installed plotly, which is found but not imported, for that costs a second."""
+    """Return plotly.js out of the installed plotly, which is found but not imported, for that costs a second."""
     found = find_spec("plotly")
     folders = found.submodule_search_locations if found else None
     path = Path(folders[0], "package_data", "plotly.min.js") if folders else None
@@ -70,7 +133,7 @@ def write_page(page: str, path: Path) -> None:
 
 
 def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """What the template needs of each section, with names for links and data as JSON."""
+    """Return what the template needs of each section, with names for links and data as JSON."""
     parts = []
     for number, section in enumerate(sections, 1):
         figures = [
@@ -92,3 +155,54 @@ def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
         name = re.sub(r"\W+", "-", section.title.lower()).strip("-")
         parts.append({"id": f"{number}-{name}", "section": section, "figures": figures, "tables": tables})
     return parts
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    """Return floats with five significant digits.
+
+    >>> rounded(np.array([0.123456789, 1234567.0, 0.0])).tolist()
+    [0.12346, 1234600.0, 0.0]
+    """
+    values = np.asarray(values, dtype=float)
+    usable = np.isfinite(values) & (values != 0)
+    places = DIGITS - 1 - np.floor(np.log10(np.abs(np.where(usable, values, 1.0))))
+    # A power of ten is exact, its reciprocal is not: dividing by the power gives the number that prints short.
+    up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
+    return np.where(usable, np.round(np.where(usable, values, 0.0) / down * up) / up * down, values)
+
+
+def columns(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the frame as `{"rows", "columns": [{"name", "numbers"} or {"name", "values", "codes" or "runs"}]}`."""
+    return {"rows": len(frame), "columns": [_column(str(name), frame[name]) for name in frame.columns]}
+
+
+def script(content: Mapping[str, Any]) -> Markup:
+    """Return JSON for the inside of a script element."""
+    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    # Safe as markup because nothing is left that HTML could read as anything but text.
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _column(name: str, values: pd.Series) -> dict[str, Any]:
+    kind = values.dtype
+    if pd.api.types.is_bool_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
+        return {"name": name, **_text(values)}
+    if pd.api.types.is_integer_dtype(kind):
+        return {"name": name, "numbers": values.astype("object").where(values.notna(), None).tolist()}
+    numbers = rounded(values.to_numpy(dtype=float, na_value=np.nan))
+    finite = np.isfinite(numbers)
+    listed = numbers.tolist()
+    return {
+        "name": name,
+        "numbers": listed if finite.all() else [v if ok else None for v, ok in zip(listed, finite, strict=True)],
+    }
+
+
+def _text(values: pd.Series) -> dict[str, Any]:
+    codes, found = pd.factorize(values)
+    encoded: dict[str, Any] = {"values": [str(value) for value in found]}
+    starts = np.flatnonzero(np.diff(codes, prepend=-2))
+    if len(starts) * 3 < len(codes):
+        lengths = np.diff(np.append(starts, len(codes)))
+        return encoded | {"runs": np.column_stack([codes[starts], lengths]).ravel().tolist()}
+    return encoded | {"codes": codes.tolist()}

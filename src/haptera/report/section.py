@@ -69,6 +69,19 @@ class Section:
     tables: tuple[Listing, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
+    @classmethod
+    def of(cls, title: str, text: str, *parts: Figure | Listing | Picture | None) -> "Section | None":
+        """Return a section of those parts that show something; None where no part does.
+
+        >>> Section.of("Models", "All of them.", None, Listing("Models", "One row each.", pd.DataFrame())) is None
+        True
+        """
+        known = [part for part in parts if part and (isinstance(part, Picture) or not part.frame.empty)]
+        figures = tuple(part for part in known if isinstance(part, Figure))
+        tables = tuple(part for part in known if isinstance(part, Listing))
+        pictures = tuple(part for part in known if isinstance(part, Picture))
+        return cls(title, text, figures, tables, pictures) if known else None
+
 
 MakeSection = Callable[[pd.DataFrame], Section | None]
 
@@ -93,8 +106,10 @@ class Finding:
 def answer(word: str, question: str, *sentences: str, **numbers: Any) -> list[Finding]:
     """Return one answer of several sentences: the first has the word and the numbers, the others go on with it.
 
-    >>> [finding.word for finding in answer("rank", "How many?", "5 of 6", "so one is missing", rank=5)]
+    Empty sentences are left out; without any there is no answer.
+
+    >>> [finding.word for finding in answer("rank", "How many?", "5 of 6", "", "so one is missing", rank=5)]
     ['rank', '']
     """
-    first, *others = sentences
-    return [Finding(word, question, first, numbers), *(Finding("", "", sentence) for sentence in others)]
+    told = [sentence for sentence in sentences if sentence]
+    return [Finding(word, question, told[0], numbers), *(Finding("", "", each) for each in told[1:])] if told else []

@@ -14,9 +14,8 @@ from typing import Any
 from haptera.errors import HapteraError
 from haptera.files.schema import TABLE, TEXT, check, list_of, whole_number
 from haptera.outputs import Outputs
-from haptera.run.journal import PLAN
+from haptera.run.folder import PATIENCE, PLAN
 from haptera.run.ledger import Ledger, Piece
-from haptera.run.lock import PATIENCE
 from haptera.words import shorten
 
 log = logging.getLogger("haptera")

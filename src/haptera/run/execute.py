@@ -132,18 +132,18 @@ def _pickle(work: Work) -> bytes:
         raise HapteraError(f"the study cannot be sent to other processes: {error}; use jobs=1") from error
 
 
-_work_of_this_process: Work | None = None
-"""What a worker process, which does nothing else, was started for."""
-_one_at_a_time = threading.Lock()
+@functools.cache
+def _own() -> dict[str, Work]:
+    """Return what this process, a worker that does nothing else, was started for."""
+    return {}
 
 
 def _start(payload: bytes, threads: int, parent: int) -> None:
     """Unpack the work once, take a share of the cores, and end when the parent does."""
     import torch
 
-    global _work_of_this_process
     torch.set_num_threads(threads)
-    _work_of_this_process = cloudpickle.loads(payload)
+    _own()["work"] = cloudpickle.loads(payload)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -154,8 +154,10 @@ def _end_with(parent: int) -> None:
 
 
 def _work(index: int) -> str:
-    assert _work_of_this_process is not None
-    return _work_of_this_process(index)
+    return _own()["work"](index)
+
+
+_one_at_a_time = threading.Lock()
 
 
 @functools.lru_cache(maxsize=1)

@@ -14,7 +14,6 @@ A piece may be a folder of files; its checksum then covers their names and conte
 Cost: checking reads every finished piece once, about a gigabyte per second.
 """
 
-import json
 import logging
 import os
 import re
@@ -31,19 +30,22 @@ from haptera.errors import HapteraError, Unfinished, WriteError
 from haptera.files.atomic import HALF_WRITTEN, sweep, whole, whole_folder, writable_folder, write_text
 from haptera.files.fingerprint import fingerprint
 from haptera.files.json import plain
-from haptera.run.journal import (
+from haptera.run.folder import (
     JOURNAL,
+    LOCK,
+    PATIENCE,
     PIECE,
     PLAN,
-    SCHEMA,
     Line,
     checksum_of,
+    is_locked,
     line_of,
     read_journal,
     read_plan,
     size_of,
+    take_lock,
+    write_plan,
 )
-from haptera.run.lock import LOCK, PATIENCE, is_locked, take_lock
 from haptera.words import count
 
 log = logging.getLogger("haptera")
@@ -227,9 +229,8 @@ class Ledger:
         self.pieces = {piece.key: piece for piece in pieces}
         self.about = dict(about)
         self.journal = {key: line for key, line in self.journal.items() if key in self.pieces}
-        content = {"schema": SCHEMA, "kind": self.kind, "noun": self.noun, "about": self.about}
-        content |= {"pieces": [asdict(piece) for piece in self.pieces.values()]}
-        write_text(self.folder / PLAN, json.dumps(plain(content), indent=1, default=str))
+        content: dict[str, Any] = {"kind": self.kind, "noun": self.noun, "about": self.about}
+        write_plan(self.folder, content | {"pieces": [asdict(piece) for piece in self.pieces.values()]})
         write_text(self.folder / JOURNAL, "".join(line_of(key, line) for key, line in self.journal.items()))
 
     @contextmanager

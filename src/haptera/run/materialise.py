@@ -3,26 +3,30 @@
 Images are those of the stream `corruptions` with the same seed and constants, in 8 bits; `open_data` reads them.
 A part, which is one corruption at one severity (`imagenet-c`) or one corruption (`cifar-10-c`), is a piece of a ledger:
 one that is missing, or of which an image was deleted, cut short or changed, is written again.
-Differs: JPEG files have quality 95 by default, where ImageNet-C's have 85.
+Differs: JPEG files have quality 95 by default, where ImageNet-C's have 85; classes that would be read back in another
+order than the data's get their number in front.
 Cost: parts that are finished are read once, about a gigabyte per second.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from PIL import Image
 
-from haptera.data import Data
+from haptera.checks import check_whole_number
+from haptera.data import Data, FolderData
+from haptera.data.encoded import THREADS
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
 from haptera.progress import Progress
-from haptera.run.journal import PLAN
-from haptera.run.layouts import write_array, write_folder
+from haptera.run.folder import LOCK, PLAN
 from haptera.run.ledger import Ledger, Piece
-from haptera.run.lock import LOCK
 from haptera.run.loop import versions
 from haptera.shifts import Shift
 
@@ -33,6 +37,8 @@ TABLES = {"imagenet-c": "imagenet", "cifar-10-c": "cifar"}
 SEVERITIES = (1, 2, 3, 4, 5)
 LABELS = Piece(fingerprint("labels"), "labels.npy", "labels")
 AT_ONCE = 64
+Batches = Iterable[tuple[np.ndarray, np.ndarray]]
+"""Places in the data and their images `(batch, height, width, channels)` in 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +85,7 @@ class _Recipe:
             for name, group in made.items()
         }
 
-    def pixels(
-        self, shifts: Sequence[Shift], advance: Callable[[str], None]
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def pixels(self, shifts: Sequence[Shift], advance: Callable[[str], None]) -> Batches:
         """Yield places in the data and their images in 8 bits, under one shift after the other."""
         for shift in shifts:
             for start in range(0, len(self.data), AT_ONCE):
@@ -173,5 +177,73 @@ def _check(
             raise HapteraError("the layout cifar-10-c holds severities 1 to 5 in one file; leave severities out")
         if data.targets is None:
             raise HapteraError(f"the layout cifar-10-c has a file of labels, and {data.name} has none")
-    if quality != "png" and (isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100):
-        raise HapteraError(f"quality is {quality!r}; a whole number from 1 to 100, or 'png', was expected")
+    if quality != "png":
+        check_whole_number("quality", quality, 1, 100, "'png' or a whole number")
+
+
+def write_folder(folder: Path, data: Data, batches: Batches, quality: int | str) -> None:
+    """Write every image of the data into the folder of its class.
+
+    Args:
+        folder: an empty folder.
+        data: whose classes and file names are kept.
+        batches: the images.
+        quality: of JPEG files, 1 to 100, or `png`.
+    """
+    files = [folder / name for name in _file_names(data, quality)]
+    for each in {file.parent for file in files} | {folder / name for name in class_folders(data)}:
+        each.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(THREADS) as pool:
+        for places, pixels in batches:
+            list(pool.map(write_image, [files[one] for one in places], pixels, [quality] * len(places)))
+
+
+def write_array(file: BinaryIO, rows: int, batches: Batches) -> None:
+    """Write images, of which there are `rows` in all, as one array in the format of `.npy` files."""
+    for number, (_, pixels) in enumerate(batches):
+        if number == 0:
+            header = {"descr": "|u1", "fortran_order": False, "shape": (rows, *pixels.shape[1:])}
+            np.lib.format.write_array_header_1_0(file, header)
+        file.write(pixels.data)
+
+
+def write_image(path: Path, pixels: np.ndarray, quality: int | str) -> None:
+    """Write one image file of `(height, width, channels)` bytes."""
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    if quality == "png":
+        image.save(path, format="PNG")
+    else:
+        image.save(path, format="JPEG", quality=int(quality))
+
+
+def class_folders(data: Data) -> list[str]:
+    """Return a folder name for each class, such that they sort as the classes do; none without labels."""
+    if data.targets is None:
+        return []
+    count = max(int(data.targets.max()) + 1, len(data.names or ()))
+    numbers = [f"{label:0{len(str(count - 1))}d}" for label in range(count)]
+    if data.names is None:
+        return numbers
+    plain = [re.sub(r"[/\\\0]", "_", name) for name in data.names]
+    if plain == list(data.names) == sorted(set(plain)) and not any(name.startswith(".") for name in plain):
+        return plain
+    return [f"{number}_{name}" for number, name in zip(numbers, plain, strict=True)]
+
+
+def _file_names(data: Data, quality: int | str) -> list[str]:
+    """Return where each sample goes, by place in the data: the source's name, or the number of the sample."""
+    endings = (".png",) if quality == "png" else (".jpeg", ".jpg")
+    width = len(str(int(data.rows.max())))
+    names = [f"{row:0{width}d}{endings[0]}" for row in data.rows.tolist()]
+    if isinstance(data, FolderData):
+        names = [name if data.names is None else name.partition("/")[2] for name in data._files]
+    if any(not name.lower().endswith(endings) for name in names):
+        stems = [str(Path(name).with_suffix("")) for name in names]
+        below = [f"{stem}{endings[0]}" for stem in stems]
+        folders = [0] * len(names) if data.targets is None else data.targets.tolist()
+        unique = len(set(zip(folders, below, strict=True))) == len(names)
+        names = below if unique else [f"{name}{endings[0]}" for name in names]
+    if data.targets is None:
+        return names
+    classes = class_folders(data)
+    return [f"{classes[target]}/{name}" for target, name in zip(data.targets.tolist(), names, strict=True)]

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,11 +17,15 @@ from haptera import __version__, catalog
 from haptera import table as tables
 from haptera.errors import Busy, HapteraError
 from haptera.files.fingerprint import fingerprint
-from haptera.measures.facts import fact, required
+from haptera.measures.facts import fact, required_settings
 from haptera.outputs import Outputs
 from haptera.run.cells import about_of, notes, open_study, study_ledger
 from haptera.run.ledger import Ledger
+from haptera.run.protocol import read_checks
 from haptera.table import Measure
+
+if TYPE_CHECKING:
+    from haptera.run.report import StudyReport
 
 log = logging.getLogger("haptera")
 
@@ -46,15 +51,14 @@ class Results:
         """What a reader must know about what is not in the table."""
         return notes(self.ledger, self.damage)
 
-    def write_report(self) -> tuple[Path, str]:
-        """Write `report.html` and `result.json`; return the path of the page and its first sentences."""
+    def report(self) -> "StudyReport":
+        """Return the analysis of the table, whose page is `report.html`."""
         from haptera.run.report import StudyReport
 
         folder, about = self.ledger.folder, about_of(self.ledger)
         if self.table.empty and not self.ledger.pieces:
             raise HapteraError(f"{folder} has no cells yet; run a study or import predictions first")
-        made = StudyReport(self.table, about["name"] or folder.name, about["settings"], self.notes)
-        return made.save(folder)["report"], made.sentences()
+        return StudyReport(self.table, about["name"] or folder.name, about["settings"], self.notes, read_checks(folder))
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:
@@ -77,7 +81,8 @@ def table_of(folder: Path) -> pd.DataFrame:
 
 def report(folder: Path) -> tuple[Path, str]:
     """Write `report.html` and `result.json` from the table of a study; return the page's path and first sentences."""
-    return results_of(folder).write_report()
+    made = results_of(folder).report()
+    return made.save(folder)["report"], made.sentences()
 
 
 def results_of(folder: Path) -> Results:
@@ -157,7 +162,7 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
 def _measures() -> list[Measure]:
     """Return every measure of the catalog that needs no settings."""
     every: list[Measure] = [catalog.find("measures", name) for name in catalog.entries("measures")]
-    return [function for function in every if not required(function)]
+    return [function for function in every if not required_settings(function)]
 
 
 def digest_of(ledger: Ledger, damage: Collection[str] = ()) -> str:

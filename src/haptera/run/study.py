@@ -9,31 +9,35 @@ these; its outputs are one file; a run that was stopped goes on with the cells t
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from torch import nn
 
 from haptera import catalog
 from haptera.adapters import NoAdaptation
 from haptera.batch import Stream
 from haptera.errors import HapteraError, NotApplicable, first_line
 from haptera.files.fingerprint import SCHEMA, fingerprint, of_model
-from haptera.models.device import choose_device
-from haptera.models.source import ModelSource
+from haptera.models.source import ModelSource, choose_device
 from haptera.progress import Progress
 from haptera.run import results
 from haptera.run.cells import CellEntry, list_cells, missing_cells, study_ledger
 from haptera.run.execute import Outcomes, in_processes, in_this_process, on_cluster
 from haptera.run.ledger import Ledger
 from haptera.run.loop import check_keep, versions
+from haptera.run.protocol import describe_protocol
 from haptera.run.work import Cell, CellWork, MakeAdapter, Model, ModelCache, try_out
 from haptera.words import count, shorten
 
 log = logging.getLogger("haptera")
+
+NOWHERE = ".nowhere"
+"""A folder that is never made, in which no cell is finished."""
 
 
 @dataclass(frozen=True)
@@ -100,24 +104,38 @@ class Study:
                 f"two streams have the name {next(n for n in names if names.count(n) > 1)!r}; give one another name"
             )
 
-    def run(self, *, jobs: int = 1, cluster: str | None = None, progress: bool | None = None) -> pd.DataFrame:
+    def run(
+        self,
+        *,
+        jobs: int = 1,
+        cluster: str | None = None,
+        progress: bool | None = None,
+        preflight: Callable[[str, nn.Module], None] | None = None,
+    ) -> pd.DataFrame:
         """Run what is missing and measure everything.
 
         Args:
             jobs: processes on this machine.
             cluster: the address of a Dask scheduler, instead.
             progress: show a bar; by default on a terminal or in a notebook.
+            preflight: is called with the name of every model that is to be run, and the model, before the first cell.
         """
         if jobs < 1:
             raise HapteraError(f"jobs is {jobs}; at least 1 was expected")
         with study_ledger(self.out) as ledger:
             cells, missing, left_out = self._plan(ledger)
             list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=self._describe(cells))
+            for name in dict.fromkeys(cell.entry.model for cell in missing) if preflight else ():
+                preflight(name, self._models(self.models[name]))  # type: ignore[misc]
             failed = self._execute(missing, ledger, self._start(missing, jobs, cluster), progress)
             self.last = RunSummary(len(missing) - failed, len(cells) - len(missing), failed)
             measured = results.write_table(ledger)
             self.notes = measured.notes
             return measured.table
+
+    def cells(self) -> list[Cell]:
+        """Return every cell, finished or not, after two samples of each stream went through each model."""
+        return self._plan(study_ledger(self.out / NOWHERE))[0]
 
     def _plan(self, ledger: Ledger) -> tuple[list[Cell], list[Cell], list[str]]:
         """Return every cell, those that are missing, and sentences about combinations that make no sense."""
@@ -209,6 +227,7 @@ class Study:
             "device": self.device,
             "threads": torch.get_num_threads(),
             "versions": versions(),
+            "protocol": describe_protocol(self._streams_by_seed(), self.adapters),
             "fingerprints of models": {cell.entry.model: cell.entry.model_print for cell in cells},
             "fingerprints of streams": {
                 f"{cell.entry.stream}, {cell.entry.part}, seed {cell.entry.seed}": cell.entry.stream_print

@@ -1,6 +1,5 @@
 """Work: what it takes to run one cell, in this process or in another."""
 
-import copy
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +14,8 @@ from haptera.batch import Stream
 from haptera.correctness import check_classes, check_targets, few_labels
 from haptera.errors import HapteraError, first_line
 from haptera.files.fingerprint import SCHEMA
+from haptera.models.classifier import classifier
+from haptera.modules import copy_modules
 from haptera.run.cells import CellEntry
 from haptera.run.loop import evaluate
 
@@ -43,7 +44,7 @@ class ModelCache:
     def __call__(self, source: Model) -> nn.Module:
         """Return the model, which is built unless it is the last one."""
         if isinstance(source, nn.Module):
-            return source
+            return classifier(source)
         if self._last is None or self._last[0] is not source:
             self._last = source, source()
         return self._last[1]
@@ -119,4 +120,4 @@ def try_out(model: nn.Module, cells: Sequence[Cell], inputs: dict[str, torch.Ten
 
 def _on(device: str, model: nn.Module) -> nn.Module:
     """Return the model on a device; the caller's stays where it is."""
-    return model if device == "cpu" else copy.deepcopy(model).to(device)
+    return model if device == "cpu" else copy_modules(model).to(device)

@@ -1,6 +1,7 @@
 """Shifts: how images change."""
 
-from haptera.shifts.base import MakeShift, Shift
+from haptera.shifts.augmentation import MaiteAugmentation
+from haptera.shifts.base import MakeShift, SampleRandom, Shift
 from haptera.shifts.blur import GaussianBlur, MotionBlur, ZoomBlur
 from haptera.shifts.colour import Brightness, Saturate
 from haptera.shifts.compose import Compose
@@ -10,7 +11,6 @@ from haptera.shifts.digital import Contrast, JpegCompression, Pixelate
 from haptera.shifts.elastic import ElasticTransform
 from haptera.shifts.glass import GlassBlur
 from haptera.shifts.noise import GaussianNoise, ImpulseNoise, ShotNoise, SpeckleNoise, sphere_noise, squared_changes
-from haptera.shifts.random import SampleRandom
 from haptera.shifts.sine_fields import SineFields
 from haptera.shifts.weather import Fog, Frost, Snow, Spatter
 
@@ -28,6 +28,7 @@ __all__ = [
     "GlassBlur",
     "ImpulseNoise",
     "JpegCompression",
+    "MaiteAugmentation",
     "MakeShift",
     "MotionBlur",
     "Pixelate",

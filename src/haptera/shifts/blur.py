@@ -12,18 +12,14 @@ Cost: two products with banded matrices per channel, for zoom two per channel an
 image for each tap of the motion.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, cos, exp, radians, sin
-from typing import ClassVar
 
 import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from haptera.shifts.base import Knots, Shift, knots
-from haptera.shifts.random import SampleRandom
+from haptera.shifts.base import SampleRandom, Shift, knots
 
 Band = tuple[tuple[slice, torch.Tensor], ...]
 """A matrix whose weights lie near the diagonal, as blocks of some 32 rows with the columns that they see."""
@@ -33,15 +29,11 @@ _PIXELS_AT_ONCE = 2**18  # what a core keeps close
 SMALLEST_TAP = 1e-6
 
 
-@dataclass(frozen=True)
 class GaussianBlur(Shift):
     """Convolves with a normal kernel."""
 
-    name: ClassVar[str] = "gaussian_blur"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(0, 1, 2, 3, 4, 6),
-        "cifar": knots(0, 0.4, 0.6, 0.7, 0.8, 1),
-    }
+    name = "gaussian_blur"
+    tables = knots(imagenet=(0, 1, 2, 3, 4, 6), cifar=(0, 0.4, 0.6, 0.7, 0.8, 1))
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Blur along the rows, then along the columns."""
@@ -49,15 +41,14 @@ class GaussianBlur(Shift):
         return gaussian_filter(images, sigma * self.scale(images))
 
 
-@dataclass(frozen=True)
 class MotionBlur(Shift):
     """Smears along a line at a random angle between -45 and 45 degrees; constants: radius, width of the kernel."""
 
-    name: ClassVar[str] = "motion_blur"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((0, 0), (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
-        "cifar": knots((0, 0), (6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
-    }
+    name = "motion_blur"
+    tables = knots(
+        imagenet=((0, 0), (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+        cifar=((0, 0), (6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """One line per image."""
@@ -66,15 +57,14 @@ class MotionBlur(Shift):
         return motion_filter(images, random.uniform().mul(90).sub(45), radius * scale, sigma * scale)
 
 
-@dataclass(frozen=True)
 class ZoomBlur(Shift):
     """The mean of the image and enlarged copies of it; constants: largest factor, step between factors."""
 
-    name: ClassVar[str] = "zoom_blur"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((1, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
-        "cifar": knots((1, 0.01), (1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
-    }
+    name = "zoom_blur"
+    tables = knots(
+        imagenet=((1, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+        cifar=((1, 0.01), (1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """(x + Σ zoom(x)) / (n + 1); the factors begin with 1, as the peer's do."""
@@ -105,14 +95,7 @@ def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
 
 
 def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, sigma: float) -> torch.Tensor:
-    """Smear each image along its own line, to one side, over 2 radius + 1 pixels, edges repeated.
-
-    Args:
-        images: `(batch, channels, height, width)`.
-        degrees: `(batch,)`, the direction of each line.
-        radius: half the length of the line in pixels.
-        sigma: width of the normal kernel in pixels.
-    """
+    """Smear each image along a line of its own, to one side, over 2 radius + 1 pixels, edges repeated."""
     length = 2 * radius + 1
     taps = [exp(-0.5 * (i / max(sigma, 1e-9)) ** 2) * min(1.0, length - i) for i in range(ceil(length))]
     taps = [tap for tap in taps if tap > SMALLEST_TAP]
@@ -121,7 +104,7 @@ def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, si
     work = at_least_single(images)
     blurred = work * (taps[0] / total)
     margin = len(taps) - 1
-    for image, out, angle in zip(work.split(1), blurred.unbind(), radians_of(degrees), strict=True):
+    for image, out, angle in zip(work.split(1), blurred.unbind(), map(radians, degrees.tolist()), strict=True):
         wide = pad(image, (margin,) * 4, mode="replicate")[0] if margin else image[0]
         for i, tap in enumerate(taps[1:], start=1):
             top, left = (margin + ceil(i * along - 0.5) for along in (sin(angle), cos(angle)))
@@ -149,11 +132,6 @@ def zoom_matrix(side: int, factor: float) -> torch.Tensor:
 def at_least_single(images: torch.Tensor) -> torch.Tensor:
     """Half precision as single precision, anything else as it is."""
     return images.to(torch.promote_types(images.dtype, torch.float32))
-
-
-def radians_of(degrees: torch.Tensor) -> list[float]:
-    """Angles as Python numbers."""
-    return [radians(angle) for angle in degrees.tolist()]
 
 
 def portions(images: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -8,17 +8,11 @@ Source: the corruptions of ImageNet-C and CIFAR-C. Differs: the same functions i
 gets brighter by the constant, and has no saturation to change. Cost: a few passes over the images, no random numbers.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 
-from haptera.shifts.base import Knots, Shift, knots
-from haptera.shifts.random import SampleRandom
+from haptera.shifts.base import SampleRandom, Shift, knots
 
 
-@dataclass(frozen=True)
 class Brightness(Shift):
     """Adds to the value of every pixel, at most up to 1; black becomes grey.
 
@@ -26,11 +20,8 @@ class Brightness(Shift):
     tensor([0.6000, 0.3000, 0.0000])
     """
 
-    name: ClassVar[str] = "brightness"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(0, 0.1, 0.2, 0.3, 0.4, 0.5),
-        "cifar": knots(0, 0.05, 0.1, 0.15, 0.2, 0.3),
-    }
+    name = "brightness"
+    tables = knots(imagenet=(0, 0.1, 0.2, 0.3, 0.4, 0.5), cifar=(0, 0.05, 0.1, 0.15, 0.2, 0.3))
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """x v' / v with v' = min(v + c, 1)."""
@@ -42,15 +33,14 @@ class Brightness(Shift):
         return colour.mul_(value.add_(added).clamp_(max=1))
 
 
-@dataclass(frozen=True)
 class Saturate(Shift):
     """Scales and raises the saturation of every pixel. Grey has hue 0: where saturation is added it turns reddish."""
 
-    name: ClassVar[str] = "saturate"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((1, 0), (0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
-        "cifar": knots((1, 0), (0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
-    }
+    name = "saturate"
+    tables = knots(
+        imagenet=((1, 0), (0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
+        cifar=((1, 0), (0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """v − (v − x) s' / s with s' = min(s c0 + c1, 1); s v is the range over the channels."""

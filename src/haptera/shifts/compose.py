@@ -14,8 +14,7 @@ from typing import Self
 import torch
 
 from haptera.errors import HapteraError
-from haptera.shifts.base import Shift, check_severity
-from haptera.shifts.random import SampleRandom
+from haptera.shifts.base import SampleRandom, Shift, check_severity
 
 
 @dataclass(frozen=True)

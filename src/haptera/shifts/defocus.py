@@ -8,32 +8,27 @@ the fourth power of the radius. The peer cuts the softened disk at its window, w
 Cost: a Fourier transform and back, or a pass over the image for each pixel of a small disk.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, sqrt
-from typing import ClassVar
 
 import torch
 from scipy.fft import next_fast_len
 from torch.nn.functional import conv2d, pad
 
-from haptera.shifts.base import Knots, Shift, knots
+from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import SMALLEST_TAP, at_least_single, gaussian_kernel, portions
-from haptera.shifts.random import SampleRandom
 
 _MOST_TAPS = 30  # added one by one; a Fourier transform costs about as much as so many
 
 
-@dataclass(frozen=True)
 class DefocusBlur(Shift):
     """Spreads every point to a disk, as a lens out of focus does; constants: radius, softening of the disk's edge."""
 
-    name: ClassVar[str] = "defocus_blur"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((0, 0), (3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
-        "cifar": knots((0, 0), (0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
-    }
+    name = "defocus_blur"
+    tables = knots(
+        imagenet=((0, 0), (3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+        cifar=((0, 0), (0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Convolve with the softened disk, the image mirrored at its edges."""

@@ -2,9 +2,12 @@
 
 Source: "Relative stability toward diffeomorphisms indicates performance in deep nets", section 2. The severity is δ,
 the root mean square displacement of the centre in pixels; the temperature T follows from the exact sum over modes.
-Differs: the published code draws one field per call and takes T; printed formulas for δ hold for large c only (at c = 3
-what they call δ = 1 is 1.08). Fields may fold, which nothing in the definition forbids: `resample` draws those again,
-which leaves the smaller fields, and so a smaller δ than was asked for.
+Modes are those of equation (2), τ_u = Σ C_ij sin(iπu) sin(jπv) with Var C_ij = T / (i² + j²), over i² + j² ≤ c².
+Differs: the published code draws one field per call, takes T, and keeps the modes √(i² + j²) < c + ½ (rule `reference`,
+where `printed` is the text's). Printed formulas, (π³/8)c²T for the norm and (π/4)n²T ln c for the displacement, hold
+for large c only (at c = 3 what they call δ = 1 is 1.08); here sums over modes are finite. Fields may fold, which
+nothing in the definition forbids: `resample` draws those again, which leaves the smaller fields, and so a smaller δ
+than was asked for.
 Cost: that of the fields, see `sine_fields`; `resample` looks for folds on at least 64 x 64 places of each field.
 """
 
@@ -12,21 +15,20 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from math import inf, pi
 from zlib import crc32
 
+import numpy as np
 import torch
 
-from haptera.errors import HapteraError, unknown
-from haptera.shifts import sine_modes
-from haptera.shifts.base import Shift, check_severity
-from haptera.shifts.random import SampleRandom
-from haptera.shifts.sine_fields import SineFields
-from haptera.shifts.sine_modes import RULES, modes
-from haptera.shifts.warp import INTERPOLATIONS
+from haptera.checks import check_number
+from haptera.errors import HapteraError, check_keys
+from haptera.shifts.base import SampleRandom, Shift, check_severity
+from haptera.shifts.sine_fields import INTERPOLATIONS, SineFields
 
 log = logging.getLogger("haptera")
 
+RULES = ("printed", "reference")
 TRIES = 100
 SAFE = 0.2
 """The mean of ‖∇τ‖² up to which about nine fields in ten do not fold, at any cutoff; above it, some are looked at."""
@@ -64,10 +66,10 @@ class Diffeo(Shift):
     interpolation: str
     resample: bool
 
-    name: ClassVar[str] = "diffeo"
-    family: ClassVar[str] = "deformation"
-    by_default: ClassVar[bool] = False  # no corruption of ImageNet-C, whose benchmarks are means over these
-    most: ClassVar[float] = float("inf")
+    name = "diffeo"
+    family = "deformation"
+    by_default = False  # no corruption of ImageNet-C, whose benchmarks are means over these
+    most = float("inf")
 
     def __init__(
         self,
@@ -86,22 +88,19 @@ class Diffeo(Shift):
             raise HapteraError(f"diffeo got delta and {other}, which say the same; give one of them")
         if temperature is not None:
             temperature = check_severity(temperature, "diffeo, its temperature,", float("inf"))
-        if interpolation not in INTERPOLATIONS:
-            raise unknown("interpolation of diffeo", interpolation, INTERPOLATIONS)
-        if rule not in RULES:
-            raise unknown("rule of the cutoff", rule, RULES)
+        check_keys("interpolation of diffeo", [interpolation], INTERPOLATIONS)
         given = delta if delta is not None else severity if severity is not None else 1.0
         values = {"severity": given, "table": table, "cutoff": cutoff, "temperature": temperature, "rule": rule}
         for key, value in (values | {"interpolation": interpolation, "resample": resample}).items():
             object.__setattr__(self, key, value)
-        modes(cutoff, rule)  # says what is wrong with a cutoff
+        modes(cutoff, rule)  # says what is wrong with a cutoff or rule
         self.__post_init__()
 
     def heat(self, height: int, width: int) -> float:
         """T for pictures of a size."""
         if self.temperature is not None:
             return self.temperature * self.severity**2
-        return sine_modes.temperature(self.severity, height, width, self.cutoff, self.rule)
+        return mode_temperature(self.severity, height, width, self.cutoff, self.rule)
 
     def delta(self, height: int, width: int) -> float:
         """δ in pixels, of the fields that pictures of a size are moved by.
@@ -112,7 +111,7 @@ class Diffeo(Shift):
 
     def _asked(self, height: int, width: int) -> float:
         """δ of all fields, those that fold among them."""
-        return sine_modes.displacement(self.heat(height, width), height, width, self.cutoff, self.rule)
+        return displacement(self.heat(height, width), height, width, self.cutoff, self.rule)
 
     def fields(self, ids: torch.Tensor | Sequence[int], seed: int, height: int, width: int) -> SineFields:
         """The fields that move the images of these ids, to move their masks and keypoints as well."""
@@ -179,7 +178,7 @@ def _smaller(shift: Diffeo, height: int, width: int) -> float:
 @lru_cache(maxsize=64)
 def _warn(shift: Diffeo, height: int, width: int) -> None:
     """Say, once for each setting and size, where most fields fold."""
-    if sine_modes.gradient_norm(shift.heat(height, width), shift.cutoff, shift.rule) <= SAFE:
+    if gradient_norm(shift.heat(height, width), shift.cutoff, shift.rule) <= SAFE:
         return
     folded = int(shift._fields(shift.random(range(LOOKED_AT), 0), height, width).folded().sum())
     if folded > LOOKED_AT / 2:
@@ -187,3 +186,50 @@ def _warn(shift: Diffeo, height: int, width: int) -> None:
             "%d of %d fields of diffeo fold at delta %.3g and cutoff %g on %d x %d pixels; its fields tell which",
             folded, LOOKED_AT, shift._asked(height, width), shift.cutoff, height, width,
         )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def modes(cutoff: float, rule: str = "printed") -> np.ndarray:
+    """Return `(modes, 2)`, the pairs (i, j) that a cutoff keeps: i counts half waves across, j down.
+
+    >>> modes(3).tolist()
+    [[1, 1], [1, 2], [2, 1], [2, 2]]
+    >>> [len(modes(c, "reference")) for c in (3, 5, 15, 30)]
+    [6, 19, 172, 703]
+    """
+    check_keys("rule of the cutoff", [rule], RULES)
+    check_number("cutoff", cutoff, above=0, below=inf)
+    number = np.arange(1, int(cutoff) + 2)
+    i, j = (grid.ravel() for grid in np.meshgrid(number, number, indexing="ij"))
+    kept = i**2 + j**2 <= cutoff**2 if rule == "printed" else i**2 + j**2 < (cutoff + 0.5) ** 2
+    if not kept.any():
+        least = 2**0.5 if rule == "printed" else 2**0.5 - 0.5
+        raise HapteraError(f"cutoff {cutoff:g} keeps no mode; it must be above {least:.4g} (the mode i = j = 1)")
+    return np.stack([i[kept], j[kept]], axis=1)
+
+
+@lru_cache(maxsize=64)
+def centre_sum(cutoff: float, rule: str = "printed") -> float:
+    """Σ 1 / (i² + j²) over odd i and j: the variance of τ_u, and of τ_v, at the centre is T times this.
+
+    >>> round(2 * centre_sum(5), 4)
+    1.5111
+    """
+    odd = modes(cutoff, rule)
+    odd = odd[(odd % 2 == 1).all(1)]
+    return float((1 / (odd**2).sum(1)).sum())
+
+
+def displacement(temperature: float, height: int, width: int, cutoff: float, rule: str = "printed") -> float:
+    """δ: the root mean square displacement of the centre of a picture, in pixels; (3) without its limit."""
+    return float((temperature * centre_sum(cutoff, rule) * ((height - 1) ** 2 + (width - 1) ** 2)) ** 0.5)
+
+
+def mode_temperature(delta: float, height: int, width: int, cutoff: float, rule: str = "printed") -> float:
+    """T for a displacement of `delta` pixels; the inverse of `displacement`."""
+    return delta**2 / (centre_sum(cutoff, rule) * ((height - 1) ** 2 + (width - 1) ** 2))
+
+
+def gradient_norm(temperature: float, cutoff: float, rule: str = "printed") -> float:
+    """The mean of ‖∇τ‖², equation (1): (π²/2) T for each mode."""
+    return pi**2 / 2 * temperature * len(modes(cutoff, rule))

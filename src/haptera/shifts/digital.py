@@ -8,21 +8,18 @@ Cost: a pass over the images for contrast, three for pixelation. For JPEG an enc
 number of threads.
 """
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BytesIO
 from math import ceil
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
 
-from haptera.shifts.base import Knots, Shift, knots
+from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import Band, as_band, at_least_single, mix_columns, mix_rows
-from haptera.shifts.random import SampleRandom
 
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
@@ -30,15 +27,11 @@ MANY = 12 * CACHED  # and with more at a time, fresh memory costs more than the 
 THREAD_PIXELS = 128 * 128  # below, Pillow spends its time in Python, and threads wait for each other
 
 
-@dataclass(frozen=True)
 class Contrast(Shift):
     """Pulls every pixel towards the mean of its image and channel."""
 
-    name: ClassVar[str] = "contrast"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(1, 0.4, 0.3, 0.2, 0.1, 0.05),
-        "cifar": knots(1, 0.75, 0.5, 0.4, 0.3, 0.15),
-    }
+    name = "contrast"
+    tables = knots(imagenet=(1, 0.4, 0.3, 0.2, 0.1, 0.05), cifar=(1, 0.75, 0.5, 0.4, 0.3, 0.15))
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """(x − mean) c + mean."""
@@ -46,15 +39,11 @@ class Contrast(Shift):
         return torch.lerp(images.mean((-2, -1), keepdim=True), images, factor)
 
 
-@dataclass(frozen=True)
 class Pixelate(Shift):
     """Shrinks to a share of each side and grows back, both with Pillow's box filter: blocks of one colour."""
 
-    name: ClassVar[str] = "pixelate"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(1, 0.6, 0.5, 0.4, 0.3, 0.25),
-        "cifar": knots(1, 0.95, 0.9, 0.85, 0.75, 0.65),
-    }
+    name = "pixelate"
+    tables = knots(imagenet=(1, 0.6, 0.5, 0.4, 0.3, 0.25), cifar=(1, 0.95, 0.9, 0.85, 0.75, 0.65))
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Average the rows, do everything that happens to columns, and repeat the rows."""
@@ -94,15 +83,11 @@ def _box_filter(pixels: int, wanted: int) -> torch.Tensor:
     return torch.from_numpy(weights / weights.sum(1, keepdims=True)).float()
 
 
-@dataclass(frozen=True)
 class JpegCompression(Shift):
     """Encodes with Pillow's JPEG encoder and decodes; the constant is the quality, rounded."""
 
-    name: ClassVar[str] = "jpeg_compression"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(85, 25, 18, 15, 10, 7),
-        "cifar": knots(85, 80, 65, 58, 50, 40),
-    }
+    name = "jpeg_compression"
+    tables = knots(imagenet=(85, 25, 18, 15, 10, 7), cifar=(85, 80, 65, 58, 50, 40))
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Eight bits, encoded and decoded image by image; other than 3 channels are grey images of their own."""

@@ -12,32 +12,27 @@ As published, severity is not one scale: 1 and 2 are mostly affine, 3 to 5 mostl
 Cost: two random numbers per pixel, four matrix products for the field, two bilinear samplings.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import torch
 from torch.nn.functional import grid_sample
 
-from haptera.shifts.base import Knots, Shift, knots
-from haptera.shifts.random import SampleRandom
+from haptera.shifts.base import SampleRandom, Shift, knots
 
 
-@dataclass(frozen=True)
 class ElasticTransform(Shift):
     """Moves pixels by a random affine map, then by a smooth random field; reflects at the borders."""
 
-    name: ClassVar[str] = "elastic_transform"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(
+    name = "elastic_transform"
+    tables = knots(
+        imagenet=(
             (0, 170.8, 0), (488, 170.8, 24.4), (488, 19.52, 48.8), (12.2, 2.44, 4.88), (17.08, 2.44, 4.88),
             (29.28, 2.44, 4.88),
         ),
-        "cifar": knots(
+        cifar=(
             (0, 0, 0), (0, 0, 2.56), (1.6, 6.4, 2.24), (2.56, 1.92, 1.92), (3.2, 1.28, 1.6), (3.2, 0.96, 0.96),
         ),
-    }  # fmt: skip
+    )  # fmt: skip
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """The affine step, then the wrinkles, each with its own kind of reflection."""
@@ -64,8 +59,7 @@ class ElasticTransform(Shift):
 def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tensor:
     """Return where each pixel comes from, if three points move by `moves`, `(batch, 3, 2)` as x and y in pixels.
 
-    Returns:
-        `(batch, height, width, 2)`, in −1 (first pixel's centre) to 1 (last one's), float32.
+    That is `(batch, height, width, 2)`, in −1 (first pixel's centre) to 1 (last one's), float32.
     """
     middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
     reach = min(height, width) // 3

@@ -13,31 +13,26 @@ Differs: the peer rounds to 8 bits between the steps.
 Cost: about (2δ + 1) · side steps in NumPy of some 10 µs each for a batch, and 10 ns per copy.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import torch
 
-from haptera.shifts.base import Knots, Shift, knots
+from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import gaussian_filter
-from haptera.shifts.random import SampleRandom
 
 _COPIES_AT_ONCE = 2**22
 
 
-@dataclass(frozen=True)
 class GlassBlur(Shift):
     """Blurs, copies pixels from nearby, blurs again; constants: width of the blur, largest offset, iterations."""
 
-    name: ClassVar[str] = "glass_blur"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((0, 0, 0), (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
-        "cifar": knots((0, 0, 0), (0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
-    }
+    name = "glass_blur"
+    tables = knots(
+        imagenet=((0, 0, 0), (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+        cifar=((0, 0, 0), (0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Offsets are rounded and at least 1; iterations are rounded."""
@@ -69,17 +64,9 @@ def _shuffle(images: torch.Tensor, random: SampleRandom, delta: int, iterations:
 
 
 def pull(partners: np.ndarray, height: int, width: int, delta: int, iterations: int) -> np.ndarray:
-    """Return where each pixel comes from after all copies in every image.
+    """Return where each pixel comes from after all copies, `(images, height · width)`.
 
-    Args:
-        partners: `(copies, images)`, the pixel (row · width + column) from which each in the schedule is copied.
-        height: of the images.
-        width: of the images.
-        delta: the largest offset.
-        iterations: how often all pixels are visited.
-
-    Returns:
-        `(images, height · width)`, the pixel that is now there.
+    `partners` are `(copies, images)`, the pixel (row · width + column) from which each in the schedule is copied.
     """
     places, starts = _schedule(height, width, delta, iterations)
     images = partners.shape[1]

@@ -15,16 +15,11 @@ every diamond is the mean of its four corners plus uniform noise, and the noise 
 Cost: some passes over the image, and 2 to 10 ns per pixel for noise or plasma.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from torch.nn.functional import pad
 
-from haptera.shifts.base import Knots, Shift, knots
+from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import at_least_single, gaussian_filter, gaussian_kernel, motion_filter, zoom_matrix
-from haptera.shifts.random import SampleRandom
 
 _GREY = (0.299, 0.587, 0.114)
 _ICE = ((0.27, 0.39, 0.45), (0.93, 0.97, 1.0))  # glass behind the frost, crystals
@@ -34,7 +29,6 @@ _DEPTH = 20  # pixels from its edge at which a drop is as deep as it gets
 _STEPS = 20  # in which the distance is counted
 
 
-@dataclass(frozen=True)
 class Snow(Shift):
     """Whitens the scene and adds falling flakes, smeared by their motion.
 
@@ -42,9 +36,9 @@ class Snow(Shift):
     share of the scene that is not whitened.
     """
 
-    name: ClassVar[str] = "snow"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(
+    name = "snow"
+    tables = knots(
+        imagenet=(
             (0.1, 0.3, 3, 1, 10, 4, 1),
             (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
             (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
@@ -52,7 +46,7 @@ class Snow(Shift):
             (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
             (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
         ),
-        "cifar": knots(
+        cifar=(
             (0.1, 0.2, 1, 1, 8, 3, 1),
             (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
             (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
@@ -60,7 +54,7 @@ class Snow(Shift):
             (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
             (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
         ),
-    }
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """mix · x + (1 − mix) · max(x, 1.5 grey + .5) + flakes + flakes turned by half a circle."""
@@ -77,15 +71,14 @@ class Snow(Shift):
         return torch.lerp(whitened, work, mix).add_(flakes + flakes.flip(-2, -1))
 
 
-@dataclass(frozen=True)
 class Frost(Shift):
     """Covers the image with ice crystals; constants: weight of the image, weight of the frost."""
 
-    name: ClassVar[str] = "frost"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((1, 0), (1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
-        "cifar": knots((1, 0), (1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45)),
-    }
+    name = "frost"
+    tables = knots(
+        imagenet=((1, 0), (1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
+        cifar=((1, 0), (1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """w0 · x + w1 · frost."""
@@ -96,15 +89,14 @@ class Frost(Shift):
         return (images * kept).add_(dark * laid).add_(ice * ((bright - dark) * laid))
 
 
-@dataclass(frozen=True)
 class Fog(Shift):
     """Adds a cloud and dims the rest; constants: strength, decay of the cloud's detail."""
 
-    name: ClassVar[str] = "fog"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots((0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
-        "cifar": knots((0, 3), (0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
-    }
+    name = "fog"
+    tables = knots(
+        imagenet=((0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
+        cifar=((0, 3), (0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """(x + c · plasma) · m / (m + c), m the image's largest value."""
@@ -115,7 +107,6 @@ class Fog(Shift):
         return (images + cloud.mul(strength)).mul_(largest / (largest + strength))
 
 
-@dataclass(frozen=True)
 class Spatter(Shift):
     """Drops of water that shine, or of mud that hide what is behind them.
 
@@ -123,9 +114,9 @@ class Spatter(Shift):
     softening of the mud's edges, and 0 for water or 1 for mud.
     """
 
-    name: ClassVar[str] = "spatter"
-    tables: ClassVar[Mapping[str, Knots]] = {
-        "imagenet": knots(
+    name = "spatter"
+    tables = knots(
+        imagenet=(
             (0.65, 0.3, 4, 0.69, 0, 0),
             (0.65, 0.3, 4, 0.69, 0.6, 0),
             (0.65, 0.3, 3, 0.68, 0.6, 0),
@@ -133,7 +124,7 @@ class Spatter(Shift):
             (0.65, 0.3, 1, 0.65, 1.5, 1),
             (0.67, 0.4, 1, 0.65, 1.5, 1),
         ),
-        "cifar": knots(
+        cifar=(
             (0.62, 0.1, 0.7, 0.7, 0, 0),
             (0.62, 0.1, 0.7, 0.7, 0.5, 0),
             (0.65, 0.1, 0.8, 0.7, 0.5, 0),
@@ -141,7 +132,7 @@ class Spatter(Shift):
             (0.65, 0.1, 0.7, 0.69, 0.6, 1),
             (0.65, 0.1, 0.5, 0.68, 0.6, 1),
         ),
-    }
+    )
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Water is added, mud is laid over."""
@@ -151,17 +142,16 @@ class Spatter(Shift):
         noise = random.normal((1, *images.shape[-2:])).to(work)
         contrast = width * _left_by_blur(sigma) / _left_by_blur(sigma * scale)
         liquid = gaussian_filter(noise, sigma * scale).mul_(contrast).add_(mean)
-        if muddy == 0:
+
+        def add_water() -> torch.Tensor:
             return work + _shine(liquid, mean, sigma * scale, threshold, scale).mul_(mix) * colour(_WATER, work)
+
+        if muddy == 0:
+            return add_water()
         mud = gaussian_filter((liquid > threshold).to(work), mix * scale)
         mud.masked_fill_(mud < 0.8, 0)
         hidden = torch.lerp(work, colour(_MUD, work).expand_as(work), mud)
-        if muddy == 1:
-            return hidden
-        wet = (work + _shine(liquid, mean, sigma * scale, threshold, scale).mul_(mix) * colour(_WATER, work)).clamp_(
-            0, 1
-        )
-        return torch.lerp(wet, hidden, muddy)
+        return hidden if muddy == 1 else torch.lerp(add_water().clamp_(0, 1), hidden, muddy)
 
 
 def grey(images: torch.Tensor) -> torch.Tensor:

@@ -71,7 +71,7 @@ def analyse_factors(frame: pd.DataFrame, value: str, factors: Sequence[str], int
     2  net:term           1.125   1   3.000  0.158
     3  residual           1.500   4    NaN    NaN
     """
-    numbers = _checked(frame, value, factors)
+    numbers = _check(frame, value, factors)
     try:
         from statsmodels.formula.api import ols
         from statsmodels.stats.anova import anova_lm
@@ -82,7 +82,7 @@ def analyse_factors(frame: pd.DataFrame, value: str, factors: Sequence[str], int
     codes = {f"f{place}": pd.factorize(frame[name])[0] for place, name in enumerate(factors)}
     levels = [int(code.max()) + 1 for code in codes.values()]
     if interactions:
-        _check_all_there(frame, factors, levels)
+        _check_combinations(frame, factors, levels)
     used = int(np.prod(levels)) if interactions else 1 + sum(levels) - len(levels)
     if len(frame) <= used:
         raise HapteraError(
@@ -132,7 +132,7 @@ def compare_groups(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> G
     """
     from scipy.stats import f_oneway, tukey_hsd
 
-    numbers = _checked(frame, value, factors)
+    numbers = _check(frame, value, factors)
     rows = frame.groupby(list(factors), observed=True).indices
     joined = [", ".join(map(str, levels if isinstance(levels, tuple) else (levels,))) for levels in rows]
     names = np.array(joined, dtype=object)
@@ -158,7 +158,7 @@ def compare_groups(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> G
     return GroupComparison(pairs, float(overall.statistic), float(overall.pvalue), df)
 
 
-def _checked(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> np.ndarray:
+def _check(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> np.ndarray:
     """Return the numbers of a column after checking everything that can be wrong with it."""
     if isinstance(factors, str) or not factors:
         raise HapteraError(f"factors is {factors!r}; a list with at least one column was expected")
@@ -183,7 +183,7 @@ def _checked(frame: pd.DataFrame, value: str, factors: Sequence[str]) -> np.ndar
     return numbers
 
 
-def _check_all_there(frame: pd.DataFrame, factors: Sequence[str], levels: Sequence[int]) -> None:
+def _check_combinations(frame: pd.DataFrame, factors: Sequence[str], levels: Sequence[int]) -> None:
     """Refuse missing combinations: an interaction then has fewer degrees of freedom than it seems."""
     counts = frame.groupby(list(factors), observed=True).size()
     if len(counts) < np.prod(levels):

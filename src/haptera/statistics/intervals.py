@@ -104,11 +104,11 @@ def mean_of_units(values: np.ndarray, scale: str = "plain", level: float = LEVEL
     if deviation <= EQUAL * max(abs(mean), 1e-300):
         return UnitMean(mean, float(values[0]), float(values[-1]), deviation, units, RANGE)
     half = float(stdtrit(units - 1, (1 + level) / 2)) * deviation / sqrt(units)
-    ends = [float(_moved(mean, half * side, scale)) for side in (-1, 1)]
+    ends = [float(_move(mean, half * side, scale)) for side in (-1, 1)]
     return UnitMean(mean, ends[0], ends[1], deviation, units, INTERVAL)
 
 
-def _moved(mean: float, by: float, scale: str) -> float:
+def _move(mean: float, by: float, scale: str) -> float:
     """The mean moved on a scale by what is `by` on the plain one near the mean: the delta method."""
     if scale == "log":
         return mean * float(np.exp(by / mean))

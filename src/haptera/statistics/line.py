@@ -1,34 +1,40 @@
-"""Line: how accuracy on shifted data follows from accuracy on the reference, fitted in several ways.
+"""Lines: how accuracy on shifted data follows from accuracy on the reference, and error from the size of a shift.
 
 Source: "Why do classifier accuracies show linear trends under distribution shift?", problem 1, figure 5 and section
 5.3 (linear, probit, two pieces); the line with the least largest residual (Chebyshev) is the one that its corollary 1
-speaks of.
+speaks of. `ShiftLine` is that of thesis chapter 2 and table A.6: within a family of corruptions the error grows
+linearly with the normalised distance of statistics.
 Added: logit, a robust line (Huber), the best switch between two pieces, and the error for a left-out model, by which
 fits can be compared that R² of the fitted models cannot. R² and residuals are in accuracy, whatever the scale of the
-fit.
+fit. An accuracy of 0 or 1 among n examples, where probit and logit are not defined, is moved inside by 1 / (2 n).
 Cost: that of least squares; the best switch is sought at every model, or at 200 of them, spread evenly over their
 ranks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit, ndtr, ndtri
 
 from haptera.errors import HapteraError, unknown
-from haptera.statistics.least_squares import SINGULAR, Solution, huber, least_squares
-from haptera.statistics.scale import SCALES, inside
+from haptera.statistics.solvers import Solution, chebyshev, huber, least_squares
 
+Map = Callable[[np.ndarray], np.ndarray]
+SCALES: dict[str, tuple[Map, Map]] = {
+    "linear": (np.asarray, np.asarray),
+    "probit": (ndtri, ndtr),
+    "logit": (logit, expit),
+}
+"""Name -> from accuracy to the scale, and back."""
 SCALE = {
     "linear": "linear", "probit": "probit", "logit": "logit", "two_piece": "linear",
     "chebyshev": "linear", "robust": "linear", "robust_probit": "probit",
 }  # fmt: skip
 """Name of a fit -> the scale on which it is straight."""
 FITS = tuple(SCALE)
-HALVINGS = 45
-EDGE = 1e-9
 MOST_SWITCHES = 200
 
 
@@ -66,6 +72,11 @@ class Line:
     def intercept(self) -> np.ndarray:
         """Return that of the line on its scale; of two pieces, that of the first."""
         return self.coefficients[..., 0]
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """Return slope and intercept; of two pieces, those of both and the switch."""
+        return self.pieces[0] if self.switch is None else {"pieces": self.pieces, "switch": self.switch}
 
     @property
     def pieces(self) -> list[dict[str, float]]:
@@ -129,13 +140,13 @@ def fit(
         raise HapteraError(f"there are {x.shape[-1]} and {y.shape[-1]} accuracies; three models or more were expected")
     there, back = SCALES[SCALE[kind]]
     if SCALE[kind] != "linear":
-        x, y = inside(x, n and n[0]), inside(y, n and n[1])
+        x, y = move_inside(x, n and n[0]), move_inside(y, n and n[1])
     u, v = there(x), there(y)
     w = np.ones(u.shape[-1]) if weights is None else np.asarray(weights, float)
     if kind == "two_piece":
         solved, at = _two_pieces(u, v, w, switch, joined)
     else:
-        method = {"chebyshev": _chebyshev, "robust": huber, "robust_probit": huber}.get(kind, least_squares)
+        method = {"chebyshev": chebyshev, "robust": huber, "robust_probit": huber}.get(kind, least_squares)
         solved, at = method(_basis(u, None, 2), v, w), None
     line = Line(kind, solved.coefficients, at)
     return LineFit(line, y - back(solved.fitted), y - back(solved.left_out), v - solved.left_out)
@@ -147,11 +158,9 @@ def compare_fits(
     models: Sequence[str] | None = None,
     *,
     kinds: Sequence[str] = FITS,
-    n: tuple[Any, Any] | None = None,
-    switch: int | float | None = None,
-    joined: bool = True,
+    **settings: Any,
 ) -> pd.DataFrame:
-    """One row for each fit, the one that predicts left-out models best first.
+    """One row for each fit, the one that predicts left-out models best first; `settings` are those of `fit`.
 
     Returns:
         `fit`, `slope`, `intercept` (on the scale of the fit; of two pieces, the first), `r2`, `max_residual` and the
@@ -162,7 +171,7 @@ def compare_fits(
     y = np.asarray(shifted, float)
     rows = []
     for kind in kinds:
-        fitted = fit(reference, shifted, kind, n=n, switch=switch, joined=joined)
+        fitted = fit(reference, shifted, kind, **settings)
         size, left_out = np.abs(fitted.residual), np.abs(fitted.left_out)
         rows.append(
             {"fit": kind, "slope": float(fitted.line.slope), "intercept": float(fitted.line.intercept)}
@@ -176,6 +185,64 @@ def r_squared(values: np.ndarray, residual: np.ndarray) -> float:
     """One minus the squared residuals over the squared distances from the mean; NaN if all values are alike."""
     spread = ((values - values.mean()) ** 2).sum()
     return float(1 - (residual**2).sum() / spread) if spread else float("nan")
+
+
+def move_inside(accuracies: np.ndarray, n: np.ndarray | float | None) -> np.ndarray:
+    """Accuracies with 0 and 1 moved inside by 1 / (2 n); an error where n is not known.
+
+    >>> move_inside(np.array([0.0, 0.5, 1.0]), 50).tolist()
+    [0.01, 0.5, 0.99]
+    """
+    accuracies = np.asarray(accuracies, float)
+    at_the_ends = (accuracies <= 0) | (accuracies >= 1)
+    if not at_the_ends.any():
+        return accuracies
+    margin = np.broadcast_to(np.asarray(np.nan if n is None else n, float), accuracies.shape)
+    if np.isnan(margin[at_the_ends]).any():
+        raise HapteraError(
+            "an accuracy is 0 or 1, where probit and logit are not defined; with n it could be moved inside"
+        )
+    margin = 1 / (2 * np.where(at_the_ends, margin, 1.0))
+    return np.where(at_the_ends, np.clip(accuracies, margin, 1 - margin), accuracies)
+
+
+@dataclass(frozen=True)
+class ShiftLine:
+    """error = intercept + slope · size, fitted on one corruption of a family to predict the others.
+
+    It does not say how far another corruption may be off it; `error_prediction` does.
+
+    Attributes:
+        slope: error per unit of size.
+        intercept: error without a shift.
+        sizes: that it was fitted on.
+        r2: share of variance explained.
+    """
+
+    slope: float
+    intercept: float
+    sizes: np.ndarray
+    r2: float
+
+    @classmethod
+    def fit(cls, sizes: np.ndarray, errors: np.ndarray) -> "ShiftLine":
+        """Least squares; at least three points of different sizes."""
+        sizes, errors = np.asarray(sizes, float), np.asarray(errors, float)
+        if len(sizes) < 3 or np.ptp(sizes) == 0:
+            raise HapteraError(f"a line needs at least three shifts of different sizes, found {len(np.unique(sizes))}")
+        slope, intercept = np.polyfit(sizes, errors, 1)
+        rest = errors - intercept - slope * sizes
+        total = ((errors - errors.mean()) ** 2).sum()
+        r2 = 1 - (rest**2).sum() / total if total > 1e-12 else 0.0
+        return cls(float(slope), float(intercept), sizes, float(r2))
+
+    def predict(self, size: float) -> float:
+        """The error at a size, within 0 and 1."""
+        return float(np.clip(self.intercept + self.slope * size, 0, 1))
+
+    def inside(self, size: float) -> bool:
+        """Return whether a size lies within those that the line was fitted on."""
+        return bool(self.sizes.min() <= size <= self.sizes.max())
 
 
 def _basis(u: np.ndarray, switch: Any, terms: int) -> np.ndarray:
@@ -220,49 +287,3 @@ def _ranked(u: np.ndarray, rank: int) -> float:
     if u.ndim > 1 or not 2 <= rank <= len(u) - 2:
         raise HapteraError(f"the switch is at model {rank} of {u.shape[-1]}; 2 to {u.shape[-1] - 2} was expected")
     return float(np.sort(u)[rank - 1])
-
-
-def _chebyshev(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Solution:
-    """The line with the least largest residual."""
-    u, v, seen = np.broadcast_arrays(basis[..., 1], values, weights > 0)
-    line = _strip(u, v, seen)
-    fitted = line[..., :1] + line[..., 1:] * u
-    left_out = fitted.copy() if u.ndim == 1 else np.full(u.shape, np.nan)  # for a batch nobody asks
-    size = np.where(seen, np.abs(v - fitted), 0.0)
-    for place in np.flatnonzero(size > max(size.max() - EDGE, EDGE)) if u.ndim == 1 else ():
-        # Only models at the edge of the strip have a say in where it lies; on a line without width, none has.
-        other = _strip(u, v, seen & (np.arange(len(u)) != place))
-        left_out[place] = other[0] + other[1] * u[place]
-    return Solution(line, fitted, left_out, np.zeros_like(fitted), (weights * (v - fitted) ** 2).sum(-1))
-
-
-def _strip(u: np.ndarray, v: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return `(..., 2)`, intercept and slope of the middle of the narrowest upright strip that holds all points.
-
-    The width is convex in the slope, so halving finds it. The two outermost points alone make the strip wider than that
-    along their own line, once the slope is further from theirs than that width over their distance.
-    """
-
-    def strip(slope: np.ndarray) -> list[np.ndarray]:
-        above = v - slope[..., None] * u
-        top, bottom = np.where(seen, above, -np.inf).argmax(-1), np.where(seen, above, np.inf).argmin(-1)
-        return [*_at(above, top, bottom), *_at(u, top, bottom)]
-
-    last, first = np.where(seen, u, -np.inf).argmax(-1), np.where(seen, u, np.inf).argmin(-1)
-    (end, start), (to, origin) = _at(u, last, first), _at(v, last, first)
-    span = np.where(end - start > SINGULAR, end - start, np.nan)
-    slope = (to - origin) / span
-    high, low, _, _ = strip(slope)
-    least, most = slope - (high - low) / span, slope + (high - low) / span
-    for _ in range(HALVINGS):
-        slope = (least + most) / 2
-        _, _, top, bottom = strip(slope)
-        falls = top > bottom  # with the slope, the width changes by bottom - top
-        least, most = np.where(falls, slope, least), np.where(falls, most, slope)
-    high, low, _, _ = strip(slope)
-    return np.stack([(high + low) / 2, slope], axis=-1)
-
-
-def _at(values: np.ndarray, *places: np.ndarray) -> list[np.ndarray]:
-    """Return `(...)`, the values at each of the places `(...)`."""
-    return [np.take_along_axis(values, place[..., None], -1)[..., 0] for place in places]

@@ -39,7 +39,7 @@ class Moments:
     covariance: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def grouped(
+    def of_images(
         cls, layers: Mapping[str, np.ndarray], groups: int, covariance: Mapping[str, np.ndarray] | None = None
     ) -> Self:
         """Read `(images, 2, channels)` of each layer: mean and mean square of each image.
@@ -67,13 +67,13 @@ class Moments:
         return cls(tuple(layers), channels, first, second, counts, dict(covariance or {}))
 
     @classmethod
-    def known(cls, layers: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Self:
+    def of_statistics(cls, layers: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Self:
         """Take mean and variance of each layer, such as those that BatchNorm keeps."""
         first = np.concatenate([mean for mean, _ in layers.values()])[None]
         second = np.concatenate([var + mean**2 for mean, var in layers.values()])[None]
         return cls(tuple(layers), tuple(len(mean) for mean, _ in layers.values()), first, second, None)
 
-    def merged(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def merge(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Return means and mean squares of full groups of `size` images, a multiple of the present size."""
         assert self.images is not None
         together = size // int(self.images[0])
@@ -83,7 +83,7 @@ class Moments:
         )
         return first, second
 
-    def pooled(self, groups: np.ndarray | slice | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def pool(self, groups: np.ndarray | slice | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance, `(all channels,)` each, over some groups or all."""
         chosen = slice(None) if groups is None else groups
         weights = np.ones(1) if self.images is None else self.images[chosen].astype(float)

@@ -26,7 +26,8 @@ def linear_cka(first: np.ndarray, second: np.ndarray) -> float:
     >>> round(linear_cka(features, 3 * features[:, ::-1] + 1), 6)
     1.0
     """
-    kernels = [_kernel(part - part.mean(0)) for part in _features(first, second, least=2)]
+    centred = [part - part.mean(0) for part in _features(first, second, least=2)]
+    kernels = [part @ part.T for part in centred]
     norms = [float(np.linalg.norm(kernel)) for kernel in kernels]
     return float((kernels[0] * kernels[1]).sum() / (norms[0] * norms[1])) if min(norms) > 0 else float("nan")
 
@@ -61,7 +62,7 @@ class MinibatchCKA:
     def add(self, first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> None:
         """Features `(images, ...)` by layer of each network, of the same images."""
         every = _features(*first.values(), *second.values(), least=LEAST)
-        kernels = [_kernel(part) for part in every]
+        kernels = [part @ part.T for part in every]
         ones, twos = dict(zip(first, kernels, strict=False)), dict(zip(second, kernels[len(first) :], strict=True))
         for own, side in zip(self._own, (ones, twos), strict=True):
             for name, kernel in side.items():
@@ -79,10 +80,6 @@ class MinibatchCKA:
             value = cross / np.sqrt(product) if product > 0 else float("nan")
             rows.append({"first": one, "second": two, "value": value, "n": self._images})
         return pd.DataFrame(rows, columns=["first", "second", "value", "n"])
-
-
-def _kernel(features: np.ndarray) -> np.ndarray:
-    return features @ features.T
 
 
 def _features(*parts: np.ndarray, least: int) -> Sequence[np.ndarray]:

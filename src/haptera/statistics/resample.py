@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
+from haptera.statistics.intervals import LEVEL
+
 DRAWS = 1000
-LEVEL = 0.95
 FEWEST = 5
 """Units; of four models the interval of a line covers 87 %."""
 AT_ONCE = 2**22
@@ -60,7 +61,7 @@ def over_examples(
         paired: whether both have the same examples in the same order, which are then drawn together.
     """
     first, second = np.random.SeedSequence(seed).spawn(2)
-    x, y = _drawn(reference, draws, first), _drawn(shifted, draws, first if paired else second)
+    x, y = _draw(reference, draws, first), _draw(shifted, draws, first if paired else second)
     return Draws(x, y, np.ones(x.shape[-1]), float("inf"))
 
 
@@ -71,7 +72,7 @@ def over_models(reference: np.ndarray, shifted: np.ndarray, *, draws: int = DRAW
     return Draws(np.asarray(reference), np.asarray(shifted), weights.astype(float), models)
 
 
-def _drawn(sample: Sample, draws: int, seed: np.random.SeedSequence) -> np.ndarray:
+def _draw(sample: Sample, draws: int, seed: np.random.SeedSequence) -> np.ndarray:
     """Return `(draws, models)`; the same seed and number of examples draw the same examples."""
     generator = np.random.default_rng(seed)
     if isinstance(sample, tuple):

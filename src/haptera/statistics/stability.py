@@ -102,14 +102,8 @@ def stability_indices(distances: Distances, *, draws: int = DRAWS, seed: int = 0
             if draws and n >= FEWEST and np.isfinite(value):
                 low, high = interval(value, _ratio(others[above], others[below]), units=n)
                 low, high = np.fmin(low, value), np.fmax(high, value)
-            row = {
-                "index": index,
-                "aggregate": aggregate,
-                "value": float(value),
-                "low": float(low),
-                "high": float(high),
-            }
-            rows.append(row | {"n": n})
+            ends = {"low": float(low), "high": float(high)}
+            rows.append({"index": index, "aggregate": aggregate, "value": float(value), **ends, "n": n})
     return pd.DataFrame(rows)
 
 

@@ -1,8 +1,9 @@
-"""What streams over data have in common: settings, one pass through a data set, and streams made of parts."""
+"""What streams over data have in common: settings, turns through data, streams made of parts."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Settings(Stream):
         """Return the settings to hand on to a part."""
         return {"batch_size": self.batch_size, "seed": self.seed, "shuffle": self.shuffle, "name": self.name}
 
-    def order(self, size: int, turn: int = 0) -> np.ndarray:
+    def arrange(self, size: int, turn: int = 0) -> np.ndarray:
         """Return `(size,)`, in which order a data set is read, the `turn`-th time."""
         return sample_order(size, self.seed, turn) if self.shuffle else np.arange(size)
 
@@ -61,48 +62,60 @@ class Settings(Stream):
 
 
 @dataclass(frozen=True)
-class DataStream(Settings):
-    """One pass through a data set, as it is or under one shift."""
+class Reader(Settings):
+    """A stream that reads one data set."""
 
     data: Data
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_data(self.data, self.name)
-
-    @property
-    def samples(self) -> int:
-        """The number of samples."""
-        return len(self.data)
-
-    def __len__(self) -> int:
-        return self.batches(len(self.data))
+        if not isinstance(self.data, Data):
+            raise HapteraError(
+                f"the stream {self.name!r} takes one data set, found {type(self.data).__name__}; data that is "
+                "corrupted already is read by directory, continual, continual_orders, gradual, mixed and correlated"
+            )
 
     @property
     def classes(self) -> Classes | None:
         """Return how targets relate to the model's classes."""
         return self.data.classes
 
-    @property
-    def shift(self) -> Shift | None:
-        """Return what changes the images, if anything does."""
-        return None
+
+@dataclass(frozen=True)
+class Turns(Settings):
+    """Several turns through data, with no reset; no batch holds two of them."""
 
     @property
-    def context(self) -> dict[str, object]:
-        """Return what is known about every sample."""
-        shift = self.shift
-        return {"shift": shift.name if shift else "clean", "severity": shift.severity if shift else 0.0}
+    @abstractmethod
+    def turn_sizes(self) -> Sequence[int]:
+        """How many samples each turn has."""
 
-    def __getitem__(self, index: int) -> Batch:
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Return `(turns,)`, how many batches have come when each turn is over."""
+        return np.cumsum([self.batches(size) for size in self.turn_sizes])
+
+    @property
+    def samples(self) -> int:
+        """The number of samples in all."""
+        return sum(self.turn_sizes)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def sizes(self) -> np.ndarray:
+        """Return `(batches,)`, those of one turn after the other."""
+        return np.concatenate([self.pass_sizes(size) for size in self.turn_sizes])
+
+    def locate(self, index: int) -> tuple[int, np.ndarray]:
+        """Return the turn of a batch, and the positions of its samples in the turn."""
         check_index(index, self)
-        size = len(self.data)
-        places = self.order(size)[self.places(index, size)]
-        return read(self.data, places, self.shift, self.data.rows[places], self.seed, self.context)
+        turn = int(np.searchsorted(self._ends, index, side="right"))
+        return turn, self.places(index - (int(self._ends[turn - 1]) if turn else 0), self.turn_sizes[turn])
 
 
 @dataclass(frozen=True)
-class Parted(Settings):
+class Parts(Settings):
     """A stream that is its parts, one after the other; a subclass writes `parts`."""
 
     @abstractmethod
@@ -133,15 +146,6 @@ class Parted(Settings):
                 return part[index]
             index -= len(part)
         raise AssertionError("parts are shorter than their sum")
-
-
-def check_data(data: object, name: str) -> None:
-    """Refuse anything but a data set, and data that is corrupted already."""
-    if not isinstance(data, Data):
-        raise HapteraError(
-            f"the stream {name!r} takes one data set, found {type(data).__name__}; "
-            "data that is corrupted on disk already is read, as it is, by the stream 'directory'"
-        )
 
 
 def read(

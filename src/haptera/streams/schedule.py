@@ -2,25 +2,26 @@
 
 Source: settings of the literature on continual test-time adaptation: ten orders of the corruptions, each with a fresh
 adapter, and severities 1 to 5 and back for one corruption after the other, with no reset.
-Differs: the orders are permutations by seed, not the ten published ones.
+The fifteen corruptions come in the ten published orders of CoTTA; other shifts in permutations by seed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import factorial
+from functools import cached_property
+from math import factorial, isnan
 from typing import TypeVar
 
 import numpy as np
 
-from haptera.batch import Batch, Stream, check_index
+from haptera.batch import Batch, Stream
 from haptera.checks import check_whole_number
-from haptera.data import Classes, Data
 from haptera.errors import HapteraError
-from haptera.shifts import MakeShift
-from haptera.streams.base import Parted, Settings, check_data, read
-from haptera.streams.sequence import Continual, all_shifts
+from haptera.streams.base import Parts
+from haptera.streams.condition import Choice, Condition
+from haptera.streams.published import PUBLISHED, USUAL
+from haptera.streams.sequence import Continual, Steps
+from haptera.streams.shift_stream import ShiftStream
 
-UP_AND_DOWN = (1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0)
 ORDERS = 0x0DE5
 
 Item = TypeVar("Item")
@@ -59,110 +60,97 @@ class _Order(Continual):
 
 
 @dataclass(frozen=True)
-class ContinualOrders(Parted):
+class ContinualOrders(Parts, ShiftStream):
     """One shift after the other at one severity, in several orders; each order is a part with a fresh adapter.
 
-    The context has the key `order`, from 1.
+    If the shifts are the fifteen corruptions, the first ten orders are the published ones of CoTTA; any others are
+    drawn by the seed. The context has the key `order`, from 1.
 
     Args:
-        data: what is read.
-        shifts: classes of shifts; by default all of the catalog but hold-out ones.
-        severity: from 0 to 5.
-        orders: how many orders, drawn by the seed; no two are the same, so few shifts have fewer.
+        data: a data set whose images are shifted while they are read, or one that is corrupted already, in parts.
+        shifts: classes of shifts; names, where data is in parts.
+        severity: from 0 to 5; by default 5, or the largest that is there.
+        orders: how many orders; no two are the same, so few shifts have fewer.
     """
 
-    data: Data
-    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
-    severity: float = 5.0
+    severity: float | None = None
     orders: int = 10
     name: str = field(default="continual_orders", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_data(self.data, self.name)
         check_whole_number(f"orders of the stream {self.name!r}", self.orders)
-        if not self.shifts:
-            raise HapteraError(f"the stream {self.name!r} needs at least one shift")
+        _ = self._orders_of_shifts
+
+    @cached_property
+    def _orders_of_shifts(self) -> list[tuple[int, ...]]:
+        """Return each order as places in the shifts."""
+        names = [choice.name for choice in self._choices]
+        places = tuple(range(len(names)))
+        if sorted(names) != sorted(USUAL):
+            return permutations(places, self.orders, self.seed)
+        published = [tuple(names.index(name) for name in order) for order in PUBLISHED]
+        drawn = [order for order in permutations(places, self.orders, self.seed) if order not in published]
+        return [*published, *drawn][: self.orders]
 
     def parts(self) -> list[Stream]:
         """One stream per order."""
-        orders = permutations(tuple(self.shifts), self.orders, self.seed)
+        shifts = self.shifts or [choice.name for choice in self._choices]
         return [
-            _Order(self.data, order, self.severity, **self.settings(), number=number)
-            for number, order in enumerate(orders, 1)
+            _Order(
+                self.data,
+                tuple(shifts[place] for place in order),
+                self.severity,
+                **self.settings(),
+                table=self.table,
+                number=number,
+            )
+            for number, order in enumerate(self._orders_of_shifts, 1)
         ]
 
 
 @dataclass(frozen=True)
-class Gradual(Settings):
+class Gradual(Steps):
     """The data under one shift after the other, the severity of each going up and down; nothing is reset.
 
     Samples repeat, so the randomness of a shift depends on the position in the stream, and `context["sample"]`
     is the sample's number in the data set. No batch holds two shifts or severities.
 
     Args:
-        data: what is read, again and again, each time in another order.
-        shifts: classes of shifts; by default all of the catalog but hold-out ones.
-        severities: the steps of each shift, from 0 to 5.
+        data: what is read, again and again, each time in another order; a data set whose images are shifted meanwhile,
+            or one that is corrupted already, in parts.
+        shifts: classes of shifts; names, where data is in parts.
+        severities: the steps of each shift, from 0 to 5; by default up to 5 and back, through those that are there.
         samples_per_step: how many samples come at each severity; by default the whole data set.
     """
 
-    data: Data
-    shifts: Sequence[MakeShift] = field(default_factory=all_shifts)
-    severities: Sequence[float] = UP_AND_DOWN
+    severities: Sequence[float] | None = None
     samples_per_step: int | None = None
     name: str = field(default="gradual", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_data(self.data, self.name)
-        if not self.shifts or not self.severities:
-            raise HapteraError(f"the stream {self.name!r} needs at least one shift and one severity")
         if self.samples_per_step is not None:
             check_whole_number(f"samples_per_step of the stream {self.name!r}", self.samples_per_step)
 
-    @property
-    def samples(self) -> int:
-        """The number of samples in all."""
-        return self._steps * self._step_size
+    def steps(self) -> list[Condition]:
+        """Every shift at every severity."""
+        if self.severities is not None:
+            return self.conditions(self.severities)
+        return [choice.at(severity) for choice in self._choices for severity in self._up_and_down(choice)]
+
+    def _up_and_down(self, choice: Choice) -> Sequence[float]:
+        up = choice.severities
+        if isnan(up[0]):
+            raise HapteraError(
+                f"the stream {self.name!r} goes through severities, and {choice.name} has none; "
+                "continual goes through domains"
+            )
+        return [*up, *up[-2::-1]]
 
     @property
-    def classes(self) -> Classes | None:
-        """Return how targets relate to the model's classes."""
-        return self.data.classes
-
-    @property
-    def _steps(self) -> int:
-        return len(self.shifts) * len(self.severities)
-
-    @property
-    def _step_size(self) -> int:
-        return self.samples_per_step or len(self.data)
-
-    def __len__(self) -> int:
-        return self._steps * self.batches(self._step_size)
-
-    def sizes(self) -> np.ndarray:
-        """Return `(batches,)`, how many samples each batch has."""
-        one = [len(self.places(batch, self._step_size)) for batch in range(self.batches(self._step_size))]
-        return np.tile(one, self._steps)
-
-    def __getitem__(self, index: int) -> Batch:
-        check_index(index, self)
-        step, batch = divmod(index, self.batches(self._step_size))
-        kind, rung = divmod(step, len(self.severities))
-        shift = self.shifts[kind](self.severities[rung])
-        ids = step * self._step_size + self.places(batch, self._step_size)
-        places = self._places_at(ids)
-        context = {"shift": shift.name, "severity": shift.severity, "sample": self.data.rows[places]}
-        return read(self.data, places, shift, ids, self.seed, context)
-
-    def _places_at(self, positions: np.ndarray) -> np.ndarray:
-        """Return which samples of the data are at these positions, if it is read again and again."""
-        size = len(self.data)
-        turns, inside = np.divmod(positions, size)
-        places = np.empty_like(positions)
-        for turn in np.unique(turns):
-            rows = turns == turn
-            places[rows] = self.order(size, int(turn))[inside[rows]]
-        return places
+    def turn_sizes(self) -> Sequence[int]:
+        """How many samples come at each severity."""
+        if self.samples_per_step is None:
+            return super().turn_sizes
+        return [self.samples_per_step] * len(self._steps)

@@ -14,17 +14,16 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from haptera.batch import Batch, check_index
+from haptera.batch import Batch
 from haptera.checks import check_whole_number
-from haptera.data import Classes, Data
 from haptera.errors import HapteraError
 from haptera.measures.relative_stability import PARTS
 from haptera.shifts import Diffeo, sphere_noise, squared_changes
-from haptera.streams.base import Settings, check_data
+from haptera.streams.base import Reader, Turns
 
 
 @dataclass(frozen=True)
-class Stability(Settings):
+class Stability(Turns, Reader):
     """Images as they are, deformed, and with noise, in three passes; `context["shift"]` says which.
 
     Ids are positions; `context["sample"]` is the sample's number in the data set. The noise has the median norm of the
@@ -37,7 +36,6 @@ class Stability(Settings):
         first: how many images, at most; drawn by the seed if the stream is shuffled.
     """
 
-    data: Data
     delta: float = 1.0
     cutoff: float = 3.0
     first: int = 500
@@ -47,32 +45,22 @@ class Stability(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_data(self.data, self.name)
         check_whole_number(f"first of the stream {self.name!r}", self.first)
         _ = self._shift
 
     @property
-    def samples(self) -> int:
-        """Count three for each image."""
-        return len(PARTS) * self._images
+    def turn_sizes(self) -> list[int]:
+        """Three times as many as there are images: as they are, deformed, with noise."""
+        return [self.turn_size] * len(PARTS)
 
     @property
-    def classes(self) -> Classes | None:
-        """Return how the data's classes relate to the model's."""
-        return self.data.classes
-
-    def __len__(self) -> int:
-        return len(PARTS) * self.batches(self._images)
-
-    def sizes(self) -> np.ndarray:
-        """Return `(batches,)`: those of one pass, three times."""
-        return np.tile(self.pass_sizes(self._images), len(PARTS))
+    def turn_size(self) -> int:
+        """How many images there are."""
+        return min(self.first, len(self.data))
 
     def __getitem__(self, index: int) -> Batch:
-        check_index(index, self)
-        turn, batch = divmod(index, self.batches(self._images))
-        inside = self.places(batch, self._images)
-        part, places = PARTS[turn], self.order(len(self.data))[inside]
+        turn, inside = self.locate(index)
+        part, places = PARTS[turn], self.arrange(len(self.data))[inside]
         rows = torch.from_numpy(self.data.rows[places])
         images = self.data.images(places)
         if part == "diffeo":
@@ -81,28 +69,28 @@ class Stability(Settings):
             images = images + sphere_noise(images, self.radius, rows, self.seed)
         severity = 0.0 if part == "clean" else float(self.delta)
         context = {"shift": part, "severity": severity, "sample": self.data.rows[places]}
-        return Batch(images, None, torch.from_numpy(inside + turn * self._images), context)
+        return Batch(images, None, torch.from_numpy(inside + turn * self.turn_size), context)
 
-    @cached_property
+    @property
     def radius(self) -> float:
         """The median norm of what the deformations change."""
+        return self._radius
+
+    @cached_property
+    def _radius(self) -> float:  # without the underscore it would be part of the fingerprint
         norms = []
-        for batch in range(self.batches(self._images)):
-            places = self.order(len(self.data))[self.places(batch, self._images)]
+        for batch in range(self.batches(self.turn_size)):
+            places = self.arrange(len(self.data))[self.places(batch, self.turn_size)]
             images = self.data.images(places)
             moved = self._shift(images, torch.from_numpy(self.data.rows[places]), self.seed)
             norms.append(squared_changes(images, moved).sqrt())
         radius = float(np.median(torch.cat(norms).numpy()))
         if not radius:
             raise HapteraError(
-                f"stability is undefined: deformations leave most of {self._images} images as they are, but for "
+                f"stability is undefined: deformations leave most of {self.turn_size} images as they are, but for "
                 "rounding, as they do with images of one colour"
             )
         return radius
-
-    @property
-    def _images(self) -> int:
-        return min(self.first, len(self.data))
 
     @cached_property
     def _shift(self) -> Diffeo:

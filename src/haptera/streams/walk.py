@@ -4,7 +4,7 @@ Source: thesis chapter 4 and appendix C, algorithms 1 and 2, misprints corrected
 step of a path shows `speed` images, drawn at random from the data, mirrored and moved at random. It is generated while
 it is read: batch i needs the walk up to i, which is arithmetic on small matrices, and no image before it. As in the
 public generator, what the first corruption made is rounded to 256 grey levels before the second one sees it.
-Differs: any data, any model as yardstick, three rules for the path (`haptera.streams.path`), any length; images are
+Differs: any data, any model as yardstick, three rules for the path (`streams.calibration`), any length; images are
 moved, where the generator cuts out and enlarges a random part, and nothing is encoded as JPEG at the end.
 Cost: the two corruptions and reading (`benchmarks/ccc.py`); memory for the batch and a few pieces of `PIECE` bytes.
 """
@@ -22,15 +22,12 @@ import torch
 from haptera.batch import Batch, check_index
 from haptera.catalog import entries, find
 from haptera.checks import check_whole_number
-from haptera.data import Classes, Data
 from haptera.errors import HapteraError, check_keys
 from haptera.shifts import SampleRandom
-from haptera.streams.augment import augmented, grey_levels
-from haptera.streams.base import Settings, check_data
-from haptera.streams.calibration import Calibration
-from haptera.streams.path import Path, check_rule, find_path
+from haptera.streams.base import Reader
+from haptera.streams.calibration import RULES, Calibration, Path, find_path
 
-SALT = 0xCCC
+SALT, MOVES = 0xCCC, 0x0A06
 FADES = " > "
 PIECE = 4 * 2**20
 """Bytes of images at a time. What a shift allocates for them is memory that the process holds already; for a whole
@@ -55,7 +52,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class CCC(Settings):
+class CCC(Reader):
     """A walk through pairs of shifts at a steady difficulty.
 
     Args:
@@ -67,7 +64,6 @@ class CCC(Settings):
         rule: how a path is chosen: `steady`, `text` or `code`.
     """
 
-    data: Data
     calibration: Calibration
     difficulty: str | float = "medium"
     speed: int = 1000
@@ -77,11 +73,10 @@ class CCC(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_data(self.data, self.name)
         if self.calibration.prints.get("data", self.data.fingerprint()) != self.data.fingerprint():
             raise HapteraError(f"the calibration was made on other data than {self.data.name}; calibrate on this data")
         check_keys("shift in the calibration", self.calibration.shifts, entries("shifts"))
-        check_rule(self.rule)
+        check_keys("rule", [self.rule], RULES)
         for key in ("speed", "length"):
             check_whole_number(key, getattr(self, key))
         self.calibration.target(self.difficulty)
@@ -91,18 +86,18 @@ class CCC(Settings):
         """The number of samples."""
         return self.length
 
+    @property
+    def walk_seed(self) -> int:
+        """What the walk, its images and their shifts depend on."""
+        return self.seed
+
     def __len__(self) -> int:
         return self.batches(self.length)
-
-    @property
-    def classes(self) -> Classes | None:
-        """Return how targets relate to the model's classes."""
-        return self.data.classes
 
     @cached_property
     def _stages(self) -> list[Stage]:
         """Return the steps of the walk until there are enough images."""
-        calibration, random = self.calibration, np.random.default_rng([self.seed & 0xFFFFFFFF, SALT])
+        calibration, random = self.calibration, np.random.default_rng([self.walk_seed & 0xFFFFFFFF, SALT])
         names, target = calibration.shifts, calibration.target(self.difficulty)
         paths: dict[tuple[str, str], Path] = {}
         stages: list[Stage] = []
@@ -136,14 +131,14 @@ class CCC(Settings):
     def __getitem__(self, index: int) -> Batch:
         check_index(index, self)
         ids = torch.from_numpy(self.places(index, self.length))
-        draws = SampleRandom(ids, self.seed, SALT).uniform(())
+        draws = SampleRandom(ids, self.walk_seed, SALT).uniform(())
         places = (draws.double() * len(self.data)).long().clamp_(max=len(self.data) - 1).numpy()
         steps = ids.numpy() // self.speed
         flip, crop = self.calibration.flip, self.calibration.crop
         images = torch.empty((len(ids), *self._shape))
         for rows in _runs(steps, max(1, PIECE // (4 * prod(self._shape)))):
-            piece = augmented(self.data.images(places[rows]), ids[rows], self.seed, flip, crop)
-            images[rows] = self._stages[steps[rows.start]](piece, ids[rows], self.seed)
+            piece = flip_and_crop(self.data.images(places[rows]), ids[rows], self.walk_seed, flip, crop)
+            images[rows] = self._stages[steps[rows.start]](piece, ids[rows], self.walk_seed)
         targets = None if self.data.targets is None else torch.from_numpy(self.data.targets[places])
         return Batch(images, targets, ids, {**self._columns(steps), "sample": self.data.rows[places]})
 
@@ -170,3 +165,41 @@ def _runs(steps: np.ndarray, most: int) -> Iterator[slice]:
     for start, end in pairwise(bounds):
         for begin in range(start, end, most):
             yield slice(begin, min(begin + most, end))
+
+
+def flip_and_crop(images: torch.Tensor, ids: torch.Tensor, seed: int, flip: bool, crop: float) -> torch.Tensor:
+    """`(batch, channels, height, width)`, mirrored with probability one half and moved by up to a share of the side.
+
+    Both depend on the seed and on the sample's id alone. What a move uncovers shows the edge pixel again.
+    """
+    if not flip and not crop:
+        return images
+    draws = SampleRandom(ids, seed, salt=MOVES).uniform((3,)).numpy()
+    before = images.numpy()
+    after = np.empty_like(before)
+    mirrored = flip & (draws[:, 0] < 0.5)
+    downs, rights = (_moves(draws[:, 1 + axis], int(before.shape[2 + axis] * crop / 2)) for axis in (0, 1))
+    for old, new, mirror, down, right in zip(before, after, mirrored, downs, rights, strict=True):
+        _move(old[:, :, ::-1] if mirror else old, new, down, right)
+    return torch.from_numpy(after)
+
+
+def _moves(draws: np.ndarray, most: int) -> list[int]:
+    """Return by how many pixels to move, from -most to most."""
+    return [int(move) - most for move in draws * (2 * most + 1)]
+
+
+def _move(old: np.ndarray, new: np.ndarray, down: int, right: int) -> None:
+    """Fill an image: what is in view of the old one as a slice, then the columns and the rows at the edges."""
+    height, width = old.shape[1:]
+    top, bottom, left, end = max(-down, 0), height - max(down, 0), max(-right, 0), width - max(right, 0)
+    new[:, top:bottom, left:end] = old[:, top + down : bottom + down, left + right : end + right]
+    new[:, top:bottom, :left] = new[:, top:bottom, left : left + 1]
+    new[:, top:bottom, end:] = new[:, top:bottom, end - 1 : end]
+    new[:, :top] = new[:, top : top + 1]
+    new[:, bottom:] = new[:, bottom - 1 : bottom]
+
+
+def grey_levels(images: torch.Tensor) -> torch.Tensor:
+    """Round, in place, to the 256 values that a file of 8 bits can hold."""
+    return images.mul_(255).round_().div_(255)

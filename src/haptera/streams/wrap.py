@@ -79,13 +79,9 @@ class Repeated(Wrapper):
         """Return a name such as `repeated 3 times`."""
         return f"repeated {self.times:,} times" if self.times > 1 else "repeated once"
 
-    def parts(self) -> list[Stream]:
-        """Return the stream itself: nothing is reset."""
-        return [self]
-
     @cached_property
     def _pieces(self) -> list[Self]:
-        return []
+        return []  # nothing is reset
 
     @cached_property
     def _turns(self) -> list[Stream]:
@@ -198,7 +194,7 @@ class OneByOne(Wrapper):
         return {key: value for key, value in self.__dict__.items() if key != "_kept"}
 
 
-def wrapped(
+def wrap_stream(
     stream: Stream,
     clean: Stream | None = None,
     *,
@@ -208,16 +204,10 @@ def wrapped(
     one_by_one: bool = False,
     name: str = "",
 ) -> Stream:
-    """A stream with wrappers around it, in this order.
+    """Return a stream with wrappers around it, in the order of the settings.
 
-    Args:
-        stream: the innermost.
-        clean: what to interleave.
-        interleave: after how many batches.
-        repeat: how many times.
-        truncate: after how many samples.
-        one_by_one: whether every sample is a batch of its own.
-        name: of all of them; by default each adds its own words.
+    They say after how many batches clean ones come, how many times all is repeated, after how many samples it ends, and
+    whether each is a batch of its own. Without a name each wrapper adds its own words.
     """
     for key, value in (("interleave", interleave), ("repeat", repeat), ("truncate", truncate)):
         if value is not None:

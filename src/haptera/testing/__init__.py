@@ -10,8 +10,8 @@ from typing import Any
 from haptera import catalog
 from haptera.adapters import Adapter
 from haptera.batch import Stream
-from haptera.catalog import find_object
 from haptera.errors import HapteraError, unknown
+from haptera.own_code import find_object
 from haptera.shifts import Shift
 from haptera.testing.adapters import check_adapter
 from haptera.testing.analyses import check_analysis, makes_an_analysis

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from haptera.adapters import Adapter
-from haptera.adapters.sharing import unwrapped
 from haptera.adapters.wrapper import Wrapper
 from haptera.batch import Batch
 from haptera.errors import HapteraError, NotApplicable
+from haptera.modules import copy_modules, unwrap
 from haptera.testing.batchnorm_networks import batchnorm_networks, convolutional_networks
+from haptera.testing.image_text import image_text_model
 from haptera.testing.law import demand, run_laws
 from haptera.testing.networks import as_it_is, awkward_networks
 from haptera.testing.states import (
@@ -96,7 +97,7 @@ def infinite_prior_is_the_model(make: Make, model: nn.Module, batches: list[torc
 def memory_layout_does_not_matter(make: Make, model: nn.Module, batches: list[torch.Tensor]) -> None:
     """In the memory layout that it chooses for a model, it predicts and learns what it does in contiguous memory."""
     chosen, contiguous = make(model), make(model)
-    (contiguous.inner if isinstance(contiguous, Wrapper) else contiguous)._channels_last = False
+    (contiguous.innermost if isinstance(contiguous, Wrapper) else contiguous)._channels_last = False
     away = distance(answers(chosen, batches[:2]), answers(contiguous, batches[:2]))
     demand(away < 1e-4, f"in the layout it chose it differs from contiguous memory by {away:.1e}")
 
@@ -145,7 +146,7 @@ def works_or_says_why(make: Make, model: nn.Module, batches: list[torch.Tensor])
     demand(picture(model) == before, "the caller's model was changed")
     demand(equal(outputs, again), "after reset the same batches get other predictions")
     with as_it_is():
-        network = copy.deepcopy(unwrapped(model)).eval()
+        network = copy_modules(unwrap(model)).eval()
     expected, later = answers(partial(own_answer, network), batches), answers(partial(own_answer, network), batches)
     demand([out.shape for out in outputs] == [out.shape for out in expected], "outputs do not have the model's shapes")
     demand(all(bool(torch.isfinite(out).all()) for out in [*outputs, *expected]), "predictions are not finite")
@@ -155,7 +156,7 @@ def works_or_says_why(make: Make, model: nn.Module, batches: list[torch.Tensor])
         copied = copy.deepcopy(adapter)
         demand(equal(answers(copied, batches), answers(adapter, batches)), "a copy goes on to other predictions")
     if "lr" in settings_of(make):
-        inner = adapter.inner if isinstance(adapter, Wrapper) else adapter
+        inner = adapter.innermost if isinstance(adapter, Wrapper) else adapter
         waits = "loss" not in record or inner.memory.get("pending")
         demand(bool(waits or record.get("change", 1.0) > 0), "there is a loss, and nothing was learnt")
         if equal(expected, later):  # else the number of passes matters
@@ -218,14 +219,15 @@ def example_batches(channels: int = 1) -> list[torch.Tensor]:
 def check_adapter(make: Make) -> dict[str, str]:
     """Every law on a class of adapters, on every kind of model to which it applies; one law on awkward networks."""
     cases = []
-    for model in example_models().values():
+    for model in (*example_models().values(), image_text_model()):
         try:
             make(model)
         except NotApplicable:
             continue
         cases.append((make, model, example_batches()))
     if not cases:
-        return {"applies_to_some_model": "it refuses models with BatchNorm, GroupNorm, LayerNorm and without"}
+        kinds = "BatchNorm, GroupNorm, LayerNorm and without, and one of images and texts"
+        return {"applies_to_some_model": f"it refuses models with {kinds}"}
     verdict = run_laws(ADAPTER_LAWS, cases)
     for law, (networks, channels) in FURTHER.items():
         more = [(make, model, example_batches(channels)) for model in networks().values()]

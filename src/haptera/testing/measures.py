@@ -1,5 +1,6 @@
 """The laws of measures, whether of outputs or of the table; `of` in `@measure` says which."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -10,7 +11,7 @@ import pandas as pd
 
 from haptera.errors import HapteraError, NotApplicable
 from haptera.measures.corruptions import ALEXNET, ALEXNET_DOMAINS, SEVERITIES
-from haptera.measures.facts import fact, required
+from haptera.measures.facts import fact, required_settings
 from haptera.measures.relative_stability import PARTS as STABILITY
 from haptera.outputs import Outputs
 from haptera.statistics.intervals import wilson
@@ -25,11 +26,17 @@ ADAPTERS = ("none", "batchnorm:prior=0", "tent")
 
 def order_of_rows_does_not_matter(function: Function, source: Source) -> None:
     """Samples, or rows of the table, in another order give the same rows."""
-    one, two = tidy(function(source)), tidy(function(_shuffled(source)))
+    one, two = _in_order(tidy(function(source))), _in_order(tidy(function(_shuffled(source))))
     demand(len(one) == len(two), f"{len(one)} rows became {len(two)}")
     for column in ("value", "low", "high"):
         same = np.allclose(one[column].astype(float), two[column].astype(float), rtol=1e-12, equal_nan=True)
         demand(same, f"{column} depends on the order of samples")
+
+
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows by everything that they are about, further columns such as `visit` included."""
+    about = [str(name) for name in rows if name not in ("value", "low", "high")]
+    return rows.sort_values(about, key=lambda column: column.astype(str))
 
 
 def values_keep_the_bounds(function: Function, source: Source) -> None:
@@ -243,14 +250,29 @@ def _example_rows(model: int, adapter: str) -> Iterator[dict[str, Any]]:
     for window in range(40):
         shift, severity = ("clean", 0.0) if window % 4 == 3 else ("fog", 3.0)
         yield from shares("changing", shift, severity, "accuracy_over_steps", 2 * window + 1)
+    for walk, difficulty in itertools.product((1, 2), (0.2, 0.4)):
+        [row] = shares("walks", "", 0.0, "walk_accuracy")
+        yield {key: row[key] for key in row if key not in ("shift", "severity")} | {
+            "part": f"{difficulty}, walk {walk}",
+            "difficulty": difficulty,
+            "speed": 100,
+            "walk": walk,
+        }
     for measure in ("seconds_per_image", "peak_bytes"):
         yield names | {"stream": "clean", "measure": measure, "value": float(generator.uniform(1, 2)), "n": 200}
+
+
+def example_visits() -> pd.DataFrame:
+    """The corruptions of `example_table`, each met twice in one stream, with other results the second time."""
+    table = example_table()
+    once = table[table["stream"] == "corruptions"]
+    return tidy(pd.concat([once.assign(visit=1), _other(once).assign(visit=2)]))
 
 
 def examples(function: Function) -> list[Source]:
     """What a measure is tried on: outputs with labels, without, of other classes, of deformed images; tables; poses."""
     if fact(function, "of", "outputs") != "outputs":
-        return [example_table(), tidy([])]
+        return [example_table(), example_visits(), tidy([])]
     if fact(function, "reads") == "keypoints":
         return [example_poses(), example_poses(labelled=False), example_outputs()]
     return [example_outputs(), example_outputs(labelled=False), example_outputs(mapped=True), example_stability()]
@@ -258,7 +280,7 @@ def examples(function: Function) -> list[Source]:
 
 def check_measure(function: Function) -> dict[str, str]:
     """Every law on a measure of outputs or of the table."""
-    if missing := required(function):
+    if missing := required_settings(function):
         name = getattr(function, "__name__", "this measure")
         raise HapteraError(f"{name} needs {missing[0]}; check functools.partial({name}, {missing[0]}=...)")
     verdicts: dict[str, str] = {}

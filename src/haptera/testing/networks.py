@@ -1,6 +1,7 @@
 """Awkward networks: small ones of the kinds that other people bring, for laws about adapters that must hold on each."""
 
 import copy
+import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -92,6 +93,20 @@ class Tied(TakesBytes):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return logits."""
         return self.second(self.first(self.inner(inputs)))
+
+
+class Uncopyable(TakesBytes):
+    """Holds a lock, and a tensor that was computed from its weights, neither of which Python can copy."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__(inner)
+        self.lock = threading.Lock()
+        self.computed = next(inner.parameters()) * 2
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return logits."""
+        with self.lock:
+            return self.inner(inputs)
 
 
 class Recurrent(nn.Module):
@@ -225,6 +240,7 @@ def awkward_networks() -> dict[str, Callable[[], Case]]:
         "inputs that need a gradient": lambda: (plain(), [batch.requires_grad_() for batch in images()]),
         "some parameters frozen": lambda: (_some_frozen(), images()),
         "tied weights": lambda: (Tied(plain()).eval(), images()),
+        "cannot be copied": lambda: (Uncopyable(plain()).eval(), images()),
         "parametrised weights": lambda: (_parametrised(), images()),
         "recurrent": lambda: (_recurrent(), images()),
         "dropout, in training mode": lambda: (_with_dropout(), images()),

@@ -8,8 +8,9 @@ from haptera import catalog
 from haptera.batch import Stream, check_batch_size
 from haptera.data import CorruptedImages, Data
 from haptera.errors import HapteraError
-from haptera.run.parts import check_adapter, configured
-from haptera.streams.sequence import SEVERITIES
+from haptera.run.around import configured
+from haptera.run.parts import check_adapter
+from haptera.streams.condition import SEVERITIES
 from haptera.tune import recipes
 from haptera.tune.holdout import check_holdout, check_labels, each_alone, holdout_shifts, in_every_order, only_holdout
 from haptera.tune.search import Point, Search, points, words

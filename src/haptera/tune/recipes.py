@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from haptera import catalog
-from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Offline, RDumb, Reset
+from haptera.adapters import (
+    Adapter,
+    BatchNorm,
+    BatchPrior,
+    MixtureAdapter,
+    NoAdaptation,
+    Offline,
+    RDumb,
+    Reset,
+    SelectiveReset,
+    TimeLimit,
+    WeightEnsemble,
+)
 from haptera.adapters.reset import Every
 from haptera.errors import HapteraError, unknown
 
@@ -44,7 +56,7 @@ def check_recipe(recipe: str | None) -> None:
 
 
 def unwrap(adapter: Callable[..., Any] | None, recipe: str | None) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The class within partials, and settings as a study file says them: `reset` and `epochs` for what is around it."""
+    """The class within partials, and settings as a study file says them, with those of what is around it."""
     if adapter is None:
         if recipe not in ADAPTERS:
             raise HapteraError("no adapter to tune: give --adapter")
@@ -57,6 +69,14 @@ def unwrap(adapter: Callable[..., Any] | None, recipe: str | None) -> tuple[Call
         adapter = adapter.func
         if adapter is Reset and isinstance(settings.get("rule"), Every):
             settings["reset"] = settings.pop("rule").steps
+            adapter = settings.pop("method")
+        elif adapter in (MixtureAdapter, WeightEnsemble, TimeLimit):
+            adapter = settings.pop("method")
+        elif adapter is SelectiveReset:
+            settings["asr"] = True
+            adapter = settings.pop("method")
+        elif adapter is BatchPrior:
+            settings["prior_correction"] = settings.pop("scale")
             adapter = settings.pop("method")
         elif adapter is Offline:
             settings.setdefault("epochs", 1)

@@ -10,8 +10,8 @@ import numpy as np
 
 from haptera.checks import check_whole_number, is_number
 from haptera.errors import HapteraError
-from haptera.run.flags import Spec
-from haptera.run.parts import AROUND_ADAPTERS
+from haptera.run.around import AROUND_ADAPTERS
+from haptera.run.parts import Spec
 from haptera.shifts import Shift
 
 Point = dict[str, Any]

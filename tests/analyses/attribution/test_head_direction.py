@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from haptera.analyses.attribution.carriers import DecoyTest, carriers
+from haptera.analyses.attribution import DecoyTest
+from haptera.analyses.attribution.carriers import carriers
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.recordings.reading import read_recording
 

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from haptera.analyses.attribution.carriers import DecoyTest, carriers, compare_with_decoys
-from haptera.analyses.attribution.maps import attribution_map
-from haptera.analyses.attribution.scores import map_scores
+from haptera.analyses.attribution import DecoyTest
+from haptera.analyses.attribution.carriers import carriers, compare_with_decoys
+from haptera.analyses.attribution.maps import attribution_map, map_scores
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.errors import HapteraError
 

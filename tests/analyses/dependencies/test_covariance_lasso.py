@@ -265,7 +265,7 @@ def test_fewer_samples_than_classes_is_no_trouble():
         (lambda: CovarianceLasso(alpha=0).fit(logits(1)), "alpha is 0; a positive number was expected"),
         (lambda: CovarianceLasso(alpha=-1).fit(logits(1)), "alpha is -1"),
         (lambda: CovarianceLasso(alpha=float("nan")).fit(logits(1)), "alpha is nan"),
-        (lambda: CovarianceLasso(per_class=0).fit(logits(1)), "per_class is 0; a whole number of 1 or more"),
+        (lambda: CovarianceLasso(per_class=0).fit(logits(1)), "per_class is 0; a whole number of at least 1"),
         (lambda: CovarianceLasso(per_class=1.5).fit(logits(1)), "per_class is 1.5"),
         (lambda: CovarianceLasso().fit(np.full((3, 2), np.nan)), "logits hold nan in sample 0, class 0"),
         (lambda: CovarianceLasso().fit(np.array([[1.0, np.inf]])), "logits hold inf in sample 0, class 1"),

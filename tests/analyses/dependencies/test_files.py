@@ -9,7 +9,6 @@ import pytest
 from haptera import dependencies
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 from haptera.analyses.dependencies.files import LogitsFile
-from haptera.analyses.dependencies.findings import combination
 from haptera.analyses.dependencies.redundancy import Redundancy
 from haptera.analyses.dependencies.replacement import replacement
 from haptera.analyses.dependencies.second_moment import BLOCK, SecondMoment
@@ -165,7 +164,7 @@ def test_the_summary_names_classes_and_figures(saved):
     assert analysis.headline() == "300 examples, 5 classes of net.npz; α 0.05"
     assert said["rank"] == ["5 of 5: no class is exactly a combination of others"]
     assert said["strongest"][0].startswith("macaw ≈ 0.5")
-    assert combination(analysis, 0, terms=1).endswith("more")
+    assert analysis.combination(0, terms=1).endswith("more")
     accuracy = (rows_of()[0].argmax(1) == rows_of()[1]).mean()
     assert f"of all images {100 * accuracy:.2f} % are right" in said["cost"][2]
     assert "of λ" in said["found"][0]

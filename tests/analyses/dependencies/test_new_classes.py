@@ -59,9 +59,9 @@ def test_the_gradient_is_the_derivative_of_the_loss():
     taken = {}
 
     class Spied(NewClasses):
-        def _minimised(self, smooth, shape):
+        def _minimise(self, smooth, shape):
             taken["smooth"] = smooth
-            return super()._minimised(smooth, shape)
+            return super()._minimise(smooth, shape)
 
     Spied(3, ridge=0.1).fit(base, targets)
     smooth = taken["smooth"]

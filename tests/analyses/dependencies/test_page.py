@@ -8,16 +8,14 @@ import pytest
 
 from haptera import dependencies
 from haptera.analyses.dependencies.analysis import ClassDependencies
-from haptera.analyses.dependencies.frames import (
-    classes,
-    coefficients_and_covariances,
-    edges,
-    layout,
-    paths,
-    placed_edges,
-    shown_classes,
+from haptera.analyses.dependencies.page import (
+    classes_section,
+    covariance_section,
+    graph_section,
+    path_section,
+    spectrum_section,
 )
-from haptera.analyses.dependencies.page import graph_section, spectrum_section
+from haptera.report.figure import lay_out
 from haptera.report.page import write_page
 
 HOSTILE = "</script><img src=x onerror='window.harmed = 1'>"
@@ -47,9 +45,9 @@ def page(analysis: ClassDependencies, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_edges_are_the_dependencies_of_the_best_class_first(analysis: ClassDependencies) -> None:
-    frame = edges(analysis)
+    frame = analysis.edges
     assert len(frame) == analysis.dependencies.coefficients.nnz
-    best = shown_classes(analysis)[0]
+    best = analysis.ranking[0]
     assert best == analysis.dependencies.relative_error.argmin()
     own = frame[frame["class"] == analysis.names[best]]
     assert own.index.tolist() == list(range(len(own)))
@@ -61,8 +59,9 @@ def test_edges_are_the_dependencies_of_the_best_class_first(analysis: ClassDepen
 
 
 def test_every_class_has_one_place_whichever_end_of_an_edge_it_is(analysis: ClassDependencies) -> None:
-    frame, left_out = placed_edges(analysis, edges(analysis), 3)
-    assert left_out == ""
+    graph = graph_section(analysis).figures[1]
+    frame = graph.frame
+    assert graph.caption.endswith("Choose classes to see theirs alone.")
     places: dict[str, set[tuple[float, float]]] = {}
     for row in frame.itertuples():
         places.setdefault(row[1], set()).add((row.x, row.y))
@@ -75,7 +74,7 @@ def test_every_class_has_one_place_whichever_end_of_an_edge_it_is(analysis: Clas
 
 def test_a_layout_puts_joined_nodes_nearer_than_others_and_is_repeatable() -> None:
     ends = np.array([(a, b) for group in (0, 5, 10) for a in range(group, group + 5) for b in range(group, a)])
-    one, two = layout(16, ends, np.ones(len(ends))), layout(16, ends, np.ones(len(ends)))
+    one, two = (lay_out(range(16), [(a, b, 1.0) for a, b in ends]).to_numpy() for _ in range(2))
     assert np.array_equal(one, two)
     assert np.abs(one).max() <= 1
     assert np.isfinite(one).all()
@@ -83,12 +82,12 @@ def test_a_layout_puts_joined_nodes_nearer_than_others_and_is_repeatable() -> No
     group = np.array([*np.repeat([0, 1, 2], 5), 3])
     same = (group[:, None] == group) & ~np.eye(16, dtype=bool)
     assert apart[same].mean() < 0.5 * apart[group[:, None] != group].mean()
-    assert layout(1, np.empty((0, 2), int), np.empty(0)).tolist() == [[0, 0]]
+    assert lay_out(range(1), []).to_numpy().tolist() == [[0, 0]]
 
 
 def test_coefficient_against_covariance_has_every_pair_and_the_line(analysis: ClassDependencies) -> None:
-    frame = coefficients_and_covariances(analysis)
-    target = shown_classes(analysis)[0]
+    frame = covariance_section(analysis).figures[0].frame
+    target = analysis.ranking[0]
     own = frame[frame["class"] == analysis.names[target]]
     points, line = own[own["mark"] == "point"], own[own["mark"] == "line"]
     assert len(points) == 49
@@ -99,11 +98,11 @@ def test_coefficient_against_covariance_has_every_pair_and_the_line(analysis: Cl
 
 
 def test_paths_begin_at_zero_and_pass_the_solution(analysis: ClassDependencies) -> None:
-    frame = paths(analysis)
+    frame = path_section(analysis).figures[0].frame
     for (name, on), rows in frame.groupby(["class", "on"]):
         largest = rows.sort_values("alpha", ascending=False).iloc[0]
         assert largest["coefficient"] == 0 or largest["alpha"] == frame["alpha"].max(), (name, on)
-    first = frame[frame["class"] == analysis.names[shown_classes(analysis)[0]]]
+    first = frame[frame["class"] == analysis.names[analysis.ranking[0]]]
     assert first["alpha"].min() < 0.25 < first["alpha"].max()
     assert first.sort_values("alpha")["relative_error"].is_monotonic_increasing
 
@@ -112,7 +111,7 @@ def test_spectrum_and_table_have_every_class(analysis: ClassDependencies) -> Non
     (figure,) = spectrum_section(analysis).figures
     matrix = analysis.moment.matrix()
     assert figure.frame["value"].to_numpy() == pytest.approx(np.linalg.eigvalsh(matrix)[::-1])
-    table = classes(analysis)
+    table = classes_section(analysis).tables[0].frame
     assert len(table) == 50
     assert table["relative_error"].is_monotonic_increasing
     on_all = analysis.lasso.dependencies_.on_moment(analysis.moment)
@@ -132,6 +131,7 @@ def test_the_same_analysis_gives_the_same_bytes(analysis: ClassDependencies, pag
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
 
 
+@pytest.mark.long  # CI runs it, too: `make test-long`
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
 def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analysis: ClassDependencies) -> None:
@@ -141,7 +141,8 @@ def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analy
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         opened = browser.new_page(viewport={"width": 1280, "height": 900})
-        opened.set_default_timeout(20_000)
+        opened.set_default_timeout(120_000)
+        expect.set_options(timeout=120_000)
         errors: list[str] = []
         opened.on("console", lambda message: errors.append(message.text))
         opened.on("pageerror", lambda error: errors.append(str(error)))
@@ -150,7 +151,7 @@ def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analy
 
         star = opened.locator("#figure-1-1")
         search = star.locator("input[type=search]")
-        expect(search).to_have_value(analysis.names[shown_classes(analysis)[0]])
+        expect(search).to_have_value(analysis.names[analysis.ranking[0]])
         search.fill("lass 17")  # a part of the name is enough
         search.press("Enter")
         search.blur()

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
-from haptera.analyses.dependencies.removal import removable, without
-from haptera.analyses.dependencies.replacement import replacement
+from haptera.analyses.dependencies.replacement import removable, replacement, without
 from haptera.errors import HapteraError
 
 

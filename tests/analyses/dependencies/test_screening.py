@@ -31,15 +31,15 @@ def test_theorem_3_never_screens_a_true_dependency(seed, classes, rank, share, w
     lam = share * top if top > 0 else 1.0
     found = CovarianceLasso(alpha=lam / 2).fit_moment(moment).dependencies_
     target, on, _ = found.edges()
-    assert not screening.screened(lam)[target, on].any()
+    assert not screening.screen(lam)[target, on].any()
 
 
 def test_theorem_3_screens_most_pairs_near_lambda_max_and_none_far_below():
     screening = Screening(SecondMoment.of(rows_of(1, 400, 30, 30)))
-    shares = [screening.screened(share * screening.lambda_max).mean() for share in (0.99, 0.9, 0.05)]
+    shares = [screening.screen(share * screening.lambda_max).mean() for share in (0.99, 0.9, 0.05)]
     assert shares[0] > 0.8
     assert shares[0] > shares[1] > shares[2] == 0
-    assert screening.screened(2 * screening.lambda_max).sum() == 30 * 29  # beyond λ_max all are 0
+    assert screening.screen(2 * screening.lambda_max).sum() == 30 * 29  # beyond λ_max all are 0
 
 
 @pytest.mark.parametrize("rank", [9, 4])

@@ -181,7 +181,7 @@ def test_moments_are_those_of_the_activations_themselves(net):
         for layer in list(net)[:4]:
             inner = layer(inner)
         values = net[4].conv1(inner).double().transpose(0, 1).flatten(1).numpy()
-    mean, var = seen.moments.pooled()
+    mean, var = seen.moments.pool()
     assert mean == pytest.approx(values.mean(1), abs=1e-5)
     assert var == pytest.approx(values.var(1), rel=1e-4)
     assert seen.moments.covariance["4.conv1"] == pytest.approx(np.cov(values, ddof=0), abs=1e-4)

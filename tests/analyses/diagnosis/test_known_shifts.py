@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
+from haptera.analyses.diagnosis import DiagnosisSettings
 from haptera.analyses.diagnosis.known_shifts import KnownShifts, known_shifts
-from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.data import ArrayData, digits
 from haptera.errors import HapteraError
 from haptera.models import ResNet

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import multivariate_normal
+from scipy.stats import ks_2samp, multivariate_normal
 
 from haptera.analyses.diagnosis import shift_size as size
+from haptera.analyses.diagnosis.shift_size import ks_p_value, mmd, mmd_p_value
 from haptera.errors import HapteraError
 from haptera.statistics.moments import Moments
+
+RANDOM = np.random.default_rng(0)
 
 
 def pair(mean, sd):
@@ -26,7 +29,7 @@ def images(n, shift=0.0, scale=1.0, seed=0, channels=(3, 2)):
     for k, c in enumerate(channels):
         values = random.normal(0.5 * k + shift, scale * (1 + k), (n, c, 16))
         layers[f"layer{k}"] = np.stack([values.mean(2), (values**2).mean(2)], 1)
-    return Moments.grouped(layers, 50)
+    return Moments.of_images(layers, 50)
 
 
 def test_wasserstein_is_optimal_transport_between_samples():
@@ -98,8 +101,8 @@ def test_a_singular_covariance_is_named():
 
 def test_groups_pool_to_the_moments_of_all_images():
     values = np.random.default_rng(5).normal(2, 3, (37, 4, 9))
-    moments = Moments.grouped({"a": np.stack([values.mean(2), (values**2).mean(2)], 1)}, 10)
-    mean, var = moments.pooled()
+    moments = Moments.of_images({"a": np.stack([values.mean(2), (values**2).mean(2)], 1)}, 10)
+    mean, var = moments.pool()
     assert mean == pytest.approx(values.mean((0, 2)))
     assert var == pytest.approx(values.var((0, 2)))
     assert moments.images.sum() == 37
@@ -109,7 +112,7 @@ def test_the_profile_has_each_layer_in_order_and_the_size_is_the_mean_of_roots()
     reference, data = images(80), images(80, shift=1.0, seed=1)
     profile = size.shift_profile(reference, data)
     assert profile["layer"].tolist() == ["layer0", "layer1"]
-    (m0, v0), (m1, v1) = reference.pooled(), data.pooled()
+    (m0, v0), (m1, v1) = reference.pool(), data.pool()
     by_hand = ((m0 - m1) ** 2 + (np.sqrt(v0) - np.sqrt(v1)) ** 2) / v0
     roots = [np.sqrt(by_hand[:3].mean()), np.sqrt(by_hand[3:].mean())]
     assert profile["normalised"].tolist() == pytest.approx(roots)
@@ -134,7 +137,7 @@ def test_false_alarms_keep_their_rate_whatever_the_numbers_of_images(reference, 
 def test_groups_have_one_size_and_merge_without_loss():
     moments = images(210)  # at most 50 groups: 52 of 4 and one of 2 would be too many, so 26 of 8 and one of 2
     assert moments.images.tolist() == [8] * 26 + [2]
-    first, second = moments.merged(16)
+    first, second = moments.merge(16)
     assert len(first) == len(second) == 13
     assert first.mean(0) == pytest.approx(moments.first[:26].mean(0))
     assert second[0] == pytest.approx(moments.second[:2].mean(0))
@@ -146,7 +149,7 @@ def test_too_few_images_for_a_test_are_told():
 
 
 def test_known_statistics_are_tested_by_halves_of_the_data():
-    known = Moments.known({"layer0": (np.zeros(3), np.ones(3)), "layer1": (np.full(2, 0.5), np.full(2, 4.0))})
+    known = Moments.of_statistics({"layer0": (np.zeros(3), np.ones(3)), "layer1": (np.full(2, 0.5), np.full(2, 4.0))})
     assert size.shift_test(known, images(200, shift=1.0), 200).p_value < 0.01
     assert size.shift_test(known, images(200), 200).p_value > 0.01
 
@@ -163,7 +166,7 @@ def with_dead_channels(n, shift=0.0, seed=0, rare=0.0):
     values[:, :4] = random.normal(shift, 1, (n, 4, 16))
     values[:, 5] = 3.0 + random.normal(0, 1e-7, (n, 16))
     values[random.random(n) < rare, 7] = 0.01
-    return Moments.grouped({"layer": np.stack([values.mean(2), (values**2).mean(2)], 1)}, 50)
+    return Moments.of_images({"layer": np.stack([values.mean(2), (values**2).mean(2)], 1)}, 50)
 
 
 @pytest.mark.parametrize("rare", [0.0, 0.01])
@@ -179,7 +182,7 @@ def test_dead_channels_hide_no_shift_and_invent_none(rare):
 def test_the_profile_leaves_dead_channels_out_and_counts_them():
     reference, data = with_dead_channels(100), with_dead_channels(100, shift=0.5, seed=1)
     row = size.shift_profile(reference, data).iloc[0]
-    (m0, v0), (m1, v1) = reference.pooled(), data.pooled()
+    (m0, v0), (m1, v1) = reference.pool(), data.pool()
     by_hand = ((m0 - m1) ** 2 + (np.sqrt(v0) - np.sqrt(v1)) ** 2)[:4] / v0[:4]
     assert (row["channels"], row["dead"]) == (8, 4)
     assert row["normalised"] == pytest.approx(np.sqrt(by_hand.mean()))
@@ -195,7 +198,7 @@ def test_a_channel_that_comes_to_life_is_a_shift_of_finite_size():
 
 
 def test_images_that_never_vary_are_told():
-    constant = Moments.grouped({"layer": np.zeros((20, 2, 3))}, 10)
+    constant = Moments.of_images({"layer": np.zeros((20, 2, 3))}, 10)
     with pytest.raises(HapteraError, match="none of the 3 channels of 1 layers varies"):
         size.shift_test(constant, constant)
 
@@ -214,3 +217,39 @@ def test_chance_is_the_median_over_divisions_computed_one_by_one():
         sizes.append(size.shift_size(*sides))
     assert found.chance == pytest.approx(np.median(sizes))
     assert found.p_value == pytest.approx((1 + sum(s >= found.size for s in sizes)) / 8)
+
+
+def test_ks_takes_the_smallest_p_value_times_the_number_of_features():
+    one, two = RANDOM.normal(size=(40, 5)), RANDOM.normal(0.4, 1, size=(60, 5))
+    each = [ks_2samp(one[:, feature], two[:, feature]).pvalue for feature in range(5)]
+    assert ks_p_value(one, two) == pytest.approx(min(1, 5 * min(each)))
+
+
+def test_mmd_is_the_mean_kernel_within_less_that_between():
+    one, two = RANDOM.normal(size=(12, 3)), RANDOM.normal(1, 1, size=(9, 3))
+    pooled = np.concatenate([one, two])
+    squares = [((a - b) ** 2).sum() for i, a in enumerate(pooled) for b in pooled[i + 1 :]]
+    width = np.median(squares)
+
+    def mean_kernel(left, right):
+        return np.mean([[np.exp(-((a - b) ** 2).sum() / width) for b in right] for a in left])
+
+    expected = mean_kernel(one, one) + mean_kernel(two, two) - 2 * mean_kernel(one, two)
+    assert mmd(one, two) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("p_value", [ks_p_value, mmd_p_value])
+def test_a_shift_is_detected(p_value):
+    assert p_value(RANDOM.normal(size=(80, 4)), RANDOM.normal(1, 1, size=(80, 4))) < 0.01
+
+
+@pytest.mark.parametrize("p_value", [ks_p_value, mmd_p_value])
+def test_without_a_shift_alarms_are_rare(p_value):
+    draws = [p_value(RANDOM.normal(size=(30, 3)), RANDOM.normal(size=(30, 3))) for _ in range(100)]
+    assert np.mean(np.array(draws) < 0.05) <= 0.12
+
+
+def test_equal_samples_have_no_distance():
+    same = RANDOM.normal(size=(20, 3))
+    assert mmd(same, same) == pytest.approx(0, abs=1e-12)
+    assert mmd_p_value(same, same) == 1

@@ -6,12 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from haptera.analyses.embedding.analysis import embed
-from haptera.analyses.embedding.baselines import baseline, installed
 from haptera.analyses.embedding.comparison import block_windows, summarise, value_of
-from haptera.analyses.embedding.hypotheses import combined, compare_hypotheses
+from haptera.analyses.embedding.fits import compare_hypotheses, label_combinations
 from haptera.analyses.embedding.page import methods
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -273,9 +271,9 @@ def test_windows_stay_inside_blocks():
 
 
 def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
-    assert list(combined(["a", "b"])) == ["a", "b", "a + b"]
+    assert list(label_combinations(["a", "b"])) == ["a", "b", "a + b"]
     frame = compare_hypotheses(
-        compass(), combined(["heading", "speed"], 1), dimensions=(3,), model_architecture="offset10-model",
+        compass(), label_combinations(["heading", "speed"], 1), dimensions=(3,), model_architecture="offset10-model",
         learning_rate=1e-3, time_offsets=10, progress=False, **QUICK,
     )  # fmt: skip
     assert frame["hypothesis"][0] == "heading"
@@ -283,60 +281,3 @@ def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
     other = frame[(frame["hypothesis"] == "speed") | frame["shuffled"]]
     assert other["held_out"].max() < 0.1
     assert len(frame) == 4
-
-
-@pytest.mark.parametrize("name", ["pca", "tsne"])
-def test_baselines_embed_every_sample(name):
-    signal = np.random.default_rng(0).normal(size=(120, 6))
-    embedding = baseline(name, signal[:80], signal, 2)
-    assert embedding.shape == (120, 2)
-    assert np.isfinite(embedding).all()
-    assert np.array_equal(embedding, baseline(name, signal[:80], signal, 2))
-
-
-def test_pca_knows_the_training_part_only():
-    generator = np.random.default_rng(0)
-    signal = generator.normal(size=(100, 4))
-    changed = signal.copy()
-    changed[60:] *= 50
-    assert np.array_equal(baseline("pca", signal[:60], signal, 2)[:60], baseline("pca", changed[:60], changed, 2)[:60])
-    assert "pca" in installed()
-
-
-@pytest.mark.slow
-def test_umap_embeds_every_sample_and_leaves_the_threads_of_torch_as_they_are():
-    pytest.importorskip("umap", reason="umap-learn is not installed")
-    signal = np.random.default_rng(0).normal(size=(200, 6))
-    before = torch.get_num_threads()
-    torch.set_num_threads(before + 1)
-    try:
-        assert baseline("umap", signal, signal, 2).shape == (200, 2)
-        assert torch.get_num_threads() == before + 1
-    finally:
-        torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize(
-    ("plan", "message"),
-    [
-        ({"mode": "lable"}, "unknown mode 'lable'; did you mean 'label'"),
-        ({"mode": "hybrid"}, "no label was named"),
-        ({"baselines": ("t-sne",)}, "unknown baseline 't-sne'; did you mean 'tsne'"),
-        ({"seeds": 0}, "seeds is 0; at least 1"),
-        ({"smoothing": -1.0}, "0 samples or more"),
-    ],
-)
-def test_a_plan_that_makes_no_sense_is_an_error(plan, message):
-    with pytest.raises(HapteraError, match=message):
-        Plan(**plan)
-
-
-def test_a_recording_that_does_not_fit_the_plan_is_an_error():
-    recording = compass(200)
-    with pytest.raises(HapteraError, match="unknown label of mouse"):
-        Parts.of(recording, Plan(labels=("haeding",)))
-    constant = recording.with_label("still", np.zeros(200))
-    with pytest.raises(HapteraError, match="label 'still' is the same in every sample"):
-        Parts.of(constant, Plan(labels=("still",)))
-    with pytest.raises(HapteraError, match="no hypothesis"):
-        compare_hypotheses(recording, {})

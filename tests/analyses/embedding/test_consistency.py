@@ -7,7 +7,7 @@ from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 
 from haptera.analyses.embedding.alignment import average, nearest_by_label, procrustes, trial_averages
-from haptera.analyses.embedding.consistency import binned, consistency, group_consistency, linear_r2
+from haptera.analyses.embedding.consistency import bin_means, consistency, group_consistency, linear_r2
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
 
@@ -43,7 +43,7 @@ def test_subjects_with_other_samples_are_compared_in_bins_of_the_label():
     found = consistency(embeddings, labels)
     assert found["value"].min() > 0.99
     assert (found["n"] == 100).all()
-    shuffled = {"rat": labels["rat"], "mouse": [labels["mouse"][0].shuffled(0)]}
+    shuffled = {"rat": labels["rat"], "mouse": [labels["mouse"][0].shuffle(0)]}
     assert consistency(embeddings, shuffled)["value"].max() < 0.3
 
 
@@ -51,10 +51,10 @@ def test_bins_are_means_normalised_on_the_sphere_and_plain_elsewhere():
     values = np.array([0.05, 0.06, 0.95, 0.45])
     labels = {"a": [Label.of(values)], "b": [Label.of(values)]}
     flat = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
-    found = binned({"a": flat, "b": flat}, labels, bins=2)["a"]
+    found = bin_means({"a": flat, "b": flat}, labels, bins=2)["a"]
     assert found.tolist() == [[11 / 3, 14 / 3], [5, 6]]  # .05, .06 and .45 lie in the lower half
     sphere = ring(np.array([0.0, 1.0, 2.0, 3.0]))
-    means = binned({"a": sphere, "b": sphere}, labels, bins=2)["a"]
+    means = bin_means({"a": sphere, "b": sphere}, labels, bins=2)["a"]
     expected = sphere[[0, 1, 3]].mean(0)
     assert np.allclose(means[0], expected / np.linalg.norm(expected))
 
@@ -63,7 +63,7 @@ def test_an_empty_bin_takes_the_samples_of_its_neighbours():
     whole, hole = np.array([0.0, 1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 1.0, 3.0, 4.0])
     labels = {"whole": [Label.of(whole)], "hole": [Label.of(hole)]}
     points = np.column_stack([[1.0, 2.0, 4.0, 9.0, 16.0], np.zeros(5) + 3])
-    found = binned({"whole": points, "hole": points}, labels, bins=5)
+    found = bin_means({"whole": points, "hole": points}, labels, bins=5)
     assert found["whole"][:, 0].tolist() == [1, 2, 4, 9, 16]
     assert found["hole"][2, 0] == (2 + 4 + 9) / 3  # the samples of both sides, all together
 
@@ -72,7 +72,7 @@ def test_neighbours_of_an_angle_are_found_across_zero():
     full = np.deg2rad([5.0, 95, 185, 275])
     labels = {"a": [Label.of(full, "angle")], "b": [Label.of(full[[1, 2, 3, 3]], "angle")]}
     points = np.array([[0.0], [2.0], [4.0], [8.0]])
-    found = binned({"a": points, "b": np.array([[2.0], [4.0], [8.0], [8.0]])}, labels, bins=4)["b"]
+    found = bin_means({"a": points, "b": np.array([[2.0], [4.0], [8.0], [8.0]])}, labels, bins=4)["b"]
     assert found[0, 0] == pytest.approx((2 + 8 + 8) / 3)
 
 
@@ -168,7 +168,7 @@ def test_trial_averages_are_means_over_trials_at_each_step():
         (lambda: linear_r2(np.zeros((3, 3)), np.zeros((3, 3))), "an affine map fits them all"),
         (lambda: procrustes(np.zeros((5, 2)), np.zeros((5, 3))), "2 and 3 dimensions"),
         (lambda: procrustes(np.zeros((5, 2)), np.zeros((6, 2))), "give labels"),
-        (lambda: binned({"a": np.zeros((2, 1)), "b": np.zeros((2, 1))},
+        (lambda: bin_means({"a": np.zeros((2, 1)), "b": np.zeros((2, 1))},
                         {"a": [Label.of(np.array([0, 1]))], "b": [Label.of(np.array([0.0, 1.0]))]}), "different kinds"),
     ],
 )  # fmt: skip

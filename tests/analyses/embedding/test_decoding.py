@@ -15,8 +15,7 @@ from haptera.analyses.embedding.decoding import (
     windows,
 )
 from haptera.errors import HapteraError
-from haptera.recordings.label import Label
-from haptera.recordings.scores import circular_difference, label_scores, r2
+from haptera.recordings.label import Label, circular_difference, label_scores, r2
 from haptera.recordings.windows import Offset
 
 
@@ -55,7 +54,7 @@ def slow_knn(train, rows, k, distance):
 def test_neighbours_are_those_of_a_slow_search(kind, distance):
     train, validation, test = parts(kind)
     found = decode_knn(train, validation, test, distance=distance)
-    both = train.joined(validation)
+    both = train.join_with(validation)
     assert np.allclose(found.predicted, slow_knn(both, test.embedding, int(found.setting), distance))
     scores = {}
     for k in (1, 4, 9, 16, 25):
@@ -72,7 +71,7 @@ def test_neighbours_are_those_of_a_slow_search(kind, distance):
 def test_ridge_is_that_of_scikit_learn(kind):
     train, validation, test = parts(kind)
     found = decode_ridge(train, validation, test)
-    both = train.joined(validation)
+    both = train.join_with(validation)
     outputs = Ridge(alpha=found.setting).fit(both.embedding, both.label.features).predict(test.embedding)
     outputs = outputs.reshape(len(outputs), -1)
     expected = np.arctan2(outputs[:, 1], outputs[:, 0]) % (2 * np.pi) if kind == "angle" else outputs[:, 0]
@@ -95,14 +94,14 @@ def test_labels_of_several_dimensions_are_decoded_together():
 
 def test_labels_of_the_test_part_change_no_prediction():
     train, validation, test = parts("angle")
-    other = Part(test.embedding, test.label.shuffled(0))
+    other = Part(test.embedding, test.label.shuffle(0))
     for decode in (decode_knn, decode_ridge):
         assert np.array_equal(decode(train, validation, test).predicted, decode(train, validation, other).predicted)
 
 
 def test_shuffled_labels_give_chance():
     train, validation, test = parts("angle", samples=(2000, 500, 1000))
-    shuffled = [Part(part.embedding, part.label.shuffled(1)) for part in (train, validation)]
+    shuffled = [Part(part.embedding, part.label.shuffle(1)) for part in (train, validation)]
     error = decode_knn(*shuffled, test).scores["median_error"]
     assert error == pytest.approx(90, abs=12)  # a uniform guess is 90 degrees off
     assert decode_knn(train, validation, test).scores["median_error"] < 10

@@ -32,6 +32,7 @@ def test_a_cloud_names_its_third_dimension_and_its_colours():
         cloud(depth="C")
 
 
+@pytest.mark.long  # CI runs it, too: `make test-long`
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
 def test_arrow_keys_turn_the_cloud_and_nothing_is_loaded(tmp_path: Path):

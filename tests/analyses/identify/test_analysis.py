@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from haptera.analyses.identify import Training
 from haptera.analyses.identify import analysis as identify_tables
 from haptera.analyses.identify.analysis import identify_rows
 from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.processes import Process
-from haptera.analyses.identify.row import POINTS, Row, promised, read_rows, run_row
-from haptera.analyses.identify.settings import Training
+from haptera.analyses.identify.row import POINTS, Row, promise_of, read_rows, run_row
 from haptera.errors import HapteraError, Unfinished
 from haptera.run.ledger import Ledger
 
@@ -256,16 +256,16 @@ def test_a_long_loss_is_kept_as_means_over_neighbouring_steps():
 
 @pytest.mark.parametrize(("process", "model", "match"), TABLE_1)
 def test_theorem_4_promises_an_affine_map_where_table_1_says_that_assumptions_match(process, model, match):
-    assert (promised(Process.read(process), LatentModel.read(model)) == "affine map") == match
+    assert (promise_of(Process.read(process), LatentModel.read(model)) == "affine map") == match
 
 
 @pytest.mark.parametrize(("process", "model", "match"), TABLE_2)
 def test_theorem_8_promises_order_and_sign_where_table_2_says_that_assumptions_match(process, model, match):
-    assert (promised(Process.read(process), LatentModel.read(model)) == "order and sign") == match
+    assert (promise_of(Process.read(process), LatentModel.read(model)) == "order and sign") == match
 
 
 def test_in_a_box_a_normal_law_is_promised_up_to_an_affine_map():
-    assert promised(Process.read("box/uniform/normal=0.05"), LatentModel.read("box/normal")) == "affine map"
+    assert promise_of(Process.read("box/uniform/normal=0.05"), LatentModel.read("box/normal")) == "affine map"
 
 
 @pytest.mark.parametrize("name", ["identify_small.toml", "identify_full.toml"])

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from haptera.analyses.identify.inversion import LatentModel, invert
+from haptera.analyses.identify import Training
+from haptera.analyses.identify.inversion import LatentEncoder, LatentModel, OutputSpace, invert
 from haptera.analyses.identify.laws import Uniform, VonMisesFisher, laplace
 from haptera.analyses.identify.processes import Process
-from haptera.analyses.identify.settings import Training
-from haptera.analyses.identify.spaces import LatentEncoder, OutputSpace
 from haptera.contrastive.loss import DotProduct, Lp
 from haptera.errors import HapteraError
 

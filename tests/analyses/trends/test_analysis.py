@@ -10,7 +10,7 @@ from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.side import Side, join
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 NAMES = [f"net-{place}" for place in range(9)]
 PROMISED = {
@@ -47,10 +47,10 @@ def test_the_json_has_every_promised_key(joined):
 
 def test_the_default_wedge_holds_all_and_a_given_one_is_tested(joined):
     default, given = Trends(joined, draws=60), Trends(joined, draws=60, wedge=Wedge(0, 0, 0, 0))
-    assert default.events.asked.closeness.outside == 0
-    assert default.events.most.closeness.share_inside >= 0.95
+    assert default.events.asked.outside == 0
+    assert default.events.most.share_inside >= 0.95
     assert given.events.asked.wedge == Wedge(0, 0, 0, 0)
-    assert given.events.asked.closeness.outside > 400
+    assert given.events.asked.outside > 400
     assert given.guarantee.bound == 0
 
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haptera.analyses.trends.closeness import closeness, density, events
+from haptera.analyses.trends.events import outliers, owners
 from haptera.analyses.trends.frontier import frontier, frontiers, narrowest
 from haptera.analyses.trends.guarantee import corollary
-from haptera.analyses.trends.ownership import outliers, owners
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.analyses.trends.wedge import Curves, Wedge, as_wedge
 from haptera.errors import HapteraError
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 
 def sides(seed=0, models=6, n=200, m=80):

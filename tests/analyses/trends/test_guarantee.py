@@ -12,7 +12,7 @@ from haptera.analyses.trends.residual_bound import residual_bound, residual_boun
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
 from haptera.statistics.line import fit
-from haptera.theory.right_together import RightTogether, residual
+from haptera.theory.known_models import RightTogether, residual
 
 PRINTED, MOST = Wedge(0.31, 0.38, 0.005, 0.008), Wedge(0, 0.25, 0.005, 0.005)
 SIX = ("1", "2", "3", "12", "13", "23")

@@ -39,8 +39,8 @@ def cifar():
 
 
 def test_events_of_66_models(imagenet):
-    assert imagenet.events.asked.closeness.events == 274_560
-    assert imagenet.events.asked.closeness.outside == 0
+    assert imagenet.events.asked.events == 274_560
+    assert imagenet.events.asked.outside == 0
     most = closeness(*imagenet.events.counts, MOST)
     assert most.events - most.outside == 259_427
 
@@ -93,7 +93,7 @@ def test_guarantees_of_66_models(imagenet):
 
 def test_events_of_30_models(cifar):
     wide, narrow = Wedge(0, 1.7, 0.005, 0.02), Wedge(0, 0.8, 0.005, 0.01)
-    assert cifar.events.asked.closeness.events == 24_360
+    assert cifar.events.asked.events == 24_360
     assert closeness(*cifar.events.counts, wide).outside == 0
     assert round(closeness(*cifar.events.counts, narrow).share_inside, 4) == 0.9514
     large = events(*cifar.events.counts)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from haptera.analyses.trends import frames, page
+from haptera.analyses.trends import page
 from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.side import Side, join
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NAMES = [f"net-{place}" for place in range(9)]
@@ -32,7 +32,7 @@ def alone(trends: Trends) -> Trends:
 
 
 def test_every_model_is_a_point_and_every_line_a_layer(trends: Trends) -> None:
-    frame = frames.models_and_lines(trends)
+    frame = page.line_section(trends).figures[0].frame
     points = frame[frame["mark"] == "point"]
     assert points["model"].tolist() == NAMES
     assert points["shifted"].tolist() == trends.accuracies[1].tolist()
@@ -46,7 +46,7 @@ def test_every_model_is_a_point_and_every_line_a_layer(trends: Trends) -> None:
 
 
 def test_every_event_is_in_a_cell_and_every_wedge_a_band(trends: Trends) -> None:
-    frame = frames.events_and_wedges(trends.events)
+    frame = page.closeness_section(trends).figures[0].frame
     assert frame[frame["mark"] == "cell"]["events"].sum() == 504
     bands = frame[frame["mark"] == "band"]
     assert bands["layer"].nunique() == 2
@@ -55,12 +55,12 @@ def test_every_event_is_in_a_cell_and_every_wedge_a_band(trends: Trends) -> None
 
 
 def test_frontiers_of_both_shares_are_shown(trends: Trends) -> None:
-    frame = frames.frontier_frame(trends.events)
+    frame = page.closeness_section(trends).figures[1].frame
     assert frame["events"].unique().tolist() == ["100 % of the events", "95 % of the events"]
 
 
 def test_lower_bounds_are_below_the_line_of_the_ends_and_fall_with_zeta(trends: Trends) -> None:
-    frame = frames.lower_bounds(trends)
+    frame = page.guarantee_section(trends).figures[1].frame
     curves = frame[frame["layer"].str.startswith("lower bound")]
     means = curves.groupby(["wedge", "layer"])["shifted"].mean().unstack("layer")
     assert (means["lower bound, ζ = 0"] > means["lower bound, ζ = 0.05"]).all()
@@ -68,7 +68,7 @@ def test_lower_bounds_are_below_the_line_of_the_ends_and_fall_with_zeta(trends: 
 
 
 def test_regions_narrow_when_more_is_known(trends: Trends) -> None:
-    frame = frames.regions(trends, trends.guarantee.wedge)
+    frame = page.guarantee_section(trends).figures[0].frame
     bands = frame[frame["mark"] == "band"]
     width = (bands["high"] - bands["low"]).groupby(bands["layer"]).sum()
     assert width["bound (2) once"] > width.drop("bound (2) once").max()
@@ -106,11 +106,12 @@ def drawn(trends: Trends, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         opened.wait_for_selector("html[data-ready=yes]")
         for box in opened.locator(".figure, .listing").all():
             box.scroll_into_view_if_needed()
-            expect(box.locator(".main-svg, table").first).to_be_visible(timeout=20_000)
+            expect(box.locator(".main-svg, table").first).to_be_visible(timeout=120_000)
         yield opened, said
         browser.close()
 
 
+@pytest.mark.long  # CI runs it, too: `make test-long`
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
 def test_the_page_draws_and_asks_for_nothing(drawn) -> None:
@@ -123,6 +124,7 @@ def test_the_page_draws_and_asks_for_nothing(drawn) -> None:
     assert {"0.5", "0.7", "0.9"} <= set(ticks)
 
 
+@pytest.mark.long  # CI runs it, too: `make test-long`
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: the page was not opened in a browser")
 def test_probit_axes_are_the_normal_quantile(drawn) -> None:

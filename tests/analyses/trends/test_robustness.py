@@ -5,15 +5,14 @@ import pandas as pd
 import pytest
 
 from haptera.analyses.trends.dominance import dominance
-from haptera.analyses.trends.placing import place
-from haptera.analyses.trends.robustness import robustness
+from haptera.analyses.trends.robustness import place, robustness
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.errors import HapteraError
 from haptera.measures import effective_robustness
 from haptera.statistics.line import fit
 from haptera.statistics.resample import over_examples, over_models
 from haptera.table import tidy
-from haptera.theory.probit_models import ProbitModels
+from haptera.theory.known_models import ProbitModels
 
 SKILLS = np.linspace(-0.2, 1.6, 12)
 NAMES = [f"m{place}" for place in range(12)]

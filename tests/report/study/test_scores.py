@@ -11,8 +11,7 @@ from tests.report.conftest import learning_outputs
 from haptera.measures import expected_calibration_error
 from haptera.measures.pairs import newcombe
 from haptera.report.section import Section
-from haptera.report.study import adaptation, calibration, classes, methods, results, time
-from haptera.report.study.complete import REPORTED, complete
+from haptera.report.study import REPORTED, adaptation, calibration, classes, complete, methods, results, time
 from haptera.report.study.summary import summarise
 from haptera.table import tidy
 

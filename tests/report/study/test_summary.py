@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from haptera.report.study import complete
 from haptera.report.study.cells import cells
-from haptera.report.study.complete import complete
 from haptera.report.study.findings import breaks, gains, holding
 from haptera.report.study.summary import summarise
 from haptera.table import tidy

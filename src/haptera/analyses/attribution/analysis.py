@@ -16,29 +16,21 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.attribution.carriers import Carriers, DecoyTest, carriers
+from haptera.analyses.attribution import DecoyTest
+from haptera.analyses.attribution.carriers import Carriers, carriers
 from haptera.analyses.attribution.page import DEFINITIONS, findings, sections
+from haptera.analyses.embedding.fits import inputs_of
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.analysis import Analysis, numbers_table
-from haptera.contrastive.building import hybrid_dimensions
 from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.contrastive.modes import hybrid_dimensions
 from haptera.errors import HapteraError
 from haptera.files.json import read_json
-from haptera.files.schema import FLAG, TABLE, TEXT, check, list_of, number, optional, table_of
-from haptera.recordings.label import stacked
+from haptera.files.schema import FLAG, TEXT, check, number, read_as
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
 from haptera.report.section import Finding, Section
 
-READ = {
-    "path": TEXT,
-    "signal": optional(TEXT),
-    "labels": list_of(TEXT),
-    "trials": optional(TEXT),
-    "bin": optional(number()),
-    "epoch": optional(TEXT),
-    "units": table_of(TEXT),
-}
 PREPARED = {"mode": TEXT, "held": number(0, 1), "smoothing": number(0), "causal": FLAG, "zscore": FLAG}
 MODEL, RESULT, OUT = "model.safetensors", "result.json", "attribution"
 
@@ -129,20 +121,20 @@ def attribute_embedding(
     for name in (MODEL, RESULT):
         if not (folder / name).is_file():
             raise HapteraError(f"there is no {folder / name}; a folder that `haptera embed --out` wrote was expected")
-    facts = read_facts(folder / RESULT)
+    source, prepared = read_facts(folder / RESULT)
     model = ContrastiveEmbedding.load(folder / MODEL)
-    whole, mode = prepared_recording(facts, None if recording is None else Path(recording))
-    labels = list(whole.labels) if mode != "time" else []
-    signal = whole.signal()
+    whole = prepared_recording(source, prepared, None if recording is None else Path(recording))
+    labels = list(whole.labels) if prepared["mode"] != "time" else []
+    signal, targets, blocks = inputs_of(whole, labels)
     if signal.shape[1] != model.n_features_in_:
         raise HapteraError(f"the recording has {signal.shape[1]} channels; the model knows {model.n_features_in_}")
-    tied = mode == "hybrid" and model.hybrid is not True
+    tied = prepared["mode"] == "hybrid" and model.hybrid is not True
     where = folder / OUT if out is None else Path(out)
     found = carriers(
         model.set_params(jacobian_weight=jacobian_weight),
         signal,
-        *stacked([whole.label(name) for name in labels]),
-        trials=whole.blocks if whole.blocks.max() else None,
+        *targets,
+        trials=blocks,
         dimensions=hybrid_dimensions(model.hybrid, model.output_dimension)[0] if tied else None,
         test=test,
         out=where,
@@ -153,31 +145,23 @@ def attribute_embedding(
     return Attribution(folder, what, noun, names, test, jacobian_weight, tied, found, where)
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """Return what the `result.json` of an embedding says about how the recording was read and prepared."""
+def read_facts(path: Path) -> tuple[Source, dict[str, Any]]:
+    """Return what the `result.json` of an embedding says about how the recording was read, and how it was prepared."""
     facts = check(read_json(path), {}, str(path))
     if not {"read", "prepared"} <= set(facts):
         raise HapteraError(f"{path} does not say how to read the recording; embed it again")
-    check(facts, {"read": TABLE, "prepared": TABLE}, str(path))
-    check(facts["read"], READ, f"{path}: read")
-    check(facts["prepared"], PREPARED, f"{path}: prepared")
-    return facts
+    source = read_as(Source, facts["read"], f"{path}: read", f"key of read in {path}")
+    return source, check(facts["prepared"], PREPARED, f"{path}: prepared")
 
 
-def prepared_recording(facts: Mapping[str, Any], path: Path | None = None) -> tuple[Recording, str]:
-    """Return the recording as `embed` prepared it, and the mode.
-
-    Args:
-        facts: as `read_facts` returns them.
-        path: the recording, if it is no longer where it was.
-    """
-    source, prepared = Source(**{name: facts["read"][name] for name in READ}), facts["prepared"]
+def prepared_recording(source: Source, prepared: Mapping[str, Any], path: Path | None = None) -> Recording:
+    """Return the recording as `embed` prepared it, from another path if it is no longer where it was."""
     if path is None and not Path(source.path).is_file():
         raise HapteraError(f"the recording {source.path} is not there; say where it is by --recording")
     source = source if path is None else replace(source, path=path)
     recording = source.read()
     try:
         plan = Plan(labels=tuple(recording.labels), baselines=(), **{name: prepared[name] for name in PREPARED})
-        return Parts.of(recording, plan).whole, prepared["mode"]
+        return Parts.of(recording, plan).whole
     except HapteraError as error:
         raise HapteraError(f"{source.path}: {error}") from error

@@ -31,12 +31,11 @@ from scipy.stats import false_discovery_control
 from sklearn.base import clone
 from torch import nn
 
-from haptera.analyses.attribution.maps import METHODS, attribution_map
+from haptera.analyses.attribution import DecoyTest
+from haptera.analyses.attribution.maps import attribution_map
 from haptera.analyses.embedding.alignment import procrustes
-from haptera.checks import check_number
 from haptera.contrastive.encoder import encode_windows
 from haptera.contrastive.model_file import known_settings, own_settings
-from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
@@ -81,44 +80,8 @@ class Carriers:
         return math.ceil(len(self.table) / (self.level * (1 + len(self.null))) - 1e-9)
 
 
-@dataclass(frozen=True)
-class DecoyTest:
-    """How channels are compared with their decoys.
-
-    Attributes:
-        method: of attribution, one of `METHODS`.
-        fits: how many; their maps are averaged.
-        copies: decoys of each channel.
-        level: the rate of false discoveries among the channels that are named.
-        seed: of the decoys and the fits.
-    """
-
-    method: str = "inverted_jacobian"
-    fits: int = 3
-    copies: int = 8
-    level: float = 0.05
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise unknown("method", self.method, METHODS)
-        if self.fits < 1 or self.copies < 2:
-            raise HapteraError(
-                f"fits is {self.fits}, copies {self.copies}; at least 1 fit, and 2 decoys of a channel, expected"
-            )
-        check_number("level", self.level, above=0, below=1, what="a rate")
-
-
 class DecoyFit(Task["ContrastiveEmbedding"]):
-    """A fit to the channels of a recording and their decoys, to be made.
-
-    Args:
-        model: with all settings of the fit, its seed among them.
-        together: `(samples, channels and decoys)`.
-        labels: as in `fit`.
-        trials: as in `fit`.
-        number: from 1.
-    """
+    """A fit to the channels of a recording and their decoys, to be made with the settings of a model."""
 
     def __init__(
         self,
@@ -182,7 +145,7 @@ def carriers(
         for fit in range(test.fits)
     ]
     fitted = finish(tasks, out, "attribution", progress=progress).finished
-    aligned = _aligned(fitted, together, dimensions, spread=test.method == "inverted_jacobian")
+    aligned = _align(fitted, together, dimensions, spread=test.method == "inverted_jacobian")
     maps = np.stack(
         [
             attribution_map(encoder, together, test.method, standardised=True, seed=test.seed + fit)
@@ -215,7 +178,7 @@ def compare_with_decoys(attributions: np.ndarray, level: float = 0.05) -> tuple[
     return pd.DataFrame(columns | {"p": p, "q": q, "carries": q <= level}), null
 
 
-class _Chosen(nn.Module):
+class _TurnedEncoder(nn.Module):
     """An encoder of windows, followed by a linear map of its outputs."""
 
     def __init__(self, fitted: "ContrastiveEmbedding", axes: np.ndarray) -> None:
@@ -228,9 +191,9 @@ class _Chosen(nn.Module):
         return points @ self._axes.to(points.device)
 
 
-def _aligned(
+def _align(
     fitted: "Sequence[ContrastiveEmbedding]", signal: np.ndarray, dimensions: "list[int] | None", spread: bool
-) -> list[_Chosen]:
+) -> list[_TurnedEncoder]:
     """Return encoders of some dimensions, or of principal axes in units of their spread, turned to the first."""
     embeddings = [one.transform(signal) for one in fitted]
     centred = [points - points.mean(0) for points in embeddings]
@@ -240,7 +203,7 @@ def _aligned(
     axes = [chosen @ one[:, :count] for one in axes]
     target = centred[0] @ axes[0]
     turned = [one @ procrustes(points @ one, target).rotation for one, points in zip(axes, centred, strict=True)]
-    return [_Chosen(one, turn) for one, turn in zip(fitted, turned, strict=True)]
+    return [_TurnedEncoder(one, turn) for one, turn in zip(fitted, turned, strict=True)]
 
 
 def _principal(centred: np.ndarray) -> np.ndarray:

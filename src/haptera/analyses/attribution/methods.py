@@ -28,11 +28,6 @@ ILL = 1e10
 """Condition number of J Jᵀ from which on singular values are used."""
 
 
-def gradient(encoder: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
-    """J."""
-    return jacobians(encoder, inputs)
-
-
 def inverted_jacobian(encoder: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
     """J⁺, with the outputs first: its entry says how much the input moves when the latent moves by 1."""
     found = jacobians(encoder, inputs)

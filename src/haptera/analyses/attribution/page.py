@@ -1,6 +1,6 @@
 """The page of an attribution: which channels carry the label, and the map of every axis."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,37 +22,30 @@ DEFINITIONS = {
     "mean over the fits of the test, the largest of each axis 1",
     "axis": "a principal axis of the embedding of the first fit, the widest first; other fits are turned towards it",
 }
-
-
 SHOWN = 60
 """Channels that are named in the sentence; all of them are in the table."""
 
 
 def findings(attribution: "Attribution") -> list[Finding]:
     """Return which channels carry it, and what theory promises about the map."""
-    test = attribution.carriers
+    test, noun, what = attribution.carriers, attribution.noun, attribution.what
     names = [attribution.names[place] for place in test.channels]
     shown = " ".join(names[:SHOWN]) + (f" ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
     few = f"; with so few --copies, less than {test.least} cannot be named" * (test.least > 1)
-    what = f"{len(names)} of {len(attribution.names)} {attribution.noun} carry {attribution.what}"
-    sentence = f"{what} (shuffle test, FDR {100 * test.level:g} %){': ' + shown if names else few}"
-    numbers = {
-        "what": attribution.what,
-        "level": test.level,
-        "fits": test.fits,
-        "decoys": len(test.null),
-        "carriers": names,
-        "channels": attribution.channels().to_dict("records"),
-    }
-    theory = {"method": attribution.test.method, "jacobian_weight": attribution.jacobian_weight}
-    promise = promised(attribution)
+    sentence = (
+        f"{len(names)} of {len(attribution.names)} {noun} carry {what} (shuffle test, FDR {100 * test.level:g} %)"
+    )
+    numbers = {"what": what, "level": test.level, "fits": test.fits, "decoys": len(test.null), "carriers": names}
+    numbers |= {"channels": attribution.channels().to_dict("records")}
+    promise = promise_of(attribution)
+    theory = {"method": attribution.test.method, "jacobian_weight": attribution.jacobian_weight, "promise": promise}
     return [
-        Finding("carriers", f"Which {attribution.noun} carry {attribution.what}?", sentence, numbers),
-        Finding("theory", "What does theory promise?", promise, theory | {"promise": promise}),
+        Finding("carriers", f"Which {noun} carry {what}?", f"{sentence}{': ' + shown if names else few}", numbers),
+        Finding("theory", "What does theory promise?", promise, theory),
     ]
 
 
-def promised(attribution: "Attribution") -> str:
+def promise_of(attribution: "Attribution") -> str:
     """Return what theorem 2 of chapter 8 says about the map, and what it does not."""
     method = attribution.test.method
     if method != "inverted_jacobian":
@@ -75,25 +68,20 @@ def sections(attribution: "Attribution") -> list[Section]:
 
 def carriers_section(attribution: "Attribution") -> Section:
     """Show every channel between its fits, and where decoys end."""
-    table = attribution.channels()[["channel", "value", "low", "high", "p", "q", "carries"]]
+    test, table = attribution.carriers, attribution.channels()
+    table = table[["channel", "value", "low", "high", "p", "q", "carries"]]
     rows = table.assign(kind=np.where(table["carries"], f"carries {attribution.what}", "not shown to"))
-    edge = float(np.quantile(attribution.carriers.null, 0.95))
-    figure = Figure(
-        f"Attribution of {attribution.noun}",
-        f"Over the mean of their decoys; least and largest of {attribution.carriers.fits} fits. 95 % of "
-        f"{len(attribution.carriers.null):,} decoys are below {edge:.2f}.",
-        rows[["channel", "value", "low", "high", "q", "kind"]],
-        kind="scatter",
-        x="channel",
-        y="value",
-        color=("kind",),
-        low="low",
-        high="high",
-        labels={"value": "attribution over that of decoys"},
-    )
+    rows = rows[["channel", "value", "low", "high", "q", "kind"]]
     text = (
-        f"A channel is named if decoys reach its value so seldom that {100 * attribution.carriers.level:g} % of the "
-        "named are expected to be there by chance."
+        f"Over the mean of their decoys; least and largest of {test.fits} fits. 95 % of {len(test.null):,} decoys are "
+        f"below {np.quantile(test.null, 0.95):.2f}."
+    )
+    style: dict[str, Any] = {"x": "channel", "y": "value", "low": "low", "high": "high", "color": ("kind",)}
+    style |= {"labels": {"value": "attribution over that of decoys"}}
+    figure = Figure(f"Attribution of {attribution.noun}", text, rows, kind="scatter", **style)
+    text = (
+        f"A channel is named if decoys reach its value so seldom that {100 * test.level:g} % of the named are expected "
+        "to be there by chance."
     )
     listing = Listing("All channels", "In the order of the recording.", table)
     return Section("Who carries it", text, (figure,), (listing,))
@@ -103,16 +91,11 @@ def map_section(attribution: "Attribution") -> Section:
     """Show what each axis stands for."""
     frame = pd.DataFrame(attribution.map, index=attribution.axes, columns=attribution.names)
     rows = frame.rename_axis("axis").reset_index().melt("axis", var_name="channel", value_name="attribution")
-    figure = Figure(
-        "Attribution map",
+    text = (
         f"Mean of the {attribution.carriers.fits} fits of the test, by {attribution.test.method.replace('_', ' ')}, "
         f"with a Jacobian term of {attribution.jacobian_weight:g}; not of the model in the folder, which had none. "
-        f"{promised(attribution)}",
-        rows,
-        kind="heatmap",
-        x="channel",
-        y="axis",
-        value=("attribution",),
-        limits=(0.0, 1.0),
+        f"{promise_of(attribution)}"
     )
+    style: dict[str, Any] = {"x": "channel", "y": "axis", "value": ("attribution",), "limits": (0.0, 1.0)}
+    figure = Figure("Attribution map", text, rows, kind="heatmap", **style)
     return Section("Map", "Which inputs each axis of the embedding stands for.", (figure,))

@@ -5,7 +5,7 @@ combination that was fitted to an example says little about the next one. Rank a
 The logits are read once for the second moments, and once more where derived logits are compared with their own.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,22 +14,25 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.dependencies import findings as answers
+from haptera.analyses.dependencies import page
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
 from haptera.analyses.dependencies.files import LogitsFile
-from haptera.analyses.dependencies.findings import DEFINITIONS, findings, headline, notes
-from haptera.analyses.dependencies.page import sections
 from haptera.analyses.dependencies.redundancy import Redundancy
 from haptera.analyses.dependencies.replacement import replacement_of_stream
 from haptera.analyses.dependencies.screening import Conjecture, Screening
 from haptera.analyses.dependencies.second_moment import SecondMoment
 from haptera.analysis import Analysis
 from haptera.errors import HapteraError, unknown
-from haptera.report.section import Finding, Section
 
 FIT_ON = ("half", "all")
 ALPHA = 0.25
 SUM = 0.01
 """By how much the sum of a thousand probabilities in float16 may be off."""
+STEPS = 30
+"""Values of α along a path."""
+TERMS = 4
+"""Terms of a combination that are written out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,10 @@ class ClassDependencies(Analysis):
     """
 
     kind: ClassVar[str] = "dependencies"
-    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    definitions: ClassVar[Mapping[str, str]] = answers.DEFINITIONS
+    headline = answers.headline
+    findings = answers.findings
+    sections = page.sections
     logits: LogitsFile
     onto: LogitsFile | None
     lasso: CovarianceLasso
@@ -77,19 +83,30 @@ class ClassDependencies(Analysis):
     @property
     def notes(self) -> list[str]:
         """Return what a reader must know before trusting the rest."""
-        return notes(self)
-
-    def headline(self) -> str:
-        """Return how much data there was, and what was asked."""
-        return headline(self)
-
-    def findings(self) -> list[Finding]:
-        """Return what is asked, in a word, and the answer."""
-        return findings(self)
-
-    def sections(self) -> list[Section]:
-        """Return every section for which something is known."""
-        return sections(self)
+        samples, classes = self.logits.shape
+        told = []
+        if samples < classes:
+            told.append(
+                f"There are fewer examples ({samples:,}) than classes ({classes:,}), so every class is a combination "
+                "of others whatever the network is; take more examples."
+            )
+        if self.too_few:
+            told.append(
+                f"All examples are fitted on, and the cost is measured on the same ones, because half of {samples:,} "
+                f"examples is less than {classes:,} classes."
+            )
+        if self.saved:
+            told.append(
+                f"The file holds {self.saved}, not logits: rows sum to 1{', as exp' * (self.saved != 'softmax')}; "
+                "scale and sign of logits matter here, so save the outputs of the last layer."
+            )
+        if loose := int((self.dependencies.violation > 1e-8).sum()):
+            violate = f"{loose:,} solutions violate their conditions by more than 1e-8 of λ"
+            told.append(f"λ is too small for float64: {violate}.")
+        if not self.dependencies.coefficients.nnz:
+            top = self.lasso.alpha_max_.max()
+            told.append(f"No class depends on any other at this α; the largest α with a dependency is {top:.3g}.")
+        return told
 
     @cached_property
     def dependencies(self) -> Dependencies:
@@ -129,6 +146,59 @@ class ClassDependencies(Analysis):
         """Table 1 for every class, on the examples that were not fitted on; reads the logits once more."""
         return replacement_of_stream(self._batches(), self.dependencies)
 
+    @cached_property
+    def ranking(self) -> list[int]:
+        """Return the classes that are explained, those derived best first, those without dependencies last."""
+        counts, relative = self.dependencies.counts, self.dependencies.relative_error
+        return np.argsort(np.where(counts > 0, relative, np.inf), kind="stable").tolist()
+
+    @cached_property
+    def classes(self) -> pd.DataFrame:
+        """One row for each class that is explained: its errors, its redundancy, and what `replacement` says."""
+        found, redundancy = self.dependencies, self.redundancy
+        columns = {"class": np.arange(len(found)), "dependencies": found.counts, "error": found.error}
+        columns |= {"relative_error": found.relative_error, "redundancy": redundancy.value}
+        columns |= {"relative_redundancy": redundancy.relative, "reliable": redundancy.reliable}
+        columns |= {"null_mass": redundancy.null_mass} if self.onto is None else {}
+        return pd.DataFrame(columns).join(self.replacement.drop(columns="class"))
+
+    @cached_property
+    def edges(self) -> pd.DataFrame:
+        """One row for each dependency, the classes with the smallest relative error first."""
+        target, on, value = self.dependencies.edges()
+        order = np.lexsort((-np.abs(value), self.dependencies.relative_error[target]))
+        columns = self._name_ends(target, on) | {"coefficient": value}
+        columns |= {"covariance": self.lasso.moment_.problems()[1][target, on]}
+        return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+
+    def paths(self, classes: Sequence[int]) -> pd.DataFrame:
+        """Coefficients of some classes along α, with the relative error there; others that never join are left out."""
+        top, least = self.lasso.alpha_max_[classes].max(), self.dependencies.lam[classes].min() / 2
+        if top <= 0:
+            return pd.DataFrame()
+        alphas = np.geomspace(top, min(least / 4, top / 20), STEPS)
+        solutions = list(self.lasso.path(alphas, classes))
+        cube = np.stack([found.coefficients.toarray() for found in solutions])
+        drawn = cube != 0
+        drawn[:-1] |= cube[1:] != 0  # a line begins at the zero before it
+        target, on, step = np.nonzero(drawn.transpose(1, 2, 0))
+        columns = self._name_ends(np.array(classes)[target], on) | {"alpha": alphas[step]}
+        columns |= {"coefficient": cube[step, target, on]}
+        return pd.DataFrame(
+            columns | {"relative_error": np.array([each.relative_error for each in solutions])[step, target]}
+        )
+
+    def _name_ends(self, target: np.ndarray, on: np.ndarray) -> dict[str, np.ndarray]:
+        targets, names = np.array(self.target_names, dtype=object), np.array(self.names, dtype=object)
+        return {"class": targets[target], "on": names[on]}
+
+    def combination(self, target: int, terms: int = TERMS) -> str:
+        """Return a class as a sum of others, such as `macaw ≈ 0.41 ostrich − 0.2 bittern`."""
+        edges = self.dependencies.on(target)
+        parts = [f"{'−' if value < 0 else '+'} {abs(value):.2g} {self.names[on]}" for on, value in edges[:terms]]
+        more = f" and {len(edges) - terms} more" if len(edges) > terms else ""
+        return f"{self.target_names[target]} ≈ {' '.join(parts).removeprefix('+ ') or '0'}{more}"
+
     @property
     def targets(self) -> np.ndarray | None:
         """Return the targets of the samples, as classes that are explained."""
@@ -164,17 +234,14 @@ def analyse(
     lasso = CovarianceLasso(ALPHA if alpha is None else alpha, per_class=per_class)
     samples, classes = logits.shape
     too_few = fit_on == "half" and samples // 2 < classes
-    half = _half(samples, seed) if fit_on == "half" and not too_few else None
+    half = None
+    if fit_on == "half" and not too_few:  # drawn at random, for files are often in order of class
+        half = np.random.default_rng(seed).permutation(samples) < samples // 2
     try:
         moment, fitted, saved = _moments(logits, other, half)
     except HapteraError as error:
         raise HapteraError(f"{logits.path}{f' onto {other.path}' if other else ''}: {error}") from error
     return ClassDependencies(logits, other, lasso.fit_moment(fitted), moment, half, too_few, saved, seed)
-
-
-def _half(samples: int, seed: int) -> np.ndarray:
-    """Return `(samples,)`, whether each is fitted on: a random half, for files are often in order of class."""
-    return np.random.default_rng(seed).permutation(samples) < samples // 2
 
 
 def _moments(

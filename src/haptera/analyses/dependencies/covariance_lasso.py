@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from haptera.analyses.dependencies.lasso_path import keep, largest_lambda
-from haptera.analyses.dependencies.lasso_rounds import gradient, pieces_of, solve
+from haptera.analyses.dependencies.lasso import gradient, keep, largest_lambda, pieces_of, solve
 from haptera.analyses.dependencies.second_moment import SecondMoment
+from haptera.checks import check_whole_number
 from haptera.errors import HapteraError, check_keys
 
 
@@ -104,7 +104,13 @@ class CovarianceLasso:
 
     def fit_moment(self, moment: SecondMoment | np.ndarray | Sequence[Sequence[float]]) -> Self:
         """Fit on a second moment."""
-        self._check()
+        if self.per_class is not None:
+            check_whole_number("per_class", self.per_class)
+        elif not (np.isfinite(self.alpha) and self.alpha > 0):
+            raise HapteraError(
+                f"alpha is {self.alpha}; a positive number was expected. At 0 nothing is sparse: the error that is "
+                "left there is the redundancy"
+            )
         self.moment_ = moment if isinstance(moment, SecondMoment) else SecondMoment.given(np.asarray(moment))
         self._problems = *self.moment_.problems(), self.moment_.left_out()
         matrix, right, own, left_out = self._problems
@@ -113,7 +119,7 @@ class CovarianceLasso:
         else:
             lam = np.full(len(own), 2.0 * self.alpha)
             theta = solve(matrix, right, lam, left_out)
-        self.dependencies_ = _described(*self._problems, lam, theta)
+        self.dependencies_ = _describe(*self._problems, lam, theta)
         self.n_features_in_ = len(matrix)
         return self
 
@@ -147,7 +153,7 @@ class CovarianceLasso:
         for alpha in wanted:
             lam = np.full(len(own), 2.0 * alpha)
             theta = solve(matrix, right, lam, left_out, theta)
-            yield _described(matrix, right, own, left_out, lam, theta)
+            yield _describe(matrix, right, own, left_out, lam, theta)
 
     def predict(self, logits: np.ndarray) -> np.ndarray:
         """The derived logits, `(samples, targets)`."""
@@ -173,18 +179,8 @@ class CovarianceLasso:
     def __repr__(self) -> str:
         return f"CovarianceLasso({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
 
-    def _check(self) -> None:
-        if self.per_class is None:
-            if not (np.isfinite(self.alpha) and self.alpha > 0):
-                raise HapteraError(
-                    f"alpha is {self.alpha}; a positive number was expected. At 0 nothing is sparse: the error that is "
-                    "left there is the redundancy"
-                )
-        elif isinstance(self.per_class, bool) or self.per_class != int(self.per_class) or self.per_class < 1:
-            raise HapteraError(f"per_class is {self.per_class!r}; a whole number of 1 or more was expected")
 
-
-def _described(
+def _describe(
     matrix: np.ndarray, right: np.ndarray, own: np.ndarray, left_out: np.ndarray, lam: np.ndarray, theta: csr_array
 ) -> Dependencies:
     """Solutions with their errors and the violation of their conditions."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
-from haptera.analyses.dependencies.replacement import checked_targets
-from haptera.analyses.dependencies.second_moment import checked_logits
+from haptera.analyses.dependencies.replacement import check_targets
+from haptera.analyses.dependencies.second_moment import check_logits
 from haptera.correctness import correct
 from haptera.errors import HapteraError
 from haptera.statistics.intervals import wilson
@@ -95,8 +96,8 @@ def cut_state(
         alpha: of the lasso.
         unseen: `(samples, classes)`, logits on samples of classes the network was not trained on.
     """
-    logits = checked_logits("logits", logits)
-    targets = checked_targets(targets, len(logits), logits.shape[1])
+    logits = check_logits("logits", logits)
+    targets = check_targets(targets, len(logits), logits.shape[1])
     target, on = pair
     if not (0 <= target < logits.shape[1] and 0 <= on < logits.shape[1] and target != on):
         raise HapteraError(f"pair is {pair}; two different classes from 0 to {logits.shape[1] - 1} were expected")
@@ -119,20 +120,13 @@ def unseen_aupr(known: np.ndarray, unseen: np.ndarray) -> float:
     >>> unseen_aupr(np.array([[9.0, 0.0], [8.0, 0.0]]), np.array([[0.1, 0.0]]))
     1.0
     """
-    known, unseen = checked_logits("known", known), checked_logits("unseen", unseen)
+    known, unseen = check_logits("known", known), check_logits("unseen", unseen)
     if known.shape[1] != unseen.shape[1]:
         raise HapteraError(
             f"unseen has {unseen.shape[1]} classes, known has {known.shape[1]}; one network was expected"
         )
-    score = -np.concatenate([_largest_softmax(known), _largest_softmax(unseen)])
-    positive = np.arange(len(score)) >= len(known)
-    order = np.argsort(-score, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True))  # equal scores are one threshold
-    found = np.cumsum(positive[order])[last]
-    precision, recall = found / (last + 1), found / found[-1]
-    return float((np.diff(recall, prepend=0.0) * precision).sum())
+    from sklearn.metrics import average_precision_score  # a second that other functions need not wait for
 
-
-def _largest_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits.astype(np.float64) - logits.max(1, keepdims=True)
-    return 1 / np.exp(shifted).sum(1)
+    logits = np.concatenate([known, unseen]).astype(np.float64)
+    positive = np.arange(len(logits)) >= len(known)
+    return float(average_precision_score(positive, -softmax(logits, axis=1).max(1)))

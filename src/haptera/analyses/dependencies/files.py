@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.dependencies.replacement import checked_targets
+from haptera.analyses.dependencies.replacement import check_targets
 from haptera.analyses.dependencies.second_moment import BLOCK
 from haptera.errors import HapteraError, hint
 from haptera.files.npz import check_header, member, open_npz, read_header
@@ -46,7 +46,7 @@ class LogitsFile:
             targets = self._targets(file) if "targets" in file.files else None
             self.names = self._names(member(file, "classes", self.path)) if "classes" in file.files else None
         try:
-            self.targets = None if targets is None else checked_targets(targets, samples, classes)
+            self.targets = None if targets is None else check_targets(targets, samples, classes)
         except HapteraError as error:
             raise HapteraError(f"{self.path}: {error}") from error
 

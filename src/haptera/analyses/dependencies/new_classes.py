@@ -17,8 +17,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from haptera.analyses.dependencies.replacement import checked_targets
-from haptera.analyses.dependencies.second_moment import checked_logits
+from haptera.analyses.dependencies.replacement import check_targets
+from haptera.analyses.dependencies.second_moment import check_logits
 from haptera.correctness import correct
 from haptera.errors import HapteraError
 from haptera.statistics.intervals import wilson
@@ -54,9 +54,9 @@ class NewClasses:
             targets: `(samples,)`, 0 to n₁ − 1 old, from n₁ on new.
             features: `(samples, inputs)` for a new linear head; without them the inputs are the base logits.
         """
-        base = checked_logits("base", base).astype(np.float64)
-        targets = checked_targets(targets, len(base), base.shape[1] + self.classes)
-        inputs = base if features is None else checked_logits("features", features).astype(np.float64)
+        base = check_logits("base", base).astype(np.float64)
+        targets = check_targets(targets, len(base), base.shape[1] + self.classes)
+        inputs = base if features is None else check_logits("features", features).astype(np.float64)
         if len(inputs) != len(base):
             raise HapteraError(f"features have {len(inputs)} samples, base has {len(base)}")
         if self.classes < 1 or self.ridge < 0 or self.lasso < 0:
@@ -75,7 +75,7 @@ class NewClasses:
             slope = inputs.T @ (np.exp(logits - total[:, None]) - own) / len(logits) + self.ridge * theta
             return float(loss), slope
 
-        self.coef_, self.loss_ = self._minimised(smooth, shape)
+        self.coef_, self.loss_ = self._minimise(smooth, shape)
         return self
 
     def logits(self, base: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
@@ -83,7 +83,7 @@ class NewClasses:
         base = np.asarray(base)
         return np.hstack([base, (base if features is None else np.asarray(features)) @ self.coef_])
 
-    def _minimised(self, smooth: Smooth, shape: tuple[int, int]) -> tuple[np.ndarray, float]:
+    def _minimise(self, smooth: Smooth, shape: tuple[int, int]) -> tuple[np.ndarray, float]:
         """Θ and the loss there; with a lasso as Θ₊ − Θ₋, one after the other in a flat vector."""
         size = shape[0] * shape[1]
 
@@ -129,8 +129,8 @@ def accuracy_by_group(logits: np.ndarray, targets: np.ndarray, old: int) -> list
         targets: `(samples,)`.
         old: how many classes are old.
     """
-    logits = checked_logits("logits", logits)
-    targets = checked_targets(targets, len(logits), logits.shape[1])
+    logits = check_logits("logits", logits)
+    targets = check_targets(targets, len(logits), logits.shape[1])
     is_old = targets < old
     groups = {
         "all": (np.ones_like(is_old), slice(None)),

@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from haptera.analyses.dependencies.second_moment import BLOCK, Precision, SecondMoment, checked_logits
+from haptera.analyses.dependencies.second_moment import BLOCK, Precision, SecondMoment, check_logits
 from haptera.errors import HapteraError
 
 CLEAR = 1e8
@@ -25,6 +25,8 @@ CLEAR = 1e8
 RELIABLE = 0.01
 """The largest bound on the relative error of a redundancy that is called reliable."""
 _EPS = float(np.finfo(np.float64).eps)
+Pair = tuple[np.ndarray, np.ndarray]
+"""Redundancies and their uncertainties."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +66,14 @@ class Redundancy:
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
         edge = len(matrix) * _EPS * max(values[-1], 0.0) + moment.precision.noise(len(matrix), moment.samples)
         parts = _Parts(values, vectors, scale, edge)
-        if moment.cross is None:
-            value, uncertainty = parts.redundancy(own)
-        else:
-            value, uncertainty = parts.onto(right, own, moment.left_out())
-        spectrum = np.linalg.eigvalsh(matrix)[::-1]
-        return cls._of_parts(parts, value, uncertainty, own, spectrum, moment.precision.name)
+        found = parts.redundancy(own) if moment.cross is None else parts.onto(right, own, moment.left_out())
+        return cls._of_parts(parts, found, own, np.linalg.eigvalsh(matrix)[::-1], moment.precision.name)
 
     @classmethod
     def of_logits(cls, logits: np.ndarray | Iterable[np.ndarray]) -> Self:
         """Measure logits, or batches of them, with twice as many digits as their second moment has."""
         if isinstance(logits, np.ndarray):
-            rows = checked_logits("logits", logits)
+            rows = check_logits("logits", logits)
             logits = (rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK))
         triangle, precision, samples = _triangle(logits)
         own = (triangle**2).sum(0)
@@ -83,29 +81,15 @@ class Redundancy:
         _, singular, vectors = np.linalg.svd(triangle / scale)
         edge = (len(triangle) * _EPS * singular[0]) ** 2 + precision.noise(len(triangle), samples)
         parts = _Parts(singular[::-1] ** 2, vectors[::-1].T, scale, edge, from_logits=True)
-        value, uncertainty = parts.redundancy(own)
         spectrum = np.linalg.svd(triangle, compute_uv=False) ** 2
-        return cls._of_parts(parts, value, uncertainty, own, spectrum, precision.name)
+        return cls._of_parts(parts, parts.redundancy(own), own, spectrum, precision.name)
 
     @classmethod
-    def _of_parts(
-        cls,
-        parts: "_Parts",
-        value: np.ndarray,
-        uncertainty: np.ndarray,
-        own: np.ndarray,
-        spectrum: np.ndarray,
-        precision: str,
-    ) -> Self:
-        return cls(
-            value=value,
-            relative=np.divide(value, own, out=np.zeros_like(value), where=own > 0),
-            null_mass=parts.null_mass,
-            uncertainty=uncertainty,
-            spectrum=np.maximum(spectrum, 0.0),
-            rank=int((~parts.null).sum()),
-            precision=precision,
-        )
+    def _of_parts(cls, parts: "_Parts", found: Pair, own: np.ndarray, spectrum: np.ndarray, precision: str) -> Self:
+        value, uncertainty = found
+        relative = np.divide(value, own, out=np.zeros_like(value), where=own > 0)
+        rank = int((~parts.null).sum())
+        return cls(value, relative, parts.null_mass, uncertainty, np.maximum(spectrum, 0.0), rank, precision)
 
 
 class _Parts:
@@ -132,7 +116,7 @@ class _Parts:
         self.in_null = hidden >= 1
         self.hidden = np.minimum(hidden, 1.0)
 
-    def redundancy(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def redundancy(self, own: np.ndarray) -> Pair:
         """R, and to first order how far a perturbation the size of rounding can move it, as a share of it."""
         known = ~self.in_null
         value, moved = np.zeros_like(own), np.zeros_like(own)
@@ -143,7 +127,7 @@ class _Parts:
             moved[known] = self.edge * self.column[known] / self.precision[known]
         return np.minimum(value, own), moved + self.hidden
 
-    def onto(self, right: np.ndarray, own: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def onto(self, right: np.ndarray, own: np.ndarray, left_out: np.ndarray) -> Pair:
         """What is left of targets: own − bᵀC⁺b, and what leaving out a class adds to it, (C⁺b)_i² / (C⁺)_ii."""
         along = (right / self.scale) @ self.vectors
         value = own - (along**2) @ self.inverse
@@ -162,8 +146,8 @@ def _triangle(batches: Iterable[np.ndarray]) -> tuple[np.ndarray, Precision, int
     """The triangular factor of the logits divided by √N, of which one batch is held at a time; their precision; N."""
     triangle, samples, precision = np.empty((0, 0)), 0, Precision()
     for batch in batches:
-        precision.see(checked_logits("logits", batch))
-        rows = checked_logits("logits", batch).astype(np.float64)
+        precision.see(check_logits("logits", batch))
+        rows = check_logits("logits", batch).astype(np.float64)
         if not np.isfinite(rows).all():
             raise HapteraError(f"logits hold NaN or infinite values among samples {samples} to {samples + len(rows)}")
         if samples and rows.shape[1] != triangle.shape[1]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haptera.analyses.dependencies.covariance_lasso import Dependencies
-from haptera.analyses.dependencies.lasso_path import largest_lambda
+from haptera.analyses.dependencies.lasso import largest_lambda
 from haptera.analyses.dependencies.redundancy import Redundancy
 from haptera.analyses.dependencies.second_moment import SecondMoment
 
@@ -58,7 +58,7 @@ class Screening:
         """`(targets, classes)`, theorem 2: how far (Cθ − b)_j / λ can differ between two λ."""
         return self._product * abs(1 / lam - 1 / other)
 
-    def screened(self, lam: float | np.ndarray) -> np.ndarray:
+    def screen(self, lam: float | np.ndarray) -> np.ndarray:
         """`(targets, classes)`, true where theorem 3 says that a coefficient is 0 at this λ."""
         lam = np.broadcast_to(np.asarray(lam, float), self.own.shape)
         inside = (lam < self.lambda_max)[:, None]
@@ -67,7 +67,7 @@ class Screening:
         safe = 2 * np.abs(self.right) / top[:, None] < 1 - 2 * self._product * gap
         return self._without_own(np.where(inside, safe, True))
 
-    def excluded(self, lam: float | np.ndarray) -> np.ndarray:
+    def exclude(self, lam: float | np.ndarray) -> np.ndarray:
         """`(targets, classes)`, true where conjecture 1, as corrected, expects a coefficient of 0."""
         lam = np.broadcast_to(np.asarray(lam, float), self.own.shape)
         return self._without_own(np.abs(self.right) < lam[:, None] / 2)
@@ -80,7 +80,7 @@ class Screening:
 
     def conjecture(self, dependencies: Dependencies) -> Conjecture:
         """How often the conjecture was wrong about these."""
-        expected = self.excluded(dependencies.lam)
+        expected = self.exclude(dependencies.lam)
         target, on, _ = dependencies.edges()
         pairs = expected.size - int((self.left_out >= 0).sum())
         return Conjecture(int(expected[target, on].sum()), len(target), int(expected.sum()), pairs)

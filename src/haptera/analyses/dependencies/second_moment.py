@@ -155,9 +155,9 @@ class SecondMoment:
 
     def add(self, logits: np.ndarray, onto: np.ndarray | None = None) -> Self:
         """Add samples; returns itself."""
-        logits = checked_logits("logits", logits)
+        logits = check_logits("logits", logits)
         if onto is not None:
-            onto = checked_logits("onto", onto)
+            onto = check_logits("onto", onto)
             if len(onto) != len(logits):
                 raise HapteraError(f"onto has {len(onto)} samples, logits have {len(logits)}; they must be the same")
         self._begin(logits.shape[1], None if onto is None else onto.shape[1])
@@ -219,7 +219,7 @@ class SecondMoment:
             raise HapteraError(f"a batch has {now} classes, those before it had {before}")
 
 
-def checked_logits(name: str, logits: np.ndarray) -> np.ndarray:
+def check_logits(name: str, logits: np.ndarray) -> np.ndarray:
     """An array `(samples, classes)` of numbers, or an error that says what was found instead."""
     logits = np.asarray(logits)
     if logits.ndim != 2 or logits.dtype.kind not in "fiu" or not logits.size:

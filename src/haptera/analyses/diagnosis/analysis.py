@@ -22,11 +22,11 @@ import pandas as pd
 from torch import nn
 
 from haptera.adapters.prior import Statistics, best_prior, prior_curve
+from haptera.analyses.diagnosis import DiagnosisSettings
 from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
 from haptera.analyses.diagnosis.findings import DEFINITIONS, findings
 from haptera.analyses.diagnosis.known_shifts import KnownShifts, change_of_statistics, known_shifts
 from haptera.analyses.diagnosis.page import sections
-from haptera.analyses.diagnosis.settings import DiagnosisSettings
 from haptera.analyses.diagnosis.shift_size import ShiftTest, shift_profile, shift_size, shift_test
 from haptera.analysis import Analysis
 from haptera.correctness import few_labels
@@ -200,7 +200,7 @@ def _priors(pairs: Mapping[str, tuple[Statistics, Statistics]], curves: pd.DataF
 
 def _pairs(there: Moments, here: Moments) -> dict[str, tuple[Statistics, Statistics]]:
     """Layer -> its source and target statistics, live channels only."""
-    cut = [there.per_layer(values) for values in (*there.pooled(), *here.pooled(), here.between_images())]
+    cut = [there.per_layer(values) for values in (*there.pool(), *here.pool(), here.between_images())]
     pairs = {}
     for name in there.names:
         if (kept := live(cut[1][name], cut[3][name])).any():

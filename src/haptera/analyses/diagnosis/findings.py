@@ -1,6 +1,5 @@
 """What a diagnosis found, in sentences with their numbers."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +8,8 @@ from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
-    from haptera.analyses.diagnosis.shift_size import ShiftTest
 
+TEST = ("size", "chance", "p_value", "ratio")
 DEFINITIONS = {
     "size of a shift": "the mean over layers of the root of the mean over channels of the squared Wasserstein distance "
     "between statistics on the data and on the reference, in units of the reference's variance; dead channels, whose "
@@ -26,45 +25,45 @@ DEFINITIONS = {
 
 
 def findings(diagnosis: "Diagnosis") -> list[Finding]:
-    """Return what is asked, in a word, and the answer."""
-    test, profile, data = diagnosis.test, diagnosis.profile, diagnosis.data
-    halves = f"two parts of {diagnosis.reference} and {data}" if diagnosis.reference else f"two halves of {data}"
-    numbers: dict[str, Any] = {"size": test.size, "chance": test.chance, "p_value": test.p_value, "ratio": test.ratio}
-    told = answer("shift", "Has it shifted?", _verdict(test, halves), **numbers)
+    """Return what is asked, in a word, and the answer; numbers that no sentence says are with the last one."""
+    test, profile, priors = diagnosis.test, diagnosis.profile, diagnosis.priors.to_dict("records")
+    told = answer("shift", "Has it shifted?", _verdict(diagnosis), **{name: getattr(test, name) for name in TEST})
     nearest, likeness = None, ""
     if (known := diagnosis.nearest) is not None:
         explained = max(float(known["cosine"]), 0.0) ** 2
         likeness = f"; {explained:.0%} of it is like {known['shift']} {known['severity']:g}"
-        nearest = {key: known[key] for key in ("shift", "severity", "cosine")} | {"explained": explained}
+        nearest = {**known[["shift", "severity", "cosine"]], "explained": explained}
     strongest = profile.dropna(subset="normalised").sort_values("normalised", ascending=False)["layer"].head(3)
-    numbers = {"layers": profile.to_dict("records"), "nearest": nearest}
-    told += answer("where", "Where?", f"strongest in {', '.join(strongest)}{likeness}", **numbers)
-    cost = _cost(diagnosis)
+    where = f"strongest in {', '.join(strongest)}{likeness}"
+    told += answer("where", "Where?", where, layers=profile.to_dict("records"), nearest=nearest)
+    rest: dict[str, Any] = {}
     if text := _accuracy(diagnosis):
-        told += answer("accuracy", "What does it cost?", text, **cost)
-    priors = {"priors": diagnosis.priors.to_dict("records")}
-    if not diagnosis.priors.empty:
-        each = ", ".join(f"{row['prior']:.0f} for batches of {row['n']:.0f}" for row in priors["priors"])
+        told += answer("accuracy", "What does it cost?", text, **_cost(diagnosis))
+    else:
+        rest |= _cost(diagnosis)
+    if priors:
+        each = ", ".join(f"{row['prior']:.0f} for batches of {row['n']:.0f}" for row in priors)
         small = "with batches of fewer than 16 leave it out, and statistics move along the stream"
-        told += answer("BatchNorm prior", "How should adaptation be set?", f"N = {each}; {small}", **priors)
-    channels, dead = int(profile["channels"].sum()), int(profile["dead"].sum())
-    compared = f"{len(profile)} layers, {channels:,} channels"
-    if dead:
-        where = int((profile["dead"] > 0).sum())
-        compared += f"; {dead:,} of them dead (they do not vary), in {where} layers, left out"
-    rest = ({} if text else cost) | (priors if diagnosis.priors.empty else {})
-    count = {"compared": {"layers": len(profile), "channels": channels, "dead": dead}}
-    return told + answer("compared", "What was compared?", compared, **rest, **count)
+        told += answer("BatchNorm prior", "How should adaptation be set?", f"N = {each}; {small}", priors=priors)
+    else:
+        rest |= {"priors": priors}
+    count = {"layers": len(profile), "channels": int(profile["channels"].sum()), "dead": int(profile["dead"].sum())}
+    compared = f"{count['layers']} layers, {count['channels']:,} channels"
+    if count["dead"]:
+        where = f"in {(profile['dead'] > 0).sum()} layers"
+        compared += f"; {count['dead']:,} of them dead (they do not vary), {where}, left out"
+    return told + answer("compared", "What was compared?", compared, **rest, compared=count)
 
 
 def _cost(diagnosis: "Diagnosis") -> dict[str, Any]:
-    guess, errors = diagnosis.predicted, (diagnosis.reference_error, diagnosis.measured_error)
-    accuracies = [None if error is None else 1 - error for error in (*errors, guess.error if guess else None)]
+    guess = diagnosis.predicted
+    errors = {"reference": diagnosis.reference_error, "measured": diagnosis.measured_error}
+    errors |= {"predicted": None if guess is None else guess.error}
     return {
-        "reference_error": errors[0],
-        "measured_error": errors[1],
-        "prediction": None if guess is None else asdict(guess),
-        "accuracies": dict(zip(("reference", "measured", "predicted"), accuracies, strict=True)),
+        "reference_error": errors["reference"],
+        "measured_error": errors["measured"],
+        "prediction": None if guess is None else vars(guess),
+        "accuracies": {name: None if error is None else 1 - error for name, error in errors.items()},
         "families": diagnosis.families.to_dict("records"),
         "regressions": diagnosis.regressions.to_dict("records"),
     }
@@ -88,10 +87,12 @@ def _accuracy(diagnosis: "Diagnosis") -> str:
     return "   ".join(parts)
 
 
-def _verdict(test: "ShiftTest", halves: str) -> str:
+def _verdict(diagnosis: "Diagnosis") -> str:
     """Say whether there is a shift; never from a number that is not finite."""
+    test, data, reference = diagnosis.test, diagnosis.data, diagnosis.reference
     if not np.isfinite([test.size, test.chance, test.p_value]).all():
         return f"cannot say: its size is {test.size:g} and chance gives {test.chance:g}"
+    halves = f"two parts of {reference} and {data}" if reference else f"two halves of {data}"
     p = f"p < {1 / test.divisions:g}" if test.p_value <= 1 / test.divisions else f"p = {test.p_value:.3f}"
     verdict = "clear" if test.p_value < 0.01 else "likely" if test.p_value < 0.05 else "none to be seen"
     if not test.chance:

@@ -17,9 +17,14 @@ import pandas as pd
 from torch import nn
 
 from haptera.adapters import BatchNorm
-from haptera.analyses.diagnosis.baselines import doubt, doubt_threshold
-from haptera.analyses.diagnosis.error_prediction import ErrorPrediction, predict_error
-from haptera.analyses.diagnosis.settings import DiagnosisSettings
+from haptera.analyses.diagnosis import DiagnosisSettings
+from haptera.analyses.diagnosis.error_prediction import (
+    ErrorPrediction,
+    average_confidence,
+    doubt,
+    doubt_threshold,
+    predict_error,
+)
 from haptera.analyses.diagnosis.shift_size import Scale, shift_size
 from haptera.batch import Stream
 from haptera.catalog import entries, find
@@ -31,8 +36,8 @@ from haptera.observe import observe_moments
 from haptera.run.ledger import Piece
 from haptera.run.tasks import JsonTask, finish
 from haptera.shifts import Shift
+from haptera.statistics.line import ShiftLine
 from haptera.statistics.moments import Moments
-from haptera.statistics.shift_line import ShiftLine
 from haptera.streams import Clean, Shifted, Truncated
 
 SEVERITIES, HOLDOUT_SEVERITIES = (1.0, 3.0, 5.0), (1.0, 2.0, 3.0, 4.0, 5.0)
@@ -45,8 +50,9 @@ class KnownShifts:
     """What corruptions do to one model.
 
     Attributes:
-        frame: `shift`, `family`, `holdout`, `severity`, `size`, `error`, `doubt` (share of answers below `threshold`)
-            and, where wanted, `adapted_error` and `clean_error`; errors and doubts are missing without labels.
+        frame: `shift`, `family`, `holdout`, `severity`, `size`, `error`, `doubt` (share of answers below `threshold`),
+            `confidence` (its mean) and, where wanted, `adapted_error` and `clean_error`; errors and doubts are missing
+            without labels.
         changes: `(shifts, statistics)`, how the statistics of the activations move.
         clean: column of an error -> its value on clean images; empty without labels.
         threshold: the confidence that as many answers on clean images are below as are wrong; None without labels.
@@ -162,6 +168,7 @@ def known_shifts(
         row = {"shift": shift.name, "family": shift.family, "holdout": shift.holdout}
         row |= {"severity": float(shift.severity), "size": shift_size(moments, seen.moments), "error": seen.error}
         row |= {"doubt": None if threshold is None else doubt(seen.outputs, threshold)}
+        row |= {"confidence": average_confidence(seen.outputs) if seen.outputs.size else None}
         row |= _adapted_errors(model, stream, clean) if adapted else {}
         return {"row": row, "change": change_of_statistics(moments, seen.moments).tolist()}
 
@@ -174,7 +181,7 @@ def known_shifts(
 
 def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:
     """Changes of mean and deviation in units of the reference's deviation, each layer with the same weight."""
-    (mean_s, var_s), (mean_t, var_t) = reference.pooled(), data.pooled()
+    (mean_s, var_s), (mean_t, var_t) = reference.pool(), data.pool()
     divisors = Scale.between(reference, data)
     scale = np.sqrt(np.where(divisors.live, np.maximum(var_s, divisors.floor), np.inf))
     weight = np.repeat(1 / np.sqrt(reference.channels), reference.channels)

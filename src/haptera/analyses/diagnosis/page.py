@@ -26,31 +26,39 @@ BY_FAMILY = (
     "this size, were it of that family; inside: the line has seen such sizes."
 )
 BEST = "The N with the least distance, for the whole network and for each layer alone (lower bound)."
+CURVES = {"prior": "network, lower bound", "upper": "network, upper bound", "simulated": "network, simulated"}
 DISTANCES = {"wasserstein": "Wasserstein", "normalised": "Wasserstein, normalised", "jeffreys": "Jeffreys"}
 
 
 def sections(found: "Diagnosis") -> list[Section]:
     """Return every section for which something is known."""
-    makers = (depth_section, cost_section, map_section, prior_section)
-    return [section for make in makers if (section := make(found)) is not None]
+    made = [_depth(found.profile)]
+    if not found.known.empty and found.known["error"].notna().all():
+        made.append(_cost(found))
+    if "x" in found.known:
+        data = pd.DataFrame([{"family": "the data", "shift": "the data", "x": found.place[0], "y": found.place[1]}])
+        frame = pd.concat([data, found.known[["family", "shift", "severity", "x", "y", "cosine"]]], ignore_index=True)
+        figure = Figure("Map of shifts", MAP, frame, "scatter", "x", "y", color=("family",))
+        made.append(Section("What it is like", "Known corruptions beside the data.", (figure,)))
+    if not found.prior_curves.empty:
+        best = found.priors.set_index("n").rename(columns=CURVES).T.rename_axis("of").reset_index()
+        best = best.rename(columns={n: f"batches of {n:g}" for n in found.priors["n"]})
+        figures, tables = (prior_figure(found.prior_curves),), (Listing("Best N", BEST, best),)
+        made.append(Section("BatchNorm", "How much training statistics should count.", figures, tables))
+    return made
 
 
-def depth_section(found: "Diagnosis") -> Section:
-    """The distances of each layer."""
-    kinds = [name for name in DISTANCES if name in found.profile]
-    frame = found.profile.melt(["layer", "depth", "channels"], kinds, "distance", "value")
-    frame["distance"] = frame["distance"].map(DISTANCES)
+def _depth(profile: pd.DataFrame) -> Section:
+    names = {name: text for name, text in DISTANCES.items() if name in profile}
+    frame = profile.rename(columns=names).melt(["layer", "depth", "channels"], list(names.values()), "distance")
     frame = frame[["distance", "depth", "value", "layer", "channels"]]
     choice: dict[str, Any] = {"select": ("distance",), "start": {"distance": DISTANCES["normalised"]}}
     figure = Figure("Distance over depth", DEPTH, frame, "line", "depth", "value", color=("distance",), **choice)
-    listing = Listing("Layers", "Roots of means over channels; Jeffreys' divergence is a mean.", found.profile)
+    listing = Listing("Layers", "Roots of means over channels; Jeffreys' divergence is a mean.", profile)
     return Section("Where", "In which layers the statistics of the data differ.", (figure,), (listing,))
 
 
-def cost_section(found: "Diagnosis") -> Section | None:
-    """Error against size for known corruptions, and where the data lies."""
-    if found.known.empty or found.known["error"].isna().any():
-        return None
+def _cost(found: "Diagnosis") -> Section:
     frame = found.known[["family", "shift", "severity", "size", "error", "cosine"]]
     caption = f"{COST} The data has size {found.test.size:.3f}."
     more: dict[str, Any] = {"limits": (0.0, 1.0), "labels": {"size": "size of the shift"}}
@@ -59,28 +67,3 @@ def cost_section(found: "Diagnosis") -> Section | None:
     if not found.regressions.empty:
         tables.append(Listing("How well lines predict errors", REGRESSIONS, found.regressions))
     return Section("Cost", "What shifts of this size do to accuracy.", (figure,), tuple(tables))
-
-
-def map_section(found: "Diagnosis") -> Section | None:
-    """Known corruptions and the data, near where their statistics change alike."""
-    if "x" not in found.known:
-        return None
-    data = pd.DataFrame({"family": ["the data"], "shift": ["the data"], "x": [found.place[0]], "y": [found.place[1]]})
-    frame = pd.concat([data, found.known[["family", "shift", "severity", "x", "y", "cosine"]]], ignore_index=True)
-    figure = Figure("Map of shifts", MAP, frame, "scatter", "x", "y", color=("family",))
-    return Section("What it is like", "Known corruptions beside the data.", (figure,))
-
-
-def prior_section(found: "Diagnosis") -> Section | None:
-    """The expected distance of blended statistics from the target's, against N."""
-    if found.prior_curves.empty:
-        return None
-    figures, tables = (prior_figure(found.prior_curves),), (Listing("Best N", BEST, _best(found)),)
-    return Section("BatchNorm", "How much training statistics should count.", figures, tables)
-
-
-def _best(found: "Diagnosis") -> pd.DataFrame:
-    """Return a row for the network by each curve and for each layer, a column for each n."""
-    names = {"prior": "network, lower bound", "upper": "network, upper bound", "simulated": "network, simulated"}
-    frame = found.priors.set_index("n").rename(columns=names).T.rename_axis("of").reset_index()
-    return frame.rename(columns={n: f"batches of {n:g}" for n in found.priors["n"]})

@@ -27,7 +27,9 @@ import pandas as pd
 from haptera.analyses.embedding.comparison import (
     COLUMNS,
     EMBEDDING,
+    MAIN,
     SHUFFLED_TRAINING,
+    Reading,
     decode_embedding,
     decode_shuffled,
     decode_windows,
@@ -160,21 +162,21 @@ class Embedding(Analysis):
         After the scores come the numbers of the findings, whose word is in the column `what`.
         """
         fits, pairs = self.goodness_of_fit, self.consistency
-        rows = pd.DataFrame(
-            {
-                "what": np.where(fits["shuffled"], SHUFFLED_TRAINING, EMBEDDING),
-                "seed": fits["seed"],
-                "measure": "goodness_of_fit_bits, " + fits["part"],
-                "value": fits["bits"],
-                "n": np.where(fits["part"] == "train", len(self.parts.train), len(self.parts.test)),
-            }
-        )
+        sizes = np.where(fits["part"] == "train", len(self.parts.train), len(self.parts.test))
+        rows = fits[["seed"]].assign(what=np.where(fits["shuffled"], SHUFFLED_TRAINING, EMBEDDING), n=sizes)
+        rows = rows.assign(measure="goodness_of_fit_bits, " + fits["part"], value=fits["bits"])
         runs = pairs[["value", "n"]].assign(what=EMBEDDING, measure="consistency", seed=self.plan.seed)
         runs["decoder"] = pairs["source"] + " to " + pairs["target"]
         numbers = numbers_table(self.findings()).rename(columns={"finding": "what"})
         frames = [frame for frame in (self.decoding, rows, runs, self.folds, numbers) if len(frame)]
         table = pd.concat(frames, ignore_index=True).reindex(columns=[*COLUMNS, "fold"])
         return table.astype({"label": object, "decoder": object}).fillna({"label": "", "decoder": ""})
+
+    def reading(self, label: str) -> Reading:
+        """Return how a label was decoded."""
+        kind, decoding, folds = self.parts.whole.label(label).kind, self.decoding, self.folds
+        folds = folds[(folds["label"] == label) & (folds["measure"] == MAIN[kind])]
+        return Reading(label, kind, decoding[decoding["label"] == label], folds, list(self.baselines))
 
     @property
     def goodness_of_fit(self) -> pd.DataFrame:
@@ -231,9 +233,8 @@ def embed(
             for label in plan.labels
         ]
         shape, nulls = _topology(fits[0], null, plan.seed, bar) if plan.topology else (None, ())
-    test = slice(len(parts.whole) - len(parts.test), None)
-    runs = {f"seed {fit.seed}": fit.embedding[test] for fit in fits}
-    _, labels, _ = inputs_of(parts.train, plan)
+    runs = {f"seed {fit.seed}": fit.embedding[-len(parts.test) :] for fit in fits}
+    _, labels, _ = inputs_of(parts.train, plan.training_labels)
     return Embedding(
         plan,
         parts,
@@ -263,10 +264,8 @@ def _fits(parts: Parts, cuts: Sequence[Parts], plan: Plan) -> list[FitTask]:
 
 def _notes(parts: Parts, cuts: Sequence[Parts]) -> tuple[str, ...]:
     """Return the notes of the recording, then what is true of a fold alone."""
-    notes = list(parts.whole.notes)
-    for place, cut in enumerate(cuts, start=1):
-        notes += [f"fold {place}: {note}" for note in cut.whole.notes if note not in parts.whole.notes]
-    return tuple(notes)
+    own, numbers = parts.whole.notes, enumerate(cuts, start=1)
+    return (*own, *(f"fold {fold}: {note}" for fold, cut in numbers for note in cut.whole.notes if note not in own))
 
 
 def _topology(fit: Fit, null: Sequence[Fit], seed: int, bar: Progress) -> tuple[Persistence, tuple[Persistence, ...]]:

@@ -30,7 +30,7 @@ def tsne(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np
     """
     few = min(dimensions, 2)
     perplexity = min(30.0, (len(whole) - 1) / 3)
-    return TSNE(few, init="pca", perplexity=perplexity, random_state=seed).fit_transform(_reduced(whole, seed))
+    return TSNE(few, init="pca", perplexity=perplexity, random_state=seed).fit_transform(_reduce(whole, seed))
 
 
 def umap(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np.ndarray:
@@ -67,11 +67,11 @@ def baseline(name: str, train: np.ndarray, whole: np.ndarray, dimensions: int, s
     return BASELINES[name](train, whole, dimensions, seed)
 
 
-def installed() -> tuple[str, ...]:
+def available_baselines() -> tuple[str, ...]:
     """The baselines that can run here."""
     return tuple(name for name in BASELINES if name != "umap" or find_spec("umap") is not None)
 
 
-def _reduced(signal: np.ndarray, seed: int, most: int = 50) -> np.ndarray:
+def _reduce(signal: np.ndarray, seed: int, most: int = 50) -> np.ndarray:
     """Return at most 50 principal components, which is what t-SNE is usually given."""
     return PCA(most, random_state=seed).fit_transform(signal) if min(signal.shape) > most else signal

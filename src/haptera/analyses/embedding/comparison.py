@@ -7,7 +7,9 @@ of all labels, and that is the row `constant`); `shuffled training` learns pairs
 with the true ones, which tells how much a network that learnt nothing still passes on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,68 @@ from haptera.recordings.windows import Offset
 COLUMNS = ("what", "label", "decoder", "setting", "seed", "measure", "value", "n")
 EMBEDDING, SHUFFLED_DECODER, SHUFFLED_TRAINING = "embedding", "shuffled decoder", "shuffled training"
 WINDOWS, CONSTANT = "windows", "constant"
+MAIN = {"angle": "median_error", "continuous": "r2", "discrete": "accuracy"}
+"""The one score by which a label of each kind is spoken of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One label as it was decoded, from the embedding and from everything else.
+
+    Attributes:
+        name: of the label.
+        kind: of the label.
+        rows: its scores, with `COLUMNS`.
+        folds: those over folds of whole trials, by the measure that is spoken of.
+        baselines: names of the embeddings beside the contrastive one.
+    """
+
+    name: str
+    kind: str
+    rows: pd.DataFrame
+    folds: pd.DataFrame
+    baselines: Sequence[str]
+
+    def scores(self, what: str, decoder: str = "knn") -> dict[str, float]:
+        """Return measure -> the mean over seeds."""
+        rows = self.rows[(self.rows["what"] == what) & (self.rows["decoder"] == decoder)]
+        return {str(measure): value for measure, value in rows.groupby("measure")["value"].mean().items()}
+
+    def value(self, what: str, decoder: str = "knn") -> float | None:
+        """Return the mean over seeds of the measure that is spoken of."""
+        return self.scores(what, decoder).get(MAIN[self.kind])
+
+    @property
+    def better(self) -> dict[str, float]:
+        """Return the baselines from which nearest neighbours read better than from the embedding, with their scores."""
+        own, sign = self.value(EMBEDDING), -1 if self.kind == "angle" else 1
+        values = {name: value for name in self.baselines if (value := self.value(name)) is not None}
+        return {name: value for name, value in values.items() if own is not None and sign * value > sign * own}
+
+    @property
+    def fold_values(self) -> pd.Series:
+        """Return what nearest neighbours read from the embedding in each fold."""
+        return self.folds.loc[(self.folds["what"] == EMBEDDING) & (self.folds["decoder"] == "knn"), "value"]
+
+    def numbers(self) -> dict[str, Any]:
+        """Return every score by what the label was read from."""
+        measure, folds = MAIN[self.kind], self.fold_values
+        own = self.rows[(self.rows["what"] == EMBEDDING) & (self.rows["decoder"] == "knn")]
+        own = own[own["measure"] == measure]
+        knn: dict[str, Any] = {"decoder": "knn", "neighbours": own["setting"].tolist()}
+        knn |= {"by_seed": {"measure": measure, "values": own["value"].tolist()}}
+        shuffled: dict[str, Any] = {"which": "labels of the decoder, in a random order"}
+        shuffled |= {"training": self.scores(SHUFFLED_TRAINING) or None, "constant": self.scores(CONSTANT, CONSTANT)}
+        windows = self.rows[self.rows["what"] == WINDOWS]["decoder"].unique()
+        held = {"measure": measure, "mean": folds.mean(), "values": folds.tolist()}
+        return {
+            "decoding": self.scores(EMBEDDING) | knn | {"ridge": self.scores(EMBEDDING, "ridge")},
+            "shuffled": self.scores(SHUFFLED_DECODER) | shuffled,
+            "windows": {str(name): self.scores(WINDOWS, name) for name in windows},
+            "baselines": {name: self.scores(name) for name in self.baselines},
+            "beaten_by": list(self.better),
+            "folds": held if len(folds) else None,
+        }
 
 
 def decode_embedding(
@@ -46,7 +110,7 @@ def decode_shuffled(
 ) -> pd.DataFrame:
     """Return rows of the nearest neighbour with labels in a random order: chance."""
     train, validation, test = _cut(whole, parts, label)
-    train, validation = (Part(part.embedding, part.label.shuffled(seed)) for part in (train, validation))
+    train, validation = (Part(part.embedding, part.label.shuffle(seed)) for part in (train, validation))
     found = decode_knn(train, validation, test, neighbours=(1,), distance=distance)
     return _rows([found], SHUFFLED_DECODER, label, seed, len(test.label))
 
@@ -59,10 +123,10 @@ def decode_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFrame:
     target: Label = parts.train.label(label)
     if target.values.ndim == 1 and _are_counts(train) and _are_counts(test):
         both = np.concatenate([train, parts.validation.signal()])
-        joined = cut[0].joined(cut[1]).label
+        joined = cut[0].join_with(cut[1]).label
         bins = sorted({1, max(len(offset) // 2, 1)})
         found += [decode_bayesian(both, joined, test, parts.test.label(label), window=window) for window in bins]
-    constant = _rows([decode_constant(cut[0].joined(cut[1]), cut[2])], CONSTANT, label, 0, len(parts.test))
+    constant = _rows([decode_constant(cut[0].join_with(cut[1]), cut[2])], CONSTANT, label, 0, len(parts.test))
     return pd.concat([_rows(found, WINDOWS, label, 0, len(parts.test)), constant], ignore_index=True)
 
 
@@ -87,35 +151,22 @@ def value_of(table: pd.DataFrame, **where: object) -> float | None:
     return None if rows.empty else float(rows["value"].mean())
 
 
-def _cut(whole: np.ndarray, parts: Parts, label: str) -> tuple[Part, Part, Part]:
-    sizes = np.cumsum([len(parts.train), len(parts.validation)])
-    pieces = np.split(whole, sizes)
-    train, validation, test = (
-        Part(piece, part.label(label))
-        for piece, part in zip(pieces, (parts.train, parts.validation, parts.test), strict=True)
-    )
-    return train, validation, test
+def _cut(whole: np.ndarray, parts: Parts, label: str) -> list[Part]:
+    pieces = np.split(whole, np.cumsum([len(parts.train), len(parts.validation)]))
+    every = zip(pieces, (parts.train, parts.validation, parts.test), strict=True)
+    return [Part(piece, part.label(label)) for piece, part in every]
 
 
 def _rows(found: Iterable[Decoding], what: str, label: str, seed: int, n: int) -> pd.DataFrame:
-    rows: list[Mapping[str, object]] = [
-        {
-            "what": what,
-            "label": label,
-            "decoder": _named(each),
-            "setting": float(each.setting),
-            "seed": seed,
-            "measure": measure,
-            "value": value,
-            "n": n,
-        }
+    rows = [
+        (what, label, _decoder_name(each), float(each.setting), seed, measure, value, n)
         for each in found
         for measure, value in each.scores.items()
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _named(found: Decoding) -> str:
+def _decoder_name(found: Decoding) -> str:
     if found.decoder != "bayesian":
         return found.decoder
     return f"bayesian, {found.setting:g} bin{'s' * (found.setting != 1)}"

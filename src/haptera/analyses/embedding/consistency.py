@@ -9,15 +9,14 @@ are binned on the circle, and a bin that is empty in all embeddings is left out.
 Cost: a least squares for each pair.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 
 import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError
-from haptera.recordings.label import Label
-from haptera.recordings.scores import r2
+from haptera.recordings.label import Label, r2
 
 BINS = 100
 
@@ -53,20 +52,13 @@ def consistency(
     """
     if len(embeddings) < 2:
         raise HapteraError(f"{len(embeddings)} embeddings were given; consistency needs two or more")
-    placed = dict(embeddings) if labels is None else binned(embeddings, labels, bins=bins)
-    rows = [
-        {
-            "source": source,
-            "target": target,
-            "value": linear_r2(placed[source], placed[target]),
-            "n": len(placed[source]),
-        }
-        for source, target in permutations(placed, 2)
-    ]
-    return pd.DataFrame(rows)
+    placed = dict(embeddings) if labels is None else bin_means(embeddings, labels, bins=bins)
+    pairs = list(permutations(placed, 2))
+    rows = [(*pair, linear_r2(*(placed[name] for name in pair)), len(placed[pair[0]])) for pair in pairs]
+    return pd.DataFrame(rows, columns=["source", "target", "value", "n"])
 
 
-def binned(
+def bin_means(
     embeddings: Mapping[str, np.ndarray], labels: Mapping[str, Sequence[Label]], *, bins: int = BINS
 ) -> dict[str, np.ndarray]:
     """Means of each embedding in the same bins of its labels, `(bins, dimensions)`."""
@@ -89,48 +81,31 @@ class _Grid:
         kinds = {tuple((label.kind, label.values.shape[1:]) for label in each) for each in labels}
         if len(kinds) > 1:
             raise HapteraError(f"embeddings have labels of different kinds: {' and '.join(map(str, kinds))}")
-        together = [
-            np.concatenate([each[place].values for each in labels]).reshape(-1, self._width(label))
-            for place, label in enumerate(labels[0])
-        ]
-        numbers = sum(self._width(label) for label in labels[0] if label.kind != "discrete")
+        values = np.concatenate([_columns(each) for each in labels])
+        columns = np.concatenate([[label.kind] * _columns([label]).shape[1] for label in labels[0]])
+        self.discrete, self.round = columns == "discrete", columns == "angle"
+        numbers = int((~self.discrete).sum())
         each = max(round(bins ** (1 / numbers)), 2) if numbers else 1
-        self.kinds = [label.kind for label in labels[0] for _ in range(self._width(label))]
-        self.low = [0.0 if kind == "angle" else column.min() for kind, column in self._columns(together)]
-        high = [2 * np.pi if kind == "angle" else column.max() for kind, column in self._columns(together)]
-        self.shape = [int(h) + 1 if kind == "discrete" else each for kind, h in zip(self.kinds, high, strict=True)]
-        self.step = [
-            1.0 if kind == "discrete" else max((high_end - low_end) / each, 1e-300)
-            for kind, low_end, high_end in zip(self.kinds, self.low, high, strict=True)
-        ]
-        self.low = [0.0 if kind == "discrete" else low for kind, low in zip(self.kinds, self.low, strict=True)]
-
-    @staticmethod
-    def _width(label: Label) -> int:
-        return 1 if label.values.ndim == 1 else label.values.shape[1]
-
-    def _columns(self, values: Sequence[np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
-        return zip(self.kinds, (column for each in values for column in each.T), strict=True)
+        self.low = np.where(self.discrete | self.round, 0.0, values.min(0))
+        high = np.where(self.round, 2 * np.pi, values.max(0))
+        self.shape = np.where(self.discrete, high + 1, each).astype(np.int64)
+        self.step = np.where(self.discrete, 1.0, np.maximum((high - self.low) / each, 1e-300))
 
     def cells(self, labels: Sequence[Label]) -> np.ndarray:
-        """The number of the cell of each sample."""
-        columns = [label.values.reshape(len(label), -1) for label in labels]
-        places = [
-            np.floor((column - self.low[at]) / self.step[at]).astype(np.int64).clip(0, self.shape[at] - 1)
-            for at, (_, column) in enumerate(self._columns(columns))
-        ]
-        return np.ravel_multi_index(places, self.shape)
+        """Return the number of the cell of each sample."""
+        places = np.floor((_columns(labels) - self.low) / self.step).astype(np.int64).clip(0, self.shape - 1)
+        return np.ravel_multi_index(tuple(places.T), tuple(self.shape))
 
     def distance(self, cell: int, others: np.ndarray) -> np.ndarray:
-        """Steps on the grid from a cell to others; a class is never near another."""
-        here, there = np.unravel_index(cell, self.shape), np.unravel_index(others, self.shape)
-        total = np.zeros(len(others))
-        for at, kind in enumerate(self.kinds):
-            off = np.abs(there[at] - here[at]).astype(float)
-            if kind == "angle":
-                off = np.minimum(off, self.shape[at] - off)
-            total += np.where(off > 0, np.inf, 0.0) if kind == "discrete" else off
-        return total
+        """Return the steps on the grid from a cell to others; a class is never near another."""
+        here, there = (np.column_stack(np.unravel_index(each, tuple(self.shape))) for each in ([cell], others))
+        off = np.abs(there - here).astype(float)
+        off = np.where(self.round, np.minimum(off, self.shape - off), off)
+        return np.where(self.discrete & (off > 0), np.inf, off).sum(1)
+
+
+def _columns(labels: Sequence[Label]) -> np.ndarray:
+    return np.hstack([label.values.reshape(len(label), -1).astype(float) for label in labels])
 
 
 def _means(embedding: np.ndarray, cells: np.ndarray, used: np.ndarray, grid: _Grid) -> np.ndarray:
@@ -190,14 +165,7 @@ def group_consistency(
             for half in range(2):
                 chosen = np.sort(drawn[half * neurons : (half + 1) * neurons])
                 made[name, half] = embed(signal[:, chosen], int(generator.integers(2**31)))
-        rows += [
-            {
-                "repeat": repeat,
-                "source": source[0],
-                "target": target[0],
-                "where": "within" if source[0] == target[0] else "between",
-                "value": linear_r2(made[source], made[target]),
-            }
-            for source, target in permutations(made, 2)
-        ]
-    return pd.DataFrame(rows)
+        for source, target in permutations(made, 2):
+            where = "within" if source[0] == target[0] else "between"
+            rows.append((repeat, source[0], target[0], where, linear_r2(made[source], made[target])))
+    return pd.DataFrame(rows, columns=["repeat", "source", "target", "where", "value"])

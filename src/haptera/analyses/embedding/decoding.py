@@ -21,8 +21,7 @@ from scipy.ndimage import gaussian_filter1d, uniform_filter1d
 from sklearn.neighbors import NearestNeighbors
 
 from haptera.errors import HapteraError
-from haptera.recordings.label import Label
-from haptera.recordings.scores import circular_mean, label_scores, objective
+from haptera.recordings.label import Label, circular_mean, label_scores, objective
 from haptera.recordings.windows import Offset
 
 NEIGHBOURS = (1, 4, 9, 16, 25)
@@ -65,7 +64,7 @@ class Part:
         if not np.isfinite(self.embedding).all():
             raise HapteraError("an embedding holds values that are not finite")
 
-    def joined(self, other: "Part") -> "Part":
+    def join_with(self, other: "Part") -> "Part":
         """Both parts as one."""
         values = np.concatenate([self.label.values, other.label.values])
         label = Label(values, self.label.kind, self.label.classes)
@@ -81,7 +80,7 @@ def decode_knn(
         raise HapteraError(f"neighbours are {tuple(neighbours)}; the training part has {len(train.label)} samples")
     near = _nearest(train, validation, max(usable), distance)
     chosen = max(usable, key=lambda k: objective(validation.label, _vote(train.label, near[:, :k])))
-    both = train.joined(validation)
+    both = train.join_with(validation)
     predicted = _vote(both.label, _nearest(both, test, chosen, distance))
     return Decoding("knn", chosen, predicted, label_scores(test.label, predicted))
 
@@ -94,7 +93,7 @@ def decode_ridge(train: Part, validation: Part, test: Part, *, penalties: Sequen
         for penalty in penalties
     }
     chosen = max(choices, key=lambda penalty: choices[penalty])
-    both = train.joined(validation)
+    both = train.join_with(validation)
     outputs = _Ridge(both.embedding, _outputs(both.label)).predict(test.embedding, chosen)
     predicted = _read(outputs, both.label)
     return Decoding("ridge", chosen, predicted, label_scores(test.label, predicted))
@@ -133,12 +132,12 @@ def nested_folds(trials: np.ndarray, folds: int = 3, seed: int = 0) -> Iterator[
 
 def _nearest(among: Part, of: Part, count: int, distance: Distance) -> np.ndarray:
     """Rows of `among` that are nearest to each sample of `of`, `(samples, count)`, the nearest first."""
-    tree = NearestNeighbors(n_neighbors=count).fit(_placed(among.embedding, distance))
-    rows: np.ndarray = tree.kneighbors(_placed(of.embedding, distance), return_distance=False)
+    tree = NearestNeighbors(n_neighbors=count).fit(_place(among.embedding, distance))
+    rows: np.ndarray = tree.kneighbors(_place(of.embedding, distance), return_distance=False)
     return rows
 
 
-def _placed(embedding: np.ndarray, distance: Distance) -> np.ndarray:
+def _place(embedding: np.ndarray, distance: Distance) -> np.ndarray:
     """Return points on the unit sphere for cosine distances, where Euclidean distances have the same order."""
     if distance == "euclidean":
         return embedding

@@ -1,9 +1,9 @@
 """What an embedding of a recording tells, in sentences with their numbers; errors of angles are in degrees."""
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from haptera.analyses.embedding.comparison import (
     CONSTANT,
@@ -11,11 +11,11 @@ from haptera.analyses.embedding.comparison import (
     SHUFFLED_DECODER,
     SHUFFLED_TRAINING,
     WINDOWS,
+    Reading,
     value_of,
 )
-from haptera.analyses.embedding.numbers import MAIN, beaten_by, fit_numbers, label_numbers, recording_numbers
 from haptera.recordings.label import Label
-from haptera.report.section import Finding
+from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
@@ -54,47 +54,115 @@ def headline(embedding: "Embedding") -> str:
     """Return how large the recording is, and what its labels are."""
     whole = embedding.parts.whole
     step = f" of {1000 * whole.step:g} ms" if whole.step else ""
-    labels = [f"{name} is {_described(whole.label(name))}" for name in embedding.plan.labels]
+    labels = [f"{name} is {_description(whole.label(name))}" for name in embedding.plan.labels]
     return "; ".join([f"{whole.signal().shape[1]} {whole.channel_noun()}, {len(whole):,} samples{step}", *labels])
 
 
-def findings(embedding: "Embedding") -> list[Finding]:
-    """Return what is asked, in a word, and the answer."""
-    names, topology = embedding.plan.labels, None
-    labels = {name: label_numbers(embedding, name) for name in names}
-    first = next(iter(labels.values()), dict.fromkeys(PER_LABEL)) | {"labels": labels}
-    if embedding.betti is not None:
-        topology = {"betti": list(embedding.betti), "ring_over_shuffled": embedding.ring_ratio}
-    agreement = embedding.consistency["value"]
-    fit = fit_numbers(embedding.goodness_of_fit) | {
-        "consistency": None if agreement.empty else {"mean": agreement.mean(), "min": agreement.min()},
-        **({} if topology else {"topology": None}),
-        **({} if names else first),
-    }
-    return [
-        *_found("mode", [embedding.mode], recording_numbers(embedding)),
-        *_found("fit", [_fit(embedding)], fit),
-        *_found("decoding", [_decoding(embedding, label) for label in names], first),
-        *_found("folds", [_folds(embedding, label) for label in names if len(embedding.folds)]),
-        *_found("baselines", [text for label in names if (text := _better(embedding, label))]),
-        *_found("topology", [_topology(embedding)] if topology else [], {"topology": topology}),
-    ]
-
-
-def _found(word: str, sentences: Iterable[str], numbers: Mapping[str, Any] | None = None) -> list[Finding]:
-    """Return a finding for each sentence; those after the first go on where it ended."""
-    return [
-        Finding("", "", sentence) if place else Finding(word, QUESTIONS[word], sentence, numbers or {})
-        for place, sentence in enumerate(sentences)
-    ]
-
-
-def _described(label: Label) -> str:
+def _description(label: Label) -> str:
     if label.kind == "discrete":
         return f"discrete, {len(label.classes)} classes"
     if label.kind == "angle":
         return "an angle"
     return "continuous" + (f", {label.values.shape[1]} dimensions" if label.values.ndim > 1 else "")
+
+
+def findings(embedding: "Embedding") -> list[Finding]:
+    """Return how pairs were drawn, whether there is structure, what can be read from it, and what shape it has."""
+    readings = [embedding.reading(name) for name in embedding.plan.labels]
+    labels = {each.name: each.numbers() for each in readings}
+    first = next(iter(labels.values()), dict.fromkeys(PER_LABEL)) | {"labels": labels}
+    topology = None
+    if embedding.betti is not None:
+        topology = {"betti": list(embedding.betti), "ring_over_shuffled": embedding.ring_ratio}
+    fit = _fit_numbers(embedding) | ({} if topology else {"topology": None}) | ({} if readings else first)
+    answers: dict[str, tuple[list[str], dict[str, Any]]] = {
+        "mode": ([embedding.mode], _recording_numbers(embedding)),
+        "fit": ([_fit(embedding)], fit),
+        "decoding": ([_decoding(each, embedding.plan.held, len(readings) > 1) for each in readings], first),
+        "folds": ([_folds(each) for each in readings if len(each.folds)], {}),
+        "baselines": ([text for each in readings if (text := _better(each))], {}),
+        "topology": ([_shape(embedding)] if topology else [], {"topology": topology}),
+    }
+    every = [(word, sentences, numbers) for word, (sentences, numbers) in answers.items() if sentences]
+    return [each for word, sentences, numbers in every for each in answer(word, QUESTIONS[word], *sentences, **numbers)]
+
+
+def _decoding(reading: Reading, held: float, several: bool) -> str:
+    """Return the score of the embedding, and those of everything beside it."""
+    bayesian = [name for name in reading.rows["decoder"].unique() if str(name).startswith("bayesian")]
+    others = {
+        "ridge on the same windows": reading.value(WINDOWS, "ridge"),
+        "kNN": reading.value(WINDOWS),
+        "Bayesian": reading.value(WINDOWS, bayesian[-1]) if bayesian else None,  # with the widest window
+        "shuffled": reading.value(SHUFFLED_DECODER),
+        "shuffled in training": reading.value(SHUFFLED_TRAINING),
+        "constant": reading.value(CONSTANT, CONSTANT),
+    }
+    own = f"{_text(reading.value(EMBEDDING), reading)}{UNITS[reading.kind]} on the last {held:.0%}"
+    known = [f"{name} {_text(value, reading)}" for name, value in others.items() if value is not None]
+    return ", ".join([f"{reading.name} {own}" if several else own, *known])
+
+
+def _folds(reading: Reading) -> str:
+    """Return the mean over folds of whole trials, and the range."""
+    own = reading.fold_values
+    mean, low, high = (_text(value, reading) for value in (own.mean(), own.min(), own.max()))
+    text = f"{reading.name} {mean}{UNITS[reading.kind]} over {len(own)} folds of whole trials ({low} to {high})"
+    for name, what, decoder in (("ridge on the same windows", WINDOWS, "ridge"), (CONSTANT, CONSTANT, CONSTANT)):
+        value = value_of(reading.folds, what=what, decoder=decoder)
+        text += "" if value is None else f", {name} {_text(value, reading)}"
+    return text
+
+
+def _better(reading: Reading) -> str:
+    """Return which baselines beat the embedding; empty if none does."""
+    if not reading.better:
+        return ""
+    names = ", ".join(f"{name} {_text(value, reading)}" for name, value in reading.better.items())
+    own = f"{_text(reading.value(EMBEDDING), reading)}{UNITS[reading.kind]}"
+    seen = " and ".join(name for name in reading.better if name in SEE_EVERYTHING)
+    text = f"{reading.name} is read better from {names} than from the embedding, {own}"
+    return text + f"; {seen} saw the held-out samples" * bool(seen)
+
+
+def _text(value: float | None, reading: Reading) -> str:
+    if value is None:
+        return "nothing"
+    if reading.kind == "angle":
+        return f"{value:.1f}" if value < 20 else f"{value:.0f}"
+    return f"{value:.1%}" if reading.kind == "discrete" else f"{value:.2f}"
+
+
+def _recording_numbers(embedding: "Embedding") -> dict[str, Any]:
+    """Return the size of the recording and of its parts, and how it was read."""
+    whole, parts = embedding.parts.whole, embedding.parts.names
+    recording = {
+        "source": whole.source,
+        "signal": next(iter(whole.signals)),
+        "channels": whole.signal().shape[1],
+        "samples": len(whole),
+        "step": whole.step,
+        "labels": {name: whole.label(name).kind for name in embedding.plan.labels},
+        "parts": {name: int((parts == name).sum()) for name in ("train", "validation", "held out")},
+    }
+    return {
+        "recording": recording,
+        "mode": embedding.mode,
+        "time_offsets": np.atleast_1d(embedding.model.time_offsets).tolist(),
+        "seeds": [each.seed for each in embedding.fits],
+        "shuffles": len(embedding.shuffled),
+    } | embedding.asked
+
+
+def _fit_numbers(embedding: "Embedding") -> dict[str, Any]:
+    """Return the goodness of fit of each part, true and shuffled, and the consistency of runs; means over seeds."""
+    fits = embedding.goodness_of_fit
+    names: pd.Series = fits["part"].str.replace(" ", "_") + np.where(fits["shuffled"], "_shuffled", "")
+    runs = embedding.consistency["value"]
+    return {
+        "fit": fits.groupby(names)[["nats", "bits"]].mean().to_dict("index"),
+        "consistency": None if runs.empty else {"mean": runs.mean(), "min": runs.min()},
+    }
 
 
 def _fit(embedding: "Embedding") -> str:
@@ -116,62 +184,7 @@ def _fit(embedding: "Embedding") -> str:
     return text
 
 
-def _decoding(embedding: "Embedding", label: str) -> str:
-    kind = embedding.parts.whole.label(label).kind
-    rows = embedding.decoding[embedding.decoding["label"] == label]
-    bayesian = [name for name in rows["decoder"].unique() if str(name).startswith("bayesian")]
-
-    def said(what: str, decoder: str) -> str | None:
-        value = value_of(rows, what=what, decoder=decoder, measure=MAIN[kind])
-        return None if value is None else _shown(value, kind)
-
-    own = f"{said(EMBEDDING, 'knn')}{UNITS[kind]} on the last {embedding.plan.held:.0%}"
-    others = {
-        "ridge on the same windows": (WINDOWS, "ridge"),
-        "kNN": (WINDOWS, "knn"),
-        "Bayesian": (WINDOWS, bayesian[-1] if bayesian else ""),  # with the widest window
-        "shuffled": (SHUFFLED_DECODER, "knn"),
-        "shuffled in training": (SHUFFLED_TRAINING, "knn"),
-        "constant": (CONSTANT, "constant"),
-    }
-    known = [f"{name} {value}" for name, where in others.items() if (value := said(*where)) is not None]
-    return ", ".join([f"{label} {own}" if len(embedding.plan.labels) > 1 else own, *known])
-
-
-def _folds(embedding: "Embedding", label: str) -> str:
-    """Return the mean over folds of whole trials, and the range."""
-    kind = embedding.parts.whole.label(label).kind
-    rows = embedding.folds[(embedding.folds["label"] == label) & (embedding.folds["measure"] == MAIN[kind])]
-    own = rows.loc[(rows["what"] == EMBEDDING) & (rows["decoder"] == "knn"), "value"]
-    text = f"{label} {_shown(own.mean(), kind)}{UNITS[kind]} over {len(own)} folds of whole trials"
-    text += f" ({_shown(own.min(), kind)} to {_shown(own.max(), kind)})"
-    for name, what, decoder in (("ridge on the same windows", WINDOWS, "ridge"), (CONSTANT, CONSTANT, CONSTANT)):
-        value = value_of(rows, what=what, decoder=decoder)
-        text += "" if value is None else f", {name} {_shown(value, kind)}"
-    return text
-
-
-def _better(embedding: "Embedding", label: str) -> str:
-    """Return which baselines beat the embedding; empty if none does."""
-    better = beaten_by(embedding, label)
-    if not better:
-        return ""
-    kind = embedding.parts.whole.label(label).kind
-    names = ", ".join(f"{name} {_shown(value, kind)}" for name, value in better.items())
-    own = value_of(embedding.decoding, what=EMBEDDING, label=label, decoder="knn", measure=MAIN[kind])
-    assert own is not None
-    text = f"{label} is read better from {names} than from the embedding, {_shown(own, kind)}{UNITS[kind]}"
-    seen = [name for name in better if name in SEE_EVERYTHING]
-    return text + f"; {' and '.join(seen)} saw the held-out samples" * bool(seen)
-
-
-def _shown(value: float, kind: str) -> str:
-    if kind == "angle":
-        return f"{value:.1f}" if value < 20 else f"{value:.0f}"
-    return f"{value:.1%}" if kind == "discrete" else f"{value:.2f}"
-
-
-def _topology(embedding: "Embedding") -> str:
+def _shape(embedding: "Embedding") -> str:
     assert embedding.betti is not None
     count = len(embedding.shuffled)
     text = f"{SHAPES.get(embedding.betti, 'parts, rings and hollows')} ({', '.join(map(str, embedding.betti))})"

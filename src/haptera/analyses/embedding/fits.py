@@ -1,9 +1,17 @@
-"""Fits of a recording, of true labels and of shuffled ones, and baselines: what costs time, each a task by itself."""
+"""Fits of a recording, of true labels and of shuffled ones, and baselines: what costs time, each a task by itself.
+
+`compare_hypotheses` asks which labels, and how many dimensions, a recording is best explained by (thesis chapter 7,
+figure 7.7): a fit for every combination of labels and dimensions, beside the same labels in a random order; what fits
+best, and far better than shuffled, has structure in the signal. The goodness of fit is measured on held-out samples
+too, where more dimensions and more labels do not fit better by themselves.
+"""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +21,12 @@ from haptera.analyses.embedding.comparison import block_windows
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.model_file import known_settings, own_settings
+from haptera.errors import HapteraError
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.npz import read_npz
-from haptera.recordings.label import stacked
+from haptera.progress import Progress
+from haptera.recordings.label import estimator_targets
+from haptera.recordings.preparation import varies
 from haptera.recordings.recording import Recording
 from haptera.recordings.windows import Offset
 from haptera.run.ledger import Piece
@@ -48,15 +59,7 @@ class Fit:
 
 
 class FitTask(Task[Fit]):
-    """A fit to make, with true labels or with labels (by time alone, samples) in a random order.
-
-    Args:
-        parts: the recording.
-        plan: what to fit.
-        seed: of the fit and of the shuffle.
-        shuffled: whether there is a shuffle.
-        fold: the number of a fold, from 1; 0 is the fit of the recording as it is.
-    """
+    """A fit to make, with true labels or with labels (by time alone, samples) in a random order; folds count from 1."""
 
     def __init__(self, parts: Parts, plan: Plan, seed: int, *, shuffled: bool = False, fold: int = 0) -> None:
         self.parts, self.plan, self.seed, self.shuffled, self.fold = parts, plan, seed, shuffled, fold
@@ -69,7 +72,8 @@ class FitTask(Task[Fit]):
         """Fit an estimator, score it, and embed the recording."""
         model = ContrastiveEmbedding(**self.settings)
         parts = (self.parts.train, self.parts.test)
-        data = [inputs_of(part, self.plan, self.seed if self.shuffled else None) for part in parts]
+        shuffle = self.seed if self.shuffled else None
+        data = [inputs_of(part, self.plan.training_labels, shuffle) for part in parts]
         level = log.level
         if self.seed != self.plan.seed or self.shuffled or self.fold:
             log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
@@ -144,25 +148,20 @@ def training_history(fits: Sequence[Fit]) -> pd.DataFrame:
 
 
 def inputs_of(
-    part: Recording, plan: Plan, shuffle: int | None = None
+    part: Recording, labels: Sequence[str], shuffle: int | None = None
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray | None]:
     """Return signal, labels and blocks for an estimator.
 
     Args:
         part: of a recording.
-        plan: whose labels are used.
+        labels: names; none is by time.
         shuffle: the seed of a random order of labels, or of samples where there are no labels; None leaves them.
     """
-    signal = part.signal()
-    if plan.by == "time":
-        if shuffle is not None:
-            signal = signal[np.random.default_rng(shuffle).permutation(len(signal))]
-        return signal, [], _blocks(part)
-    labels = [part.label(name) for name in plan.labels]
+    signal, targets = part.signal(), [part.label(name) for name in labels]
     if shuffle is not None:  # all labels in the same new order: what they have to do with each other stays
         order = np.random.default_rng(shuffle).permutation(len(part))
-        labels = [label[order] for label in labels]
-    return signal, stacked(labels), _blocks(part)
+        signal, targets = signal if labels else signal[order], [label[order] for label in targets]
+    return signal, estimator_targets(targets), _blocks(part)
 
 
 def _changes(label: np.ndarray) -> bool:
@@ -172,3 +171,62 @@ def _changes(label: np.ndarray) -> bool:
 def _blocks(part: Recording) -> np.ndarray | None:
     blocks = part.blocks
     return blocks if blocks.max() else None
+
+
+def label_combinations(labels: Sequence[str], most: int = 2) -> dict[str, tuple[str, ...]]:
+    """Return every label, and every combination of up to `most`, by a name.
+
+    >>> list(label_combinations(["position", "speed"]))
+    ['position', 'speed', 'position + speed']
+    """
+    return {" + ".join(some): some for count in range(1, most + 1) for some in combinations(labels, count)}
+
+
+def compare_hypotheses(
+    recording: Recording,
+    hypotheses: Mapping[str, Sequence[str]],
+    *,
+    dimensions: Sequence[int] = (3,),
+    seeds: int = 1,
+    held: float = 0.3,
+    seed: int = 0,
+    progress: bool | None = None,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Fit every hypothesis, with true labels and with shuffled ones.
+
+    Args:
+        recording: with one signal.
+        hypotheses: name -> labels; as `label_combinations` makes them.
+        dimensions: of the embedding.
+        seeds: fits of each; shuffles differ too.
+        held: the share of samples, at the end, on which the fit is measured as well.
+        seed: the first one.
+        progress: show a bar; by default on a terminal.
+        **settings: of the estimator.
+
+    Returns:
+        `hypothesis`, `dimensions`, `shuffled`, `seed`, and `trained` and `held_out`: goodness of fit in bits, more is
+        better and 0 is nothing. The best on held-out samples comes first, shuffled ones last.
+    """
+    if not hypotheses:
+        raise HapteraError("there is no hypothesis to compare; name labels for at least one")
+    train, test = recording.split(held)
+    signal = next(iter(recording.signals))
+    kept = varies(train.signal())
+    if not kept.all():
+        log.warning("%d of %d channels left out, which never change in the training part", (~kept).sum(), len(kept))
+        train, test = train.with_channels(signal, kept), test.with_channels(signal, kept)
+    grid = list(product(hypotheses.items(), dimensions, (False, True), range(seed, seed + seeds)))
+    rows = []
+    with Progress("hypotheses", len(grid), progress, unit="fits") as bar:
+        for (name, labels), count, shuffled, number in grid:
+            model = ContrastiveEmbedding(**{**settings, "output_dimension": count, "random_state": number})
+            data = [inputs_of(part, labels, number if shuffled else None) for part in (train, test)]
+            values, targets, blocks = data[0]
+            model.fit(values, *targets, trials=blocks)
+            trained, held_out = (model.goodness_of_fit(x, *y, trials=trials, unit="bits") for x, y, trials in data)
+            rows.append((name, count, shuffled, number, trained, held_out))
+            bar.advance(f"{name}, {count} dimensions{', shuffled' if shuffled else ''}")
+    frame = pd.DataFrame(rows, columns=["hypothesis", "dimensions", "shuffled", "seed", "trained", "held_out"])
+    return frame.sort_values(["shuffled", "held_out"], ascending=[True, False], ignore_index=True)

@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 
 from haptera import __version__
-from haptera.analyses.embedding.comparison import summarise
-from haptera.analyses.embedding.frames import births_and_deaths, cloud, label_kind, losses
-from haptera.analyses.embedding.numbers import MAIN
+from haptera.analyses.embedding.comparison import MAIN, summarise
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
+
+POINTS = 3000
+"""Samples that are drawn at most."""
 
 
 def sections(embedding: "Embedding") -> list[Section]:
@@ -25,45 +26,64 @@ def sections(embedding: "Embedding") -> list[Section]:
 
 def cloud_section(embedding: "Embedding") -> Section:
     """Show the embedding, and the baselines, coloured by each label."""
-    embeddings = {"contrastive": embedding.embedding} | embedding.baselines
-    labels = embedding.plan.labels or ("time",)
-    figures = [_cloud(embedding, label, embeddings) for label in labels]
+    figures = tuple(_cloud(embedding, label) for label in embedding.plan.labels or ("time",))
     text = "Drag to turn it, or use the arrow keys; scroll to come nearer. Each point is a sample of the recording."
-    return Section("Embedding", text, tuple(figures))
+    return Section("Embedding", text, figures)
 
 
-def _cloud(embedding: "Embedding", label: str, embeddings: dict[str, np.ndarray]) -> Figure:
+def _cloud(embedding: "Embedding", label: str) -> Figure:
     recording, size = embedding.parts.whole, embedding.embedding.shape[1]
-    kind, frame = label_kind(embedding, label), cloud(embedding, label, embeddings)
-    drawn = len(frame) // len(embeddings)
-    unit = " (degrees)" if kind == "angle" else " (s)" if label == "time" and recording.times is not None else ""
+    known, kind, unit = recording.labels.get(label), "continuous", ""
+    if known is not None:
+        kind, values = known.kind, known.readable
+    else:
+        values = np.arange(len(recording)) if recording.times is None else recording.times
+        unit = "" if recording.times is None else " (s)"
+    rows = np.unique(np.linspace(0, len(recording) - 1, POINTS).astype(int))
     text = f"Seed {embedding.fits[0].seed}; the other methods are scaled to the same size."
-    text += f" {drawn:,} of {len(recording):,} samples are drawn." * (drawn < len(recording))
+    text += f" {len(rows):,} of {len(recording):,} samples are drawn." * (len(rows) < len(recording))
     text += f" The first three of {size} dimensions." * (size > 3)
-    if label in recording.labels and recording.label(label).values.ndim > 1:
-        text += f" Of {label}, the first column."
-    colour: dict[str, Any] = {"color": (label,)} if kind == "discrete" else {"value": (label,)}
-    turn: dict[str, Any] = {"cyclic": True, "limits": (0.0, 360.0)} if kind == "angle" else {}
-    select, labels = ("embedding",) if len(embeddings) > 1 else (), {label: f"{label}{unit}"}
-    axes: dict[str, Any] = {"x": "dimension 1", "y": "dimension 2", "depth": "dimension 3"}
-    return Figure(
-        f"Embedding by {label}", text, frame, kind="cloud", select=select, labels=labels, **axes, **colour, **turn
-    )
+    text += f" Of {label}, the first column." * (known is not None and known.values.ndim > 1)
+    style: dict[str, Any] = {"x": "dimension 1", "y": "dimension 2", "depth": "dimension 3"}
+    style |= {"color": (label,)} if kind == "discrete" else {"value": (label,)}
+    style |= {"cyclic": True, "limits": (0.0, 360.0)} if kind == "angle" else {}
+    style |= {"select": ("embedding",) if embedding.baselines else ()}
+    style |= {"labels": {label: f"{label}{' (degrees)' if kind == 'angle' else unit}"}}
+    frames = [_points("contrastive", embedding.embedding[rows, :3])]
+    frames += [_points(name, _unit(points[rows, :3])) for name, points in embedding.baselines.items()]
+    frames = [frame.assign(**{label: values[rows], "part": embedding.parts.names[rows]}) for frame in frames]
+    return Figure(f"Embedding by {label}", text, pd.concat(frames, ignore_index=True), kind="cloud", **style)
+
+
+def _points(name: str, places: np.ndarray) -> pd.DataFrame:
+    places = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
+    columns = {f"dimension {place + 1}": column for place, column in enumerate(places.T)}
+    return pd.DataFrame({"embedding": name} | columns)
+
+
+def _unit(places: np.ndarray) -> np.ndarray:
+    centred = places - places.mean(0)
+    return centred / max(float(np.sqrt((centred**2).sum(1).mean())), 1e-12)
 
 
 def fit_section(embedding: "Embedding") -> Section:
     """Show the goodness of fit over training, between chance and what the best fit reached."""
-    batch = embedding.model.batch_size or len(embedding.parts.train)
-    frame = losses(embedding, batch)
-    names = frame["fit"].unique()[:-1]  # but for what log n allows
+    batch, history = embedding.model.batch_size or len(embedding.parts.train), embedding.history
+    true, ends = "true order" if embedding.plan.by == "time" else "true labels", [1, int(history["step"].max())]
+    fits = np.where(history["shuffled"], "shuffled", true)
+    lines = history[["step", "nats"]].assign(fit=fits, seed="seed " + history["seed"].astype(str))
+    bounds = {"a constant embedding": 0.0, "minus log n": -float(np.log(batch))}
+    frames = [pd.DataFrame({"step": ends, "nats": nats, "fit": name, "seed": "bound"}) for name, nats in bounds.items()]
+    frame = pd.concat([lines, *frames], ignore_index=True)
     text = (
         f"Means of ten steps with n = {batch:,} negatives. A constant embedding has 0. As n grows it cannot go "
         "below minus the divergence between pairs and independent samples, which nobody knows; with n negatives it can "
         "hardly show more than log n."
     )
-    labels, start = {"nats": "goodness of fit (nats, lower is better)"}, {"fit": list(names)}
-    style: dict[str, Any] = {"color": ("fit",), "dash": "seed", "choose": "fit", "start": start, "labels": labels}
-    figure = Figure("Goodness of fit over training", text, frame, kind="line", x="step", y="nats", **style)
+    style: dict[str, Any] = {"x": "step", "y": "nats", "color": ("fit",), "dash": "seed", "choose": "fit"}
+    style |= {"start": {"fit": list(frame["fit"].unique()[:-1])}}  # but for what log n allows
+    style |= {"labels": {"nats": "goodness of fit (nats, lower is better)"}}
+    figure = Figure("Goodness of fit over training", text, frame, kind="line", **style)
     text = "With 4,096 negatives, so that parts and fits can be compared."
     listing = Listing("Goodness of fit", text, embedding.goodness_of_fit)
     text = "Whether there is anything to learn, and whether it holds on new samples."
@@ -95,14 +115,9 @@ def _decoders(embedding: "Embedding", table: pd.DataFrame, label: str) -> Figure
     )
     frame = rows[["value", "low", "high", "seeds"]].assign(score=unit, **{"decoded from": names})
     limits = (0.0, float(rows["value"].max())) if kind == "angle" else None
-    style: dict[str, Any] = {
-        "value": ("value",),
-        "low": "low",
-        "high": "high",
-        "labels": {"value": unit},
-        "limits": limits,
-    }
-    return Figure(f"Decoding of {label}", text, frame, kind="heatmap", x="score", y="decoded from", **style)
+    style: dict[str, Any] = {"x": "score", "y": "decoded from", "value": ("value",), "low": "low", "high": "high"}
+    style |= {"labels": {"value": unit}, "limits": limits}
+    return Figure(f"Decoding of {label}", text, frame, kind="heatmap", **style)
 
 
 def consistency_section(embedding: "Embedding") -> Section | None:
@@ -122,7 +137,12 @@ def topology_section(embedding: "Embedding") -> Section | None:
     """Show births and deaths of classes, true and shuffled."""
     if embedding.persistence is None:
         return None
-    frame = births_and_deaths(embedding.persistence, embedding.null)
+    bars = {"embedding": embedding.persistence.bars}
+    bars |= {f"shuffled {place}": each.bars for place, each in enumerate(embedding.null)}
+    frame = pd.concat(bars, names=["embedding"]).reset_index("embedding").query("death < inf")
+    frame["class"] = frame["dimension"].map({0: "part", 1: "ring", 2: "hollow"})
+    frame["shuffled"] = np.where(frame["embedding"] == "embedding", "true", "shuffled")
+    frame = frame[["class", "shuffled", "birth", "death", "lifespan", "embedding"]].reset_index(drop=True)
     text = (
         "Each point is a part, ring or hollow that appears and is filled as points are joined over longer and longer "
         "distances, in units of the embedding's spread. What lives long is far above the others."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from haptera.analyses.embedding.baselines import BASELINES, installed
+from haptera.analyses.embedding.baselines import BASELINES, available_baselines
 from haptera.analyses.embedding.decoding import nested_folds
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
@@ -60,7 +60,7 @@ class Plan:
     chosen_on: float = 0.2
     seeds: int = 3
     shuffles: int = 3
-    baselines: tuple[str, ...] = field(default_factory=installed)
+    baselines: tuple[str, ...] = field(default_factory=available_baselines)
     topology: bool = True
     smoothing: float = 0.0
     causal: bool = False
@@ -89,6 +89,11 @@ class Plan:
     def by(self) -> str:
         """Return the mode, chosen if nobody did."""
         return self.mode or ("label" if self.labels else "time")
+
+    @property
+    def training_labels(self) -> tuple[str, ...]:
+        """Return the labels that encoders learn from; by time alone there is none."""
+        return () if self.by == "time" else self.labels
 
     def estimator_settings(self, recording: Recording, seed: int) -> dict[str, Any]:
         """Return all settings of the estimator for this recording."""
@@ -124,30 +129,30 @@ class Parts:
     @classmethod
     def of(cls, recording: Recording, plan: Plan) -> "Parts":
         """Hold out the last part."""
-        name = _checked(recording, plan)
+        name = _signal_name(recording, plan)
         rest, test = recording.split(plan.held)
         train, validation = rest.split(plan.chosen_on)
         advice = "" if recording.trials is None else "; folds hold out whole trials instead"
-        return cls._prepared((train, validation, test), recording, name, plan, advice)
+        return cls._prepare((train, validation, test), recording, name, plan, advice)
 
     @classmethod
     def folds(cls, recording: Recording, plan: Plan) -> "Iterator[Parts]":
         """Hold out whole trials, each in one fold; the whole is in the order of the parts, without times."""
-        name = _checked(recording, plan)
+        name = _signal_name(recording, plan)
         if recording.trials is None:
             raise HapteraError(f"folds hold out whole trials, and {recording.source} has none; name the trials")
         for rows in nested_folds(recording.trials, plan.folds, plan.seed):
             whole = replace(recording, times=None)[np.concatenate(rows)]
-            yield cls._prepared(tuple(recording[part] for part in rows), whole, name, plan)
+            yield cls._prepare(tuple(recording[part] for part in rows), whole, name, plan)
 
     @classmethod
-    def _prepared(
+    def _prepare(
         cls, parts: tuple[Recording, ...], whole: Recording, name: str, plan: Plan, advice: str = ""
     ) -> "Parts":
         """Leave out what is silent, then smooth each part by itself, then scale by the training part."""
-        for label in plan.labels if plan.by != "time" else ():
+        for label in plan.training_labels:
             _check_varies(parts[0].label(label), label, " of the training part")
-        kept, notes = _moving(parts[0], name)
+        kept, notes = _varying_channels(parts[0], name)
         values = [part.signal(name)[:, kept] for part in parts]
         if plan.smoothing:
             values = [
@@ -158,7 +163,7 @@ class Parts:
             scaling = Scaling.of(values[0])
             values = [scaling(signal) for signal in values]
         notes += [note for label in plan.labels if (note := whole.label(label).note)]
-        notes += [note + advice for label in plan.labels if (note := _unseen(parts[0], parts[2], label))]
+        notes += [note + advice for label in plan.labels if (note := _unseen_note(parts[0], parts[2], label))]
         train, validation, test, every = (
             replace(part.with_channels(name, kept), signals={name: signal}, notes=(*part.notes, *notes))
             for part, signal in zip((*parts, whole), (*values, np.concatenate(values)), strict=True)
@@ -177,7 +182,7 @@ class Parts:
         return np.repeat(list(sizes), list(sizes.values()))
 
 
-def _checked(recording: Recording, plan: Plan) -> str:
+def _signal_name(recording: Recording, plan: Plan) -> str:
     """Return the name of the signal, after checking that everything that the plan names is there and changes."""
     recording.signal(plan.signal)  # says so if there is none, or more than one
     for label in plan.labels:
@@ -185,7 +190,7 @@ def _checked(recording: Recording, plan: Plan) -> str:
     return next(iter(recording.signals)) if plan.signal is None else plan.signal
 
 
-def _moving(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
+def _varying_channels(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
     """Return which channels change in the training part, and what is to be said about the others."""
     kept = varies(train.signal(name))
     if kept.all():
@@ -198,7 +203,7 @@ def _moving(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
     return kept, [f"{len(silent)} of {len(kept)} {what} left out, which never change in the training part: {some}"]
 
 
-def _unseen(train: Recording, test: Recording, name: str) -> str:
+def _unseen_note(train: Recording, test: Recording, name: str) -> str:
     """Return what is to be said about held-out classes that no encoder and no decoder learns."""
     label, known = test.label(name), train.label(name).values
     if label.kind != "discrete" or not len(strange := np.setdiff1d(label.values, known)):

@@ -54,20 +54,12 @@ def persistence(embedding: np.ndarray, *, dimension: int = 2, points: int = POIN
         points: how many are kept of those drawn.
         seed: of the draw.
     """
-    drawn = _unit_spread(_drawn(embedding, points, seed))
+    drawn = _unit_spread(_draw_points(embedding, points, seed))
     diagrams = _ripser(drawn, dimension, cocycles=False)["dgms"]
     largest = float(max((diagram[np.isfinite(diagram)].max() for diagram in diagrams if len(diagram)), default=0.0))
-    rows = [
-        {
-            "dimension": place,
-            "birth": float(birth),
-            "death": float(death),
-            "lifespan": min(float(death), largest) - birth,
-        }
-        for place, diagram in enumerate(diagrams)
-        for birth, death in diagram
-    ]
-    return Persistence(pd.DataFrame(rows, columns=["dimension", "birth", "death", "lifespan"]), largest)
+    rows = [(place, *map(float, bar)) for place, diagram in enumerate(diagrams) for bar in diagram]
+    bars = pd.DataFrame(rows, columns=["dimension", "birth", "death"])
+    return Persistence(bars.assign(lifespan=bars["death"].clip(upper=largest) - bars["birth"]), largest)
 
 
 def betti_numbers(found: Persistence, null: Sequence[Persistence], *, dimension: int = 2) -> tuple[int, ...]:
@@ -98,7 +90,7 @@ def circular_coordinates(embedding: np.ndarray, *, points: int = POINTS, seed: i
         points: how many are kept to find the ring; the others get the angle of the nearest of them.
         seed: of the draw.
     """
-    drawn = _drawn(embedding, points, seed)
+    drawn = _draw_points(embedding, points, seed)
     found = _ripser(drawn, 1, cocycles=True)
     bars = found["dgms"][1]
     if not len(bars):
@@ -140,7 +132,7 @@ def _ripser(points: np.ndarray, dimension: int, *, cocycles: bool) -> dict:
     return found
 
 
-def _drawn(embedding: np.ndarray, points: int, seed: int) -> np.ndarray:
+def _draw_points(embedding: np.ndarray, points: int, seed: int) -> np.ndarray:
     """Random points, and of these the ones farthest from each other, each the farthest from all before it."""
     if min(len(embedding), points) < 10:
         raise HapteraError(f"{min(len(embedding), points)} points; topology needs ten or more")

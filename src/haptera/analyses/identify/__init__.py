@@ -1,17 +1,48 @@
 """Identify: does contrastive learning find latents that are known?"""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from haptera.analyses.identify.settings import Training
 from haptera.errors import HapteraError
 
 if TYPE_CHECKING:
     from haptera.analyses.identify.analysis import Identification
 
-__all__ = ["identify"]
+__all__ = ["Training", "identify"]
 
 PROCESS, MODEL = "sphere/uniform/vmf=10", "sphere/vmf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How an encoder is trained on pairs of a process.
+
+    Attributes:
+        steps: of training.
+        batch_size: pairs, and as many negatives, in a step.
+        learning_rate: of Adam, at first; it falls to 0.
+        supervised: teach another encoder the latents as well, for comparison.
+        start: where radius or side begins; by default near the process's.
+        fixed: radius or side stay where they begin, instead of being learnt.
+        device: of torch, cpu or cuda.
+    """
+
+    steps: int = 1000
+    batch_size: int = 512
+    learning_rate: float = 3e-3
+    supervised: bool = False
+    start: float | None = None
+    fixed: bool = False
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "learning_rate", "start"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise HapteraError(f"{name} is {value}; more than 0 was expected")
+
+
 TRAINING = Training()
 
 

@@ -17,19 +17,18 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from haptera.analyses.identify.findings import DEFINITIONS, record_findings, row_findings, table_findings
+from haptera.analyses.identify.findings import DEFINITIONS, row_findings, table_findings
 from haptera.analyses.identify.page import sections
-from haptera.analyses.identify.row import MEASURES, WHAT, Row, read_rows, run_row
+from haptera.analyses.identify.row import FITS, MEASURES, WHAT, Row, read_rows, run_row
 from haptera.analysis import Analysis, numbers_table
 from haptera.errors import HapteraError, Unfinished
 from haptera.files.json import plain, read_json
 from haptera.files.schema import check
-from haptera.models.device import choose_device
+from haptera.models.source import choose_device
 from haptera.report.section import Finding, Section
 from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
 
-FITS = ("goodness_of_fit", "latents_fit")
 ONCE = ("dimensions", "steps", "batch_size", "learning_rate", "promised")
 MEASURED = ("start", "condition", "size", "mass_from_uniform", *FITS, "seconds")
 
@@ -65,7 +64,7 @@ class Identification(Analysis):
         """Return all scores of one row, or those of several and which of them find the latents, or their axes."""
         if self.single:
             return row_findings(self.records[0])
-        return [*record_findings(self.scores(), self.records), *table_findings(self.scores())]
+        return table_findings(self.scores(), self.records)
 
     def sections(self) -> list[Section]:
         """Return scores, marginals where they differ, and losses."""
@@ -84,8 +83,7 @@ class Identification(Analysis):
         found = []
         for record in self.records:
             names = {key: record[key] for key in ("title", "process", "model")}
-            run = {key: record[key] for key in ONCE}
-            run |= {key: _number(record[key]) for key in MEASURED}
+            run = {key: record[key] for key in (*ONCE, *MEASURED)}
             for what in (what for what in WHAT if what in record):
                 part = record[what]
                 null = {key: part[key] for key in ("rotation_mcc", "rotation_high")}
@@ -94,7 +92,7 @@ class Identification(Analysis):
                     score = {"value": part[measure], "low": low, "high": high, "n": part["n"]}
                     one = {"what": what, "measure": measure, "seed": record["seed"]}
                     found.append(names | one | score | null | run)
-        return pd.DataFrame(found)
+        return pd.DataFrame(found).astype(dict.fromkeys(MEASURED, float))  # null becomes NaN
 
     def losses(self) -> pd.DataFrame:
         """Return `title`, `seed`, `step`, `loss`: minus that of a constant embedding, means over steps up to there."""
@@ -171,7 +169,3 @@ def _check(rows: Sequence[Row]) -> None:
     names = [row.name for row in rows]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise HapteraError(f"two rows are called {twice[0]!r}; give one of them another title")
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)

@@ -99,14 +99,14 @@ def identifiability(
     >>> round(found.mcc.value, 3), found.permutation.tolist()
     (1.0, [1, 2, 0])
     """
-    latents, embedding = _checked(latents, embedding, held)
+    latents, embedding = _check(latents, embedding, held)
     cut = round(len(latents) * (1 - held))
     train, test = slice(None, cut), slice(cut, None)
     random = np.random.default_rng(seed)
     count = len(latents) - cut
     weights = random.multinomial(count, np.full(count, 1 / count), size=resamples) / count
 
-    permutation = assigned(correlations(latents[train], embedding[train]))
+    permutation = best_assignment(correlations(latents[train], embedding[train]))
     pairs = latents[test], embedding[test][:, permutation]
     ranks = rankdata(pairs[0], axis=0), rankdata(pairs[1], axis=0)
     null = rotation_mcc(np.corrcoef(latents.T), random)
@@ -145,7 +145,7 @@ def correlations(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.abs(parts[0].T @ parts[1]) / np.maximum(np.outer(*norms), 1e-300)
 
 
-def assigned(sizes: np.ndarray) -> np.ndarray:
+def best_assignment(sizes: np.ndarray) -> np.ndarray:
     """Return for each row the column that makes the sum largest, no column twice."""
     rows, columns = linear_sum_assignment(-sizes)
     return np.asarray(columns[np.argsort(rows)])
@@ -167,7 +167,7 @@ def rotation_mcc(correlation: np.ndarray, random: np.random.Generator, rotations
         turn = np.linalg.qr(random.normal(size=correlation.shape))[0]
         spread = np.sqrt(np.einsum("ij,ik,kj->j", turn, correlation, turn))
         sizes = np.abs(correlation @ turn) / spread
-        found[place] = sizes[np.arange(len(sizes)), assigned(sizes)].mean()
+        found[place] = sizes[np.arange(len(sizes)), best_assignment(sizes)].mean()
     return found
 
 
@@ -206,7 +206,7 @@ def _interval(score, weights: np.ndarray) -> Score:  # type: ignore[no-untyped-d
     return Score(value, min(float(low), value), max(float(high), value))
 
 
-def _checked(latents: np.ndarray, embedding: np.ndarray, held: float) -> tuple[np.ndarray, np.ndarray]:
+def _check(latents: np.ndarray, embedding: np.ndarray, held: float) -> tuple[np.ndarray, np.ndarray]:
     latents, embedding = np.asarray(latents, float), np.asarray(embedding, float)
     if latents.ndim != 2 or embedding.ndim != 2 or len(latents) != len(embedding):
         raise HapteraError(

@@ -5,33 +5,41 @@ positive in the sum, by dot products on the sphere and −‖·‖_p^p elsewhere
 one, β for a generalised normal one). Layers are n · (10, 50, 50, 50, 50, 10) wide with leaky ReLU. Beside it stand the
 observations themselves (identity) and the same encoder taught the latents (supervised).
 Different from the text: batches of 512 instead of 6,144, a learning rate of .003 that falls to 0 along a cosine,
-observations with mean 0 and spread 1 in each channel, and a radius or side that begins near where the loss wants it
-(see `haptera.analyses.identify.spaces`). Without the last two, a thousand steps are not enough.
+observations with mean 0 and spread 1 in each channel, and a radius or side that begins near where the loss wants it.
+Without the last two, a thousand steps are not enough.
+The last operation of an encoder says where its latents live: the sphere with a radius that is learnt (footnote 1 of
+proposition 4), the box with a side that is learnt, or all of space; in chapter 8, a scaled tanh. The text has an L∞
+normalisation for the box; here, as in its code, a sigmoid times the side. Where the size begins matters: at 1, as in
+the text, the box takes very many steps. In units of the loss the right radius is √κ, the right side one over the scale
+of the conditional, and so is the right scale of unbounded space, which here has one as well: it changes nothing that
+the last layer could not do, only how soon.
 Cost: at n = 4, a thousand steps of 512 are about a quarter of a minute on one core.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
+from torch.nn import functional as F
 
+from haptera.analyses.identify import Training
 from haptera.analyses.identify.identifiability import Identifiability, identifiability
 from haptera.analyses.identify.laws import GeneralisedNormal, VonMisesFisher
 from haptera.analyses.identify.processes import Process
-from haptera.analyses.identify.settings import Training
-from haptera.analyses.identify.spaces import LatentEncoder
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE, Lp
 from haptera.errors import HapteraError, Unfinished, unknown
-from haptera.models.device import choose_device
+from haptera.models.source import choose_device
 from haptera.progress import Progress
+from haptera.recordings.windows import Offset
 
 WIDTHS = (10, 50, 50, 50, 50, 10)
 SCORED = 4096
 Objective = Callable[[nn.Module, np.random.Generator], torch.Tensor]
+OUTPUTS = ("sphere", "box", "unbounded", "tanh")
 EXPONENTS = {"vmf": None, "laplace": 1.0, "normal": 2.0}
 
 
@@ -90,6 +98,73 @@ class LatentModel:
         return float((self.exponent * law.moment(self.exponent)) ** (-1 / self.exponent))
 
 
+class OutputSpace(nn.Module):
+    """Bring points into a space.
+
+    Args:
+        space: one of `OUTPUTS`.
+        size: where the radius, the side or the scale begins; it is learnt.
+    """
+
+    def __init__(self, space: str, size: float = 1.0) -> None:
+        super().__init__()
+        if space not in OUTPUTS:
+            raise unknown("space", space, OUTPUTS)
+        self.space = space
+        # By its logarithm, so that steps are in proportion.
+        self.log_size = nn.Parameter(torch.tensor(size).log())
+
+    @property
+    def size(self) -> float:
+        """The radius, side or scale as it is now."""
+        return self.log_size.exp().item()
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        """`(batch, dimensions)` into the space."""
+        if self.space == "sphere":
+            points = F.normalize(points, dim=1)
+        elif self.space != "unbounded":
+            points = torch.sigmoid(points) if self.space == "box" else torch.tanh(points)
+        return self.log_size.exp() * points
+
+
+class LatentEncoder(nn.Module):
+    """Dense layers, then an output space: the encoders of chapters 6 and 8.
+
+    Args:
+        channels: inputs.
+        widths: of the layers between.
+        dimensions: of the embedding.
+        space: of the outputs.
+        size: where the radius or side begins.
+        activation: between the layers, such as `nn.GELU()`.
+    """
+
+    convolutional = False
+
+    def __init__(
+        self,
+        channels: int,
+        widths: "list[int]",
+        dimensions: int,
+        space: str = "unbounded",
+        size: float = 1.0,
+        activation: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.offset = Offset(0, 1)
+        layers: list[nn.Module] = []
+        for before, after in pairwise([channels, *widths]):
+            layers += [nn.Linear(before, after), activation or nn.LeakyReLU(0.01)]
+        last = widths[-1] if widths else channels
+        self.layers = nn.Sequential(*layers, nn.Linear(last, dimensions))
+        self.output = OutputSpace(space, size)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Take `(batch, channels)`, or windows `(batch, channels, 1)`, to `(batch, dimensions)`."""
+        return self.output(self.layers(inputs[..., 0] if inputs.ndim == 3 else inputs))
+
+
 @dataclass(frozen=True, eq=False)
 class Inversion:
     """How far a process was inverted.
@@ -107,13 +182,6 @@ class Inversion:
     supervised: Identifiability | None
     loss: np.ndarray
     encoder: LatentEncoder
-
-    def table(self) -> pd.DataFrame:
-        """Return `what`, `measure`, `value`, `low`, `high`, `n`."""
-        parts = {"contrastive": self.contrastive, "identity": self.identity, "supervised": self.supervised}
-        frames = [part.table().assign(what=name) for name, part in parts.items() if part is not None]
-        frame = pd.concat(frames, ignore_index=True)
-        return frame[["what", "measure", "value", "low", "high", "n"]]
 
 
 def invert(

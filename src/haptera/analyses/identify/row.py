@@ -13,22 +13,26 @@ then counts, is optional:
 Source: thesis chapter 6. Beside the scores stand what the theorems promise (the tables' column M.) and how far the
 marginal is from uniform (figure 6.2). Different: the text marks a model whose concentration is not the process's as a
 mismatch; here the size of the space is learnt, and with it the concentration.
+Figure 6.2 shows how R² falls when the marginal is concentrated, beside the mass that must move to make it uniform. Rows
+belong to one family that differ in nothing but the concentration of their marginal: κ of a von Mises-Fisher law on the
+sphere, 1/σ² of a normal law in a box; a uniform marginal has 0.
 Cost: that of `invert`, for each seed.
 """
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 
+from haptera.analyses.identify import Training
 from haptera.analyses.identify.identifiability import Identifiability, latents_fit
 from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.laws import GeneralisedNormal, Uniform, VonMisesFisher
 from haptera.analyses.identify.processes import Process
-from haptera.analyses.identify.settings import Training
 from haptera.errors import HapteraError, check_keys
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.schema import LARGEST, Kind, check, kinds_of, list_of, read_as, whole_number
@@ -36,7 +40,11 @@ from haptera.run.settings import read_study
 
 WHAT = ("contrastive", "identity", "supervised")
 MEASURES = ("r2", "mcc", "mcc_spearman")
-TRAINING = tuple(field.name for field in fields(Training))
+SCORES = {"r2": "R²", "mcc": "MCC"}
+"""Measures that are spoken of."""
+FITS = ["goodness_of_fit", "latents_fit"]
+LAWS = {"sphere": "vmf", "box": "normal"}
+SAME = ["family", "dimensions", "steps", "batch_size", "learning_rate", "start"]
 OWN = ("process", "model", "title")
 """Settings of one row, which the top of a file cannot give for all."""
 SEEDS = Kind("a list of whole numbers", list_of(whole_number(-LARGEST)).fits)
@@ -47,21 +55,14 @@ POINTS = 200
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of a table.
+class Row(Training):
+    """One row of a table, and how its encoders are trained.
 
     Attributes:
         process: as `Process.read` takes it.
         model: as `LatentModel.read` takes it.
         title: what the row is called; empty is process and model.
         dimensions: of the latents.
-        steps: of training.
-        batch_size: pairs, and as many negatives, of a step.
-        learning_rate: of Adam, at first.
-        supervised: teach another encoder the latents, for comparison.
-        start: where the radius or side begins; None is near the process's.
-        fixed: it stays there.
-        device: of torch.
         seeds: each makes another mixing, other pairs and other weights.
     """
 
@@ -69,37 +70,25 @@ class Row:
     model: str
     title: str = ""
     dimensions: int = 4
-    steps: int = 1000
-    batch_size: int = 512
-    learning_rate: float = 3e-3
-    supervised: bool = False
-    start: float | None = None
-    fixed: bool = False
-    device: str = "cpu"
     seeds: Annotated[tuple[int, ...], SEEDS] = (0,)
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise HapteraError(f"seeds is {list(self.seeds)}; at least one, each once and none below 0, was expected")
-        self.key(self.seeds[0])  # says so if a process, a model or a number cannot be used
+        super().__post_init__()
+        self.key(self.seeds[0])  # says so if a process or a model cannot be used
 
     @property
     def name(self) -> str:
         """Return the title, or what there is instead."""
         return self.title or f"{self.process} → {self.model}"
 
-    @property
-    def training(self) -> Training:
-        """Return how its encoders are trained."""
-        return Training(**{name: getattr(self, name) for name in TRAINING})
-
     def key(self, seed: int) -> str:
         """Return a fingerprint of everything that decides the result; the device and the title do not."""
         made, assumed = Process.read(self.process, self.dimensions, seed), LatentModel.read(self.model)
-        how = self.training
-        training = [how.steps, how.batch_size, float(how.learning_rate), how.supervised]
-        start = assumed.start(made) if how.start is None else float(how.start)
-        return fingerprint(SCHEMA, "identify", made, assumed, training, start, how.fixed)
+        training = [self.steps, self.batch_size, float(self.learning_rate), self.supervised]
+        start = assumed.start(made) if self.start is None else float(self.start)
+        return fingerprint(SCHEMA, "identify", made, assumed, training, start, self.fixed)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -138,7 +127,7 @@ def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, 
     """
     begin = time.perf_counter()
     made, assumed = Process.read(row.process, row.dimensions, seed), LatentModel.read(row.model)
-    found = invert(made, assumed, row.training, seed=seed, progress=progress)
+    found = invert(made, assumed, row, seed=seed, progress=progress)
     settings = ("process", "model", "dimensions", "steps", "batch_size", "learning_rate", "start", "fixed")
     measured = {
         "size": found.encoder.output.size,
@@ -146,7 +135,7 @@ def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, 
         "latents_fit": _latents_fit(made, assumed, row.batch_size, seed),
         "condition": made.mixing.condition,
         "mass_from_uniform": _mass(made),
-        "promised": promised(made, assumed),
+        "promised": promise_of(made, assumed),
         "seconds": time.perf_counter() - begin,
     }
     parts = {what: getattr(found, what) for what in WHAT if getattr(found, what) is not None}
@@ -154,20 +143,20 @@ def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, 
         {"title": row.name, **{name: getattr(row, name) for name in settings}, "seed": seed}
         | measured
         | {what: _scores(part) for what, part in parts.items()}
-        | {"loss": _thinned(found.loss)}
+        | {"loss": _thin(found.loss)}
     )
 
 
-def promised(process: Process, model: LatentModel) -> str:
+def promise_of(process: Process, model: LatentModel) -> str:
     """What the theorems say of the best encoder: found up to an `affine map`, up to `order and sign`, or `nothing`.
 
     Both need a uniform marginal, the model's space to be the process's, and its law that of the pairs; of that law the
     scale need not be known, as the size of the space is learnt. On the sphere theorem 4, in a box theorem 7, and
     theorem 8 unless the law is normal.
 
-    >>> promised(Process.read("box/uniform/laplace=0.05"), LatentModel.read("box/laplace"))
+    >>> promise_of(Process.read("box/uniform/laplace=0.05"), LatentModel.read("box/laplace"))
     'order and sign'
-    >>> promised(Process.read("box/uniform/laplace=0.05"), LatentModel.read("box/normal"))
+    >>> promise_of(Process.read("box/uniform/laplace=0.05"), LatentModel.read("box/normal"))
     'nothing'
     """
     law = process.conditional
@@ -201,8 +190,57 @@ def _scores(part: Identifiability) -> dict[str, Any]:
     return content | {"permutation": part.permutation.tolist(), **null, "n": part.n}
 
 
-def _thinned(loss: np.ndarray) -> dict[str, list[float]]:
+def _thin(loss: np.ndarray) -> dict[str, list[float]]:
     """Means over neighbouring steps, and the last step of each."""
     parts = np.array_split(loss, min(POINTS, len(loss)))
     ends = np.cumsum([len(part) for part in parts])
     return {"step": ends.tolist(), "loss": [float(part.mean()) for part in parts]}
+
+
+def per_row(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each row: `r2`, `mcc`, `rotation_mcc` and `rotation_high` of the encoder, means over seeds."""
+    own = scores[(scores["what"] == "contrastive") & scores["measure"].isin(list(SCORES))]
+    means = own.pivot_table(index="title", columns="measure", values="value", sort=False)
+    null = own.groupby("title", sort=False)[["rotation_mcc", "rotation_high"]].mean()
+    return means.join(null).reset_index()[["title", "r2", "mcc", "rotation_mcc", "rotation_high"]]
+
+
+def families(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return `family`, `concentration`, `pairs` (that of the conditional), `mass`, `r2`, `low`, `high`, `seeds`.
+
+    One line for each concentration, those of a family in order: the mean over seeds, the least and the largest. Empty
+    where no rows differ in the concentration alone. The name of a family has the settings in which others of that name
+    differ.
+    """
+    own = scores[(scores["what"] == "contrastive") & (scores["measure"] == "r2")]
+    parts = own["process"].str.split("/", expand=True).set_axis(["space", "marginal", "conditional"], axis=1)
+    own = own.assign(
+        family=parts["space"] + ", pairs by " + parts["conditional"] + " → " + own["model"],
+        concentration=[concentration(space, law) for space, law in parts[["space", "marginal"]].to_numpy()],
+        pairs=[concentration(space, law) for space, law in parts[["space", "conditional"]].to_numpy()],
+    )
+    alike = own.groupby(SAME, sort=False, dropna=False)
+    own = own.assign(group=alike.ngroup())[alike["concentration"].transform("nunique") > 1]
+    name = own["family"]
+    for key in SAME[1:]:
+        differs = own.groupby("family")[key].transform("nunique", dropna=False) > 1
+        value = own[key].map("{:g}".format).astype(str)
+        name = name.mask(differs, name + f", {key.replace('_', ' ')} " + value)
+    lines = own.assign(family=name, mass=own["mass_from_uniform"]).groupby(["group", "concentration"])
+    ends = {"r2": ("value", "mean"), "low": ("value", "min"), "high": ("value", "max"), "seeds": ("value", "size")}
+    found = lines[["family", "pairs", "mass"]].first().join(lines.agg(**ends)).reset_index()
+    return found[["family", "concentration", "pairs", "mass", "r2", "low", "high", "seeds"]]
+
+
+def concentration(space: str, law: str) -> float:
+    """Return the concentration of a law as rows have it; NaN if it has none.
+
+    >>> concentration("sphere", "vmf=10"), concentration("box", "normal=0.5"), concentration("box", "uniform")
+    (10.0, 4.0, 0.0)
+    """
+    name, _, number = law.partition("=")
+    if name == "uniform":
+        return 0.0
+    if name != LAWS.get(space):
+        return float("nan")
+    return float(number) if name == "vmf" else float(number) ** -2

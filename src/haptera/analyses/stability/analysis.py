@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 import torch
 
+from haptera.analyses.stability import SETTING, StabilitySettings
 from haptera.analyses.stability.findings import DEFINITIONS, findings
 from haptera.analyses.stability.measurement import Measurement, Model, Subject
 from haptera.analyses.stability.page import sections
 from haptera.analyses.stability.phase_diagram import SMALLEST, PhaseDiagram, phase_diagram
-from haptera.analyses.stability.settings import SETTING, StabilitySettings
 from haptera.analysis import Analysis
 from haptera.data import Data
 from haptera.errors import HapteraError, check_keys

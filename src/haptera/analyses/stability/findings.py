@@ -1,19 +1,18 @@
 """What a measurement of stability found, in sentences with their numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.stability.settings import SETTING
+from haptera.analyses.stability import INIT, SETTING
 from haptera.report.section import Finding, answer
+from haptera.words import interval
 
 if TYPE_CHECKING:
     from haptera.analyses.stability.analysis import Stability
 
-INIT = ", init"
-"""What follows the name of a network for the same network before training."""
 DEFINITIONS = {
     "R": "how far the output moves when images are deformed, over how far it moves when they get noise of the same "
     "norm; squared distances, median over median (or mean over mean)",
@@ -29,37 +28,19 @@ DEFINITIONS = {
 def findings(found: "Stability") -> list[Finding]:
     """Return a line for each network, about medians at the first setting, then the deformations and the law."""
     told: list[Finding] = []
-    for model in [*found.models, *found.initial]:
-        numbers = {} if told else _numbers(found)
-        told += answer(model, f"How stable is {model}?", _network(found, model), **numbers)
     settings = found.deformations.to_dict("records")
-    said = [_deformation(row) for row in settings]
-    told += answer("deformation", "Against what?", *said, deformations=settings)
+    for model in [*found.models, *found.initial]:
+        rows, error = found.rows(model), found.error(model)
+        parts = [_index(row) for row in rows[rows["aggregate"] == "median"].to_dict("records")]
+        parts += [] if error is None else [f"error {error:.1%}"]
+        numbers = {} if told else _numbers(found, settings)
+        told += answer(model, f"How stable is {model}?", "   ".join(parts), **numbers)
+    told += answer("deformation", "Against what?", *map(_deformation, settings), deformations=settings)
     if found.laws:
         laws = {index: vars(law) for index, law in found.laws.items()}
         told += answer("law", "Does it go with the error?", *map(_law, found.laws.items()), laws=laws)
     size = f"{found.images:,} of {found.size[0]} x {found.size[1]} pixels; medians, 95 % over images"
     return told + answer("images", "On what?", size, images=found.images)
-
-
-def _network(found: "Stability", model: str) -> str:
-    rows = found.rows(model)
-    parts = [_index(row) for row in rows[rows["aggregate"] == "median"].to_dict("records")]
-    error = found.error(model)
-    return "   ".join(parts + ([] if error is None else [f"error {error:.1%}"]))
-
-
-def _deformation(row: Mapping[Any, Any]) -> str:
-    used = "" if np.isclose(row["delta_used"], row["delta"]) else f" (asked for δ {row['delta']:g})"
-    where = f"δ {row['delta_used']:.3g}{used}, c {row['cutoff']:g}, {row['interpolation']}"
-    return f"{where}: T {row['temperature']:.3g}, {row['folded']:.1%} of the fields fold"
-
-
-def _law(item: tuple[str, Any]) -> str:
-    index, law = item
-    sure = "" if np.isnan(law.correlation_low) else f" ({law.correlation_low:.2f} to {law.correlation_high:.2f})"
-    fit = f"error ≈ {law.prefactor:.2g} {index}^{law.exponent:.2f}"
-    return f"{fit}; correlation of logs {law.correlation:.2f}{sure}, {law.n} networks"
 
 
 def _index(row: Mapping[Any, Any]) -> str:
@@ -70,9 +51,21 @@ def _index(row: Mapping[Any, Any]) -> str:
     return f"{row['index']} {row['value']:.3g}{ends}"
 
 
-def _numbers(found: "Stability") -> dict[str, Any]:
+def _deformation(row: Mapping[Any, Any]) -> str:
+    used = "" if np.isclose(row["delta_used"], row["delta"]) else f" (asked for δ {row['delta']:g})"
+    where = f"δ {row['delta_used']:.3g}{used}, c {row['cutoff']:g}, {row['interpolation']}"
+    return f"{where}: T {row['temperature']:.3g}, {row['folded']:.1%} of the fields fold"
+
+
+def _law(item: tuple[str, Any]) -> str:
+    index, law = item
+    fit = f"error ≈ {law.prefactor:.2g} {index}^{law.exponent:.2f}"
+    sure = interval(law.correlation_low, law.correlation_high)
+    return f"{fit}; correlation of logs {law.correlation:.2f}{sure}, {law.n} networks"
+
+
+def _numbers(found: "Stability", settings: Sequence[Mapping[Any, Any]]) -> dict[str, Any]:
     """Return the numbers of the first network at the first setting, then of all of them where there are more."""
-    settings = found.deformations.to_dict("records")
     every = [_measurement(found, name, setting) for setting in settings for name in found.models]
     return every[0] | ({"measurements": every} if len(every) > 1 else {})
 

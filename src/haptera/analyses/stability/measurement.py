@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from haptera.analyses.stability.settings import SETTING, StabilitySettings
+from haptera.analyses.stability import SETTING, StabilitySettings
 from haptera.correctness import check_classes, correct
 from haptera.data import Data
 from haptera.errors import HapteraError

@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.stability.settings import SETTING
+from haptera.analyses.stability import SETTING
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Picture, Section
 from haptera.report.study.stability import against_error
 
 if TYPE_CHECKING:
     from haptera.analyses.stability.analysis import Stability
+    from haptera.analyses.stability.phase_diagram import PhaseDiagram
 
 LABELS = {"log value": "log₁₀ of the index", "n": "images", "delta": "δ, pixels", "cutoff": "c"}
 LOGARITHMS = ("log value", "log low", "log high")
 MEDIANS: dict[str, Any] = {"start": {"aggregate": "median"}, "labels": LABELS}
-CURVES = MEDIANS | {"low": "log low", "high": "log high", "color": ("model",)}
+CURVES: dict[str, Any] = MEDIANS | {"low": "log low", "high": "log high", "color": ("model",)}
 NETWORKS = (
     "Logarithms to base 10: below 0, deformations move the output less than noise does (R), or both less than another "
     "image (D, G). Point at a field for the index itself."
@@ -26,6 +27,7 @@ DEFORMATIONS = (
     "the others; norms are of the change in pixels."
 )
 USED = {"delta_used": "δ, of the fields used", "norm_mean": "mean norm", "norm_median": "median norm"}
+USED |= {"folded": "share folded"}
 DEPTH = (
     "Layers in the order in which they are run, the pixels first and the output last; point at one for its name. "
     "Distances between images are taken within batches, but for the output."
@@ -45,57 +47,41 @@ SAMPLES = "One field for each place. Framed where at least half of the fields ar
 
 def sections(found: "Stability") -> list[Section]:
     """Return every section for which something is known."""
-    makers = (networks_section, layers_section, range_section, error_section, phase_section)
-    return [section for make in makers if (section := make(found)) is not None]
+    rows = _logarithms(found.indices)
+    outputs, select = rows[rows["layer"] == "output"], ("index", "aggregate")
+    made = [_networks(outputs, found.deformations)]
+    if rows["layer"].nunique() > 1:
+        frame = rows[["setting", *select, "model", "depth", "layer", "value", *LOGARITHMS]]
+        curves = CURVES | {"select": ("setting", *select)}
+        figure = Figure("Over depth", DEPTH, frame, "line", "depth", "log value", **curves)
+        made.append(Section("Layers", "Where stability builds up.", (figure,)))
+    if len(found.deformations) > 1:
+        # Over δ, a line for each cutoff and interpolation; over c where there is one δ only.
+        used = found.deformations[[*SETTING, "delta_used"]]
+        outputs = outputs.merge(used, on=SETTING).assign(delta=lambda frame: frame["delta_used"])  # as the fields were
+        along, other, symbol = ("delta", "cutoff", "c") if outputs["delta"].nunique() > 1 else ("cutoff", "delta", "δ")
+        words = [f"{symbol} = {value:g}, {how}" for value, how in outputs[[other, "interpolation"]].to_numpy()]
+        frame = outputs.assign(of=words)[[*select, "model", "of", along, "value", "n", *LOGARITHMS]]
+        curves = CURVES | {"select": select, "dash": "of"}
+        figure = Figure("Over deformations", RANGE, frame, "line", along, "log value", **curves)
+        made.append(Section("Range", "How the indices depend on the deformations.", (figure,)))
+    if len(found.against_error) > 1:
+        made.append(against_error(found.against_error, found.laws))
+    return made if found.phases is None else [*made, _phases(found.phases)]
 
 
-def networks_section(found: "Stability") -> Section:
-    """R, D and G of every network."""
-    rows = found.indices[found.indices["layer"] == "output"]
-    frame = _logarithmic(rows)[["setting", "aggregate", "model", "index", "log value", "value", "low", "high", "n"]]
+def _networks(outputs: pd.DataFrame, deformations: pd.DataFrame) -> Section:
+    frame = outputs[["setting", "aggregate", "model", "index", "log value", "value", "low", "high", "n"]]
     colours: dict[str, Any] = {"value": ("log value",), "diverging": ("log value",), "select": ("setting", "aggregate")}
     figure = Figure("Indices of each network", NETWORKS, frame, "heatmap", "index", "model", **colours, **MEDIANS)
     tables = (
         Listing("Indices", "95 % intervals over images.", frame.drop(columns="log value"), LABELS),
-        Listing("Deformations", DEFORMATIONS, found.deformations, USED | {"folded": "share folded"} | LABELS),
+        Listing("Deformations", DEFORMATIONS, deformations, USED | LABELS),
     )
     return Section("Networks", "How each network takes deformations, relative to noise.", (figure,), tables)
 
 
-def layers_section(found: "Stability") -> Section | None:
-    """The indices over depth."""
-    if found.indices["layer"].nunique() < 2:
-        return None
-    select = ("setting", "index", "aggregate")
-    frame = _logarithmic(found.indices)[[*select, "model", "depth", "layer", "value", *LOGARITHMS]]
-    figure = Figure("Over depth", DEPTH, frame, "line", "depth", "log value", select=select, **CURVES)
-    return Section("Layers", "Where stability builds up.", (figure,))
-
-
-def range_section(found: "Stability") -> Section | None:
-    """The indices over δ, a line for each cutoff and interpolation; over c where there is one δ only."""
-    rows = found.indices[found.indices["layer"] == "output"]
-    if len(found.deformations) < 2:
-        return None
-    used = found.deformations[[*SETTING, "delta_used"]]
-    rows = rows.merge(used, on=SETTING).assign(delta=lambda frame: frame["delta_used"])  # as the fields were
-    along, other, symbol = ("delta", "cutoff", "c") if rows["delta"].nunique() > 1 else ("cutoff", "delta", "δ")
-    words = [f"{symbol} = {value:g}, {how}" for value, how in rows[[other, "interpolation"]].to_numpy()]
-    select = ("index", "aggregate")
-    frame = _logarithmic(rows).assign(of=words)[[*select, "model", "of", along, "value", "n", *LOGARITHMS]]
-    figure = Figure("Over deformations", RANGE, frame, "line", along, "log value", dash="of", select=select, **CURVES)
-    return Section("Range", "How the indices depend on the deformations.", (figure,))
-
-
-def error_section(found: "Stability") -> Section | None:
-    """Error against the indices, with the power laws."""
-    return None if len(found.against_error) < 2 else against_error(found.against_error, found.laws)
-
-
-def phase_section(found: "Stability") -> Section | None:
-    """Samples, the share of bijections, and the boundaries; None for images that are too small."""
-    if (phases := found.phases) is None:
-        return None
+def _phases(phases: "PhaseDiagram") -> Section:
     cells = phases.cells.iloc[::-1].sort_values("cutoff", kind="stable")
     texts = {"temperature": cells["temperature"].map("{:.1e}".format), "cutoff": cells["cutoff"].map("{:g}".format)}
     cells = cells.assign(**texts, good=np.where(cells["good"], "yes", "no"))
@@ -110,7 +96,7 @@ def phase_section(found: "Stability") -> Section | None:
     return Section("Phases", text, figures, (), (Picture("Samples", SAMPLES, phases.png),))
 
 
-def _logarithmic(rows: pd.DataFrame) -> pd.DataFrame:
+def _logarithms(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with the setting in words, and logarithms to base 10."""
     words = [f"δ = {delta:g}, c = {cutoff:g}, {how}" for delta, cutoff, how in rows[SETTING].to_numpy()]
     with np.errstate(divide="ignore"):

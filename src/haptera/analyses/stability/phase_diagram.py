@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from haptera.errors import HapteraError
 from haptera.shifts import Diffeo
-from haptera.shifts.sine_modes import displacement, gradient_norm, temperature
+from haptera.shifts.diffeo import displacement, gradient_norm, mode_temperature
 
 CUTOFFS = (2, 3, 5, 10, 15, 30)
 SMALLEST = CUTOFFS[0] + 2
@@ -110,7 +110,7 @@ def phase_diagram(
         raise HapteraError(f"images of {height} x {width} pixels are too small for a phase diagram")
     scales = {cutoff: _folding_heat(cutoff, height, width, rule, draws, seed) for cutoff in known}
     if temperatures is None:
-        ends = temperature(0.25, height, width, known[-1], rule), float(np.median(scales[known[0]]))
+        ends = mode_temperature(0.25, height, width, known[-1], rule), float(np.median(scales[known[0]]))
         temperatures = np.geomspace(*ends, ROWS).tolist()
     cells, lines = [], []
     for cutoff in known:
@@ -125,8 +125,8 @@ def phase_diagram(
             }
             cells.append(row | {"bijective": bijective, "good": bijective >= 0.5 and delta >= VISIBLE})
         marks = {
-            "δ = ½": temperature(0.5, height, width, cutoff, rule),
-            "δ = 1": temperature(1, height, width, cutoff, rule),
+            "δ = ½": mode_temperature(0.5, height, width, cutoff, rule),
+            "δ = 1": mode_temperature(1, height, width, cutoff, rule),
         }
         marks |= {"half of the fields fold": float(np.median(scales[cutoff])), "(8/π³)/c²": 8 / pi**3 / cutoff**2}
         lines += [{"line": line, "cutoff": cutoff, "temperature": heat} for line, heat in marks.items()]

@@ -1,15 +1,40 @@
 """Trends: why accuracies on two sets of data fall on a line, and which model leaves it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from haptera.analyses.trends.settings import TrendSettings
 from haptera.errors import check_keys
 
 if TYPE_CHECKING:
     from haptera.analyses.trends.analysis import Trends
 
 __all__ = ["TrendSettings", "trends"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrendSettings:
+    """Which line, which wedge, and how many draws.
+
+    Attributes:
+        fit: line to measure from: linear, probit, logit, two_piece, robust, robust_probit or best.
+        switch: two pieces meet at the model of this rank; else at the best.
+        joined: whether two pieces meet at all.
+        wedge: δ1 δ2 ν1 ν2 to test; else the narrowest.
+        share: of the events, for which a narrowest wedge is sought too.
+        baseline: what relative robustness compares with; else the best other model.
+        draws: of examples, and of models, for the intervals.
+        seed: of the draws.
+    """
+
+    fit: str = "best"
+    switch: int | None = None
+    joined: bool = True
+    wedge: tuple[float, float, float, float] | None = None
+    share: float = 0.95
+    baseline: str | None = None
+    draws: int = 1000
+    seed: int = 0
 
 
 def trends(
@@ -34,10 +59,9 @@ def trends(
     from haptera.analyses.trends.side import join
     from haptera.analyses.trends.wedge import as_wedge
 
-    check_keys("setting of trends", settings, TrendSettings.__match_args__)
-    asked = vars(TrendSettings(**settings))
+    check_keys("setting of trends", settings, TrendSettings.__dataclass_fields__)
     sides = [read_side(str(source)) for source in (reference, shifted)]
     if n is not None:
         sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
-    wedge = as_wedge(asked["wedge"]) if asked["wedge"] else None
-    return Trends(join(*sides), placed=model, **asked | {"wedge": wedge})
+    wedge = as_wedge(settings["wedge"]) if settings.get("wedge") else None
+    return Trends(join(*sides), placed=model, **settings | {"wedge": wedge})

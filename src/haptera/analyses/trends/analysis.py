@@ -6,7 +6,7 @@ known who is right on which example, similarity, closeness and guarantees.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,22 +14,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.trends import TrendSettings, page
+from haptera.analyses.trends import findings as answers
 from haptera.analyses.trends.dominance import dominance
 from haptera.analyses.trends.events import Events, analyse_events
-from haptera.analyses.trends.findings import DEFINITIONS, findings, headline
 from haptera.analyses.trends.guarantee import Guarantee, corollary, triplet_residuals
-from haptera.analyses.trends.page import sections
-from haptera.analyses.trends.placing import place
-from haptera.analyses.trends.robustness import LINES, prediction, robustness
-from haptera.analyses.trends.side import Joined, Side
+from haptera.analyses.trends.robustness import LINES, fit_draws, place, prediction, robustness
+from haptera.analyses.trends.side import Sides
 from haptera.analyses.trends.triplets import count_triplets
 from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
 from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError, unknown
-from haptera.report.section import Finding, Section
 from haptera.statistics.line import FITS, SCALE, LineFit, compare_fits, fit
-from haptera.statistics.resample import DRAWS, Draws, Sample, interval, over_examples, over_models
+from haptera.statistics.resample import Draws, interval, over_examples, over_models
 from haptera.words import shorten
 
 BEST = "best"
@@ -47,34 +45,23 @@ FAR = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class Trends(Analysis):
-    """Why accuracies on two sets of data fall on a line, and which model leaves it.
+class Trends(TrendSettings, Analysis):
+    """Why accuracies on two sets of data fall on a line, and which model leaves it; `TrendSettings` has the settings.
 
     Attributes:
         sides: the two, joined.
-        fit: the line that robustness is measured from, or `best`: the one that predicts left-out models best.
-        switch: of two pieces, the rank of the model where they meet; None for the best.
-        joined: whether two pieces meet.
-        wedge: to be tested; None for the narrowest that holds all events.
-        share: of the events, for which a narrowest wedge is sought too.
         placed: models to place among the others; by default those furthest from the line, if they are off it.
-        baseline: what relative robustness compares with; None for the best other model on the reference.
-        draws: for intervals.
-        seed: of the draws.
+        wedge: to be tested; None for the narrowest that holds all events.
     """
 
     kind: ClassVar[str] = "trends"
-    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
-    sides: Joined
-    fit: str = BEST
-    switch: int | None = None
-    joined: bool = True
-    wedge: Wedge | None = None
-    share: float = 0.95
+    definitions: ClassVar[Mapping[str, str]] = answers.DEFINITIONS
+    headline = answers.headline
+    findings = answers.findings
+    sections = page.sections
+    sides: Sides
     placed: Sequence[str] = ()
-    baseline: str | None = None
-    draws: int = DRAWS
-    seed: int = 0
+    wedge: Wedge | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.fit not in (BEST, *LINES):
@@ -102,22 +89,9 @@ class Trends(Analysis):
     @property
     def settings(self) -> dict[str, Any]:
         """Return what was asked."""
-        names = ("fit", "switch", "joined", "share", "baseline", "draws", "seed")
         sides = {"reference": self.sides.reference.source, "shifted": self.sides.shifted.source}
-        wedge = {"wedge": "the narrowest" if self.wedge is None else str(self.wedge)}
-        return sides | {name: getattr(self, name) for name in names} | wedge
-
-    def headline(self) -> str:
-        """Return how many models and examples there are."""
-        return headline(self)
-
-    def findings(self) -> list[Finding]:
-        """Return what is asked, in a word, and the answer."""
-        return findings(self)
-
-    def sections(self) -> list[Section]:
-        """Return every section for which something is known."""
-        return sections(self)
+        asked = {name: getattr(self, name) for name in TrendSettings.__dataclass_fields__}
+        return sides | asked | {"wedge": "the narrowest" if self.wedge is None else str(self.wedge)}
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -142,13 +116,12 @@ class Trends(Analysis):
     @cached_property
     def notes(self) -> list[str]:
         """What a reader must know: how the sides were joined, what was moved, and what is missing."""
-        moved = [(side, side.at_the_ends) for side in (self.sides.reference, self.sides.shifted)]
         notes = [
             *self.sides.notes,
             *(
-                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shorten(ends)}"
-                for side, ends in moved
-                if ends and side.n is not None
+                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shorten(side.at_the_ends)}"
+                for side in (self.sides.reference, self.sides.shifted)
+                if side.at_the_ends and side.n is not None
             ),
             *(f"{each}; without n these fits are left out" for each in self._unplaced),
         ]
@@ -169,8 +142,10 @@ class Trends(Analysis):
         return min(self.draws, max(FEW_DRAWS, BUDGET // len(self.models)))
 
     @property
-    def _sizes(self) -> dict[str, Any]:
-        return {"n": (self.sides.reference.n, self.sides.shifted.n)}
+    def _shape(self) -> dict[str, Any]:
+        """What every fit is told."""
+        sizes = (self.sides.reference.n, self.sides.shifted.n)
+        return {"switch": self.switch, "joined": self.joined, "n": sizes}
 
     @cached_property
     def lines(self) -> dict[str, LineFit]:
@@ -178,18 +153,18 @@ class Trends(Analysis):
         enough = len(np.unique(self.accuracies[0])) > 3 or self.fit == "two_piece"  # whoever asks is told why not
         kinds = [kind for kind in FITS if enough or kind != "two_piece"]
         kinds = [kind for kind in kinds if SCALE[kind] == "linear" or not self._unplaced]
-        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
-        return {kind: fit(*self.accuracies, kind, **settings) for kind in kinds}
+        return {kind: fit(*self.accuracies, kind, **self._shape) for kind in kinds}
 
     @cached_property
     def over(self) -> dict[str, Draws]:
-        """`models`, and `examples` where n is known -> draws."""
-        found = {"models": over_models(*self.accuracies, draws=self._draws, seed=self.seed)}
+        """`examples`, where n is known, and `models` -> draws."""
+        found: dict[str, Draws] = {}
+        settings: dict[str, Any] = {"draws": self._draws, "seed": self.seed}
         if self.sides.sized:
-            reference, shifted = (_sample(side) for side in (self.sides.reference, self.sides.shifted))
-            paired = self.sides.paired
-            found["examples"] = over_examples(reference, shifted, draws=self._draws, seed=self.seed, paired=paired)
-        return found
+            both = (self.sides.reference, self.sides.shifted)
+            samples = [(side.accuracy, side.n) if side.correct is None else side.correct for side in both]
+            found["examples"] = over_examples(*samples, paired=self.sides.paired, **settings)
+        return found | {"models": over_models(*self.accuracies, **settings)}
 
     @property
     def sampled(self) -> Draws | None:
@@ -197,23 +172,26 @@ class Trends(Analysis):
         return self.over.get("examples")
 
     @cached_property
-    def fits(self) -> pd.DataFrame:
-        """Return what `compare_fits` does, with intervals of the slope: `slope_low_examples` and so on."""
-        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
-        frame = compare_fits(*self.accuracies, self.models, kinds=list(self.lines), **settings)
-        for over, draws in self.over.items():
-            ends = {kind: self._slope(fitted, draws) for kind, fitted in self.lines.items()}
-            frame[f"slope_low_{over}"] = [ends[kind][0] for kind in frame["fit"]]
-            frame[f"slope_high_{over}"] = [ends[kind][1] for kind in frame["fit"]]
-        return frame
+    def slopes(self) -> dict[str, dict[str, list[float]]]:
+        """Fit -> what was drawn, `examples` or `models` -> both ends of the interval of its slope."""
+        return {
+            kind: {over: self._slope(fitted, draws) for over, draws in self.over.items()}
+            for kind, fitted in self.lines.items()
+        }
 
-    def _slope(self, fitted: LineFit, draws: Draws) -> tuple[float, float]:
-        settings = {"switch": fitted.line.switch, "joined": self.joined} | self._sizes
+    def _slope(self, fitted: LineFit, draws: Draws) -> list[float]:
         if fitted.line.fit in ("chebyshev", "robust", "robust_probit"):
             draws = draws.first(max(FEW_DRAWS, MUCH_WORK // len(self.models)))
-        again = fit(draws.reference, draws.shifted, fitted.line.fit, weights=draws.weights, **settings)
-        low, high = interval(fitted.line.slope, again.line.slope, draws.units)
-        return float(low), float(high)
+        slopes = fit_draws(fitted, draws, self._shape).line.slope
+        return [float(end) for end in interval(fitted.line.slope, slopes, draws.units)]
+
+    @cached_property
+    def fits(self) -> pd.DataFrame:
+        """Return what `compare_fits` does, with intervals of the slope: `slope_low_examples` and so on."""
+        frame = compare_fits(*self.accuracies, self.models, kinds=list(self.lines), **self._shape)
+        for over in self.over:
+            frame[[f"slope_low_{over}", f"slope_high_{over}"]] = [self.slopes[kind][over] for kind in frame["fit"]]
+        return frame
 
     @cached_property
     def best(self) -> str:
@@ -228,13 +206,12 @@ class Trends(Analysis):
     @cached_property
     def robustness(self) -> pd.DataFrame:
         """Return what `robustness` returns."""
-        settings = {"switch": self.switch, "joined": self.joined, "baseline": self.baseline} | self._sizes
-        return robustness(*self.accuracies, self.models, kind=self.line, draws=self.sampled, **settings)
+        settings = {"draws": self.sampled, "baseline": self.baseline} | self._shape
+        return robustness(*self.accuracies, self.models, kind=self.line, **settings)
 
     def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
         """The line at some accuracies, as `prediction` returns it."""
-        settings = {"switch": self.switch, "joined": self.joined} | self._sizes
-        return prediction(*self.accuracies, at, self.over[over], self.line, **settings)
+        return prediction(*self.accuracies, at, self.over[over], self.line, **self._shape)
 
     @cached_property
     def pairs(self) -> pd.DataFrame | None:
@@ -281,7 +258,3 @@ class Trends(Analysis):
             names = off["model"].loc[off["effective"].abs().sort_values(ascending=False).index[:PLACED]].tolist()
         counts = self.events.counts if self.events else None
         return place(names, self.robustness, pairs=self.pairs, counts=counts, models=self.models, wedge=self.wedge)
-
-
-def _sample(side: Side) -> Sample:
-    return (side.accuracy, side.n) if side.correct is None else side.correct

@@ -9,6 +9,7 @@ Cost: some ten operations for each event; memory for one byte per triplet.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,12 +19,15 @@ from haptera.analyses.trends.wedge import ROUNDING, Curves, Wedge
 from haptera.errors import HapteraError
 from haptera.statistics.intervals import Z95
 
+Bounds = TypeVar("Bounds", Wedge, Curves)
+
 
 @dataclass(frozen=True, eq=False)
-class Closeness:
+class Closeness(Generic[Bounds]):
     """How many events lie outside.
 
     Attributes:
+        wedge: the bounds.
         events: how many there are.
         above: how many have too large a Q(A).
         below: how many have too small a Q(A).
@@ -31,6 +35,7 @@ class Closeness:
         clear_by_triplet: `(triplets,)`, how many by more than 1.96 standard errors of Q(A) minus its bound.
     """
 
+    wedge: Bounds
     events: int
     above: int
     below: int
@@ -52,8 +57,14 @@ class Closeness:
         """The share of events that are neither."""
         return 1 - self.outside / self.events
 
+    def __str__(self) -> str:
+        if not self.outside:
+            return f"{self.wedge} holds all {self.events:,} events"
+        inside = f"{self.wedge} holds {100 * self.share_inside:.2f} % of {self.events:,} events"
+        return f"{inside}, {self.outside:,} are outside, {self.clear:,} by more than chance"
 
-def closeness(reference: Counts, shifted: Counts, bounds: Wedge | Curves) -> Closeness:
+
+def closeness(reference: Counts, shifted: Counts, bounds: Bounds) -> Closeness[Bounds]:
     """Test every event of every triplet.
 
     Args:
@@ -65,7 +76,7 @@ def closeness(reference: Counts, shifted: Counts, bounds: Wedge | Curves) -> Clo
     least, most = bounds.limits(n, m)
     above = below = 0
     every, clear = [], []
-    for a, b in paired(reference, shifted):
+    for a, b in zip_counts(reference, shifted):
         over, under = b > most[a], b < least[a]
         above, below = above + int(over.sum()), below + int(under.sum())
         outside = over | under
@@ -76,7 +87,7 @@ def closeness(reference: Counts, shifted: Counts, bounds: Wedge | Curves) -> Clo
         every.append(outside.sum(0, dtype=np.uint8))
         outside[outside] = np.abs(q - bound) > Z95 * error
         clear.append(outside.sum(0, dtype=np.uint8))
-    return Closeness(reference.events, above, below, np.concatenate(every), np.concatenate(clear))
+    return Closeness(bounds, reference.events, above, below, np.concatenate(every), np.concatenate(clear))
 
 
 def events(reference: Counts, shifted: Counts, models: Sequence[str] | None = None) -> pd.DataFrame:
@@ -96,10 +107,10 @@ def events(reference: Counts, shifted: Counts, models: Sequence[str] | None = No
 def density(reference: Counts, shifted: Counts, bins: int = 150) -> pd.DataFrame:
     """Events in a grid of P(A) by Q(A): the middle `p` and `q` of every cell that is not empty, and its `events`."""
     n, m = reference.examples, shifted.examples
-    largest = max(max(a.max() / n, b.max() / m) for a, b in paired(reference, shifted))
+    largest = max(max(a.max() / n, b.max() / m) for a, b in zip_counts(reference, shifted))
     width = max(largest, 1 / n) / bins * (1 + ROUNDING)
     grid = np.zeros(bins * bins, np.int64)
-    for a, b in paired(reference, shifted):
+    for a, b in zip_counts(reference, shifted):
         cell = (a / n // width).astype(int) * bins + (b / m // width).astype(int)
         grid += np.bincount(cell.ravel(), minlength=bins * bins)
     filled = np.flatnonzero(grid)
@@ -107,7 +118,7 @@ def density(reference: Counts, shifted: Counts, bins: int = 150) -> pd.DataFrame
     return pd.DataFrame({"p": p, "q": q, "events": grid[filled]})
 
 
-def paired(reference: Counts, shifted: Counts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def zip_counts(reference: Counts, shifted: Counts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The counts `(6, triplets)` of the same events on both sides, block by block."""
     if reference.models != shifted.models:
         raise HapteraError(f"P has {reference.models} models, Q has {shifted.models}; the same ones were expected")

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from haptera.analyses.trends.dominance import share_below, zeta
-from haptera.analyses.trends.events import Events, Held
+from haptera.analyses.trends.events import Events
 from haptera.analyses.trends.guarantee import Guarantee
-from haptera.analyses.trends.placing import CLOSE, SIMILAR
+from haptera.analyses.trends.robustness import CLOSE, SIMILAR
 from haptera.report.section import Finding, answer
-from haptera.statistics.line import Line
+from haptera.statistics.line import FITS
 from haptera.words import shorten
 
 if TYPE_CHECKING:
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 SHOWN = ("linear", "probit", "two_piece")
 NEAR = 0.05
+WHY = {
+    CLOSE: "{clear:,} of its {events:,} events clearly outside the wedge of the others",
+    SIMILAR: "dominance {dominance:.3f}, the others at most {zeta:.3f}",
+}
+"""Case of a model that is off the line -> why."""
+GOODNESS = ["r2", "max_residual", "left_out", "left_out_max", "worst"]
 DEFINITIONS = {
     "line": "accuracy on shifted data as a function of accuracy on the reference; R² and residuals are in accuracy, "
     "whatever the scale of the fit",
@@ -35,87 +41,97 @@ DEFINITIONS = {
 }
 
 
-def findings(trends: "Trends") -> list[Finding]:
-    """Return what is asked, in a word, and the answer."""
-    told = answer("line", "Is there a line?", _line(trends), _other_lines(trends), **_line_numbers(trends))
-    if trends.pairs is not None:
-        told += answer("similar", "Are the models similar?", _similar(trends.pairs), dominance=_dominance(trends.pairs))
-    if trends.events is not None:
-        asked, most = trends.events.asked, trends.events.most
-        held = [asked] if asked.wedge == most.wedge else [asked, most]
-        text = "; ".join(_held(each) for each in held)
-        told += answer("close", "Are the two sets close?", text, events=_events(trends.events))
-    if trends.guarantee is not None:
-        numbers = {"bound": trends.guarantee.bound, "guarantee": _guarantee_numbers(trends.guarantee)}
-        told += answer("guarantee", "Must there be a line?", _guarantee(trends.guarantee), **numbers)
-    placed = [_placed(row) for row in trends.places.to_dict("records")]
-    placed += [_furthest(trends.robustness)] if trends.sampled is None else []
-    told += answer("robust", "Who is off it?", *placed) if placed else []
-    return told + (answer("look at", "What should be checked?", _outliers(trends)) if trends.outliers else [])
-
-
 def headline(trends: "Trends") -> str:
     """Return how many models and examples there are."""
-    sizes = [side.n for side in (trends.sides.reference, trends.sides.shifted)]
-    known = [f"{n.min():,}" + (f" to {n.max():,}" if n.min() < n.max() else "") for n in sizes if n is not None]
-    examples = f"{' and '.join(known)} examples" if len(known) == 2 else "accuracies alone"
-    return f"{len(trends.models):,} models, {examples}" + (", the same on both sides" if trends.sides.paired else "")
+    sizes = [side.size for side in (trends.sides.reference, trends.sides.shifted)]
+    examples = f"{' and '.join(sizes)} examples" if all(sizes) else "accuracies alone"
+    return f"{len(trends.models):,} models, {examples}" + ", the same on both sides" * trends.sides.paired
 
 
-def _line(trends: "Trends") -> str:
-    fits = trends.fits.set_index("fit")
-    row = fits.loc[trends.line]
-    how = "predicts left-out models best" if trends.fit == "best" else "is what was asked for"
-    how += f" but for {trends.best}" if trends.fit == "best" and trends.line != trends.best else ""
-    ends = [
-        f"{row[f'slope_low_{over}']:.3f} .. {row[f'slope_high_{over}']:.3f} over {over}"
-        for over in ("examples", "models")
-        if over in trends.over and np.isfinite(row[f"slope_low_{over}"])
+def findings(trends: "Trends") -> list[Finding]:
+    """Return what is asked, in a word, and the answer."""
+    off = [_place(row) for row in trends.places.to_dict("records")]
+    off += [_name_furthest(trends.robustness)] if trends.sampled is None else []
+    return [
+        *answer("line", "Is there a line?", *_describe_lines(trends), **_numbers(trends)),
+        *(_similar(trends.pairs) if trends.pairs is not None else ()),
+        *(_close(trends.events) if trends.events else ()),
+        *(_guarantee(trends.guarantee) if trends.guarantee else ()),
+        *answer("robust", "Who is off it?", *off),
+        *answer("look at", "What should be checked?", _name_outliers(trends)),
     ]
-    between = f" ({', '.join(ends)})" if ends else ""
-    return (
-        f"{trends.line} {how} ({row['left_out']:.4f} off): R² {row['r2']:.4f}, no model further than "
-        f"{row['max_residual']:.4f}, slope {row['slope']:.3f}{between}"
-    )
 
 
-def _other_lines(trends: "Trends") -> str:
+def _describe_lines(trends: "Trends") -> tuple[str, str]:
     fits = trends.fits.set_index("fit")
-    others = [kind for kind in SHOWN if kind in fits.index and kind != trends.line]
-    return "; ".join(f"{kind} R² {fits['r2'][kind]:.4f}, {fits['max_residual'][kind]:.4f}" for kind in others)
+    row, how = fits.loc[trends.line], "is what was asked for"
+    if trends.fit == "best":
+        how = "predicts left-out models best" + f" but for {trends.best}" * (trends.line != trends.best)
+    slopes = trends.slopes[trends.line].items()
+    ends = [f"{low:.3f} .. {high:.3f} over {over}" for over, (low, high) in slopes if np.isfinite(low)]
+    line = (
+        f"{trends.line} {how} ({row['left_out']:.4f} off): R² {row['r2']:.4f}, no model further than "
+        f"{row['max_residual']:.4f}, slope {row['slope']:.3f}" + f" ({', '.join(ends)})" * bool(ends)
+    )
+    others = fits.loc[[kind for kind in SHOWN if kind in fits.index and kind != trends.line]]
+    return line, "; ".join(f"{kind} R² {row['r2']:.4f}, {row['max_residual']:.4f}" for kind, row in others.iterrows())
 
 
-def _similar(pairs: pd.DataFrame) -> str:
+def _numbers(trends: "Trends") -> dict[str, Any]:
+    """Return the fits and the robustness of every model; None for what is not known of these files."""
+    fits, known = trends.fits.set_index("fit"), trends.sampled is not None
+    numbers: dict[str, Any] = {"models": len(trends.models)} | dict.fromkeys(FITS)
+    for kind, found in trends.lines.items():
+        numbers[kind] = found.line.shape | dict(fits.loc[kind, GOODNESS]) | {"slope_interval": trends.slopes[kind]}
+    numbers |= {"best_fit": trends.best, "fit": trends.line, "outliers": trends.outliers, "placed": trends.places}
+    rows = trends.robustness.set_index("model")
+    for name in ("effective", "relative"):
+        ends = rows[[f"{name}_low", f"{name}_high"]].T.to_dict("list")
+        numbers |= {f"{name}_robustness": rows[name], f"{name}_robustness_interval": ends if known else None}
+    known_later = {"dominance": trends.pairs, "events": trends.events, "guarantee": trends.guarantee}
+    missing = [name for name, part in known_later.items() if part is None]
+    missing += ["bound"] if trends.guarantee is None else []
+    return numbers | {"intervals_over": "examples" if known else None} | dict.fromkeys(missing)
+
+
+def _similar(pairs: pd.DataFrame) -> list[Finding]:
     largest = pairs.nlargest(1, "dominance").iloc[0]
-    return (
+    near, excess = share_below(pairs, NEAR), pairs["excess"].mean()
+    text = (
         f"dominance at most {largest['dominance']:.4f} ({largest['worse']}, {largest['better']}), below {NEAR:g} for "
-        f"{100 * share_below(pairs, NEAR):.1f} % of {len(pairs):,} pairs; similarity {pairs['excess'].mean():.3f} "
-        "above independence"
+        f"{100 * near:.1f} % of {len(pairs):,} pairs; similarity {excess:.3f} above independence"
     )
+    numbers = {"pairs": len(pairs), "max": zeta(pairs), f"share_below_{NEAR:g}": near, "zeta_at_95": zeta(pairs, 0.95)}
+    numbers |= {"similarity_above_independence": excess}
+    return answer("similar", "Are the models similar?", text, dominance=numbers)
 
 
-def _held(held: Held) -> str:
-    found = held.closeness
-    if not found.outside:
-        return f"{held.wedge} holds all {found.events:,} events"
-    return (
-        f"{held.wedge} holds {100 * found.share_inside:.2f} % of {found.events:,} events, {found.outside:,} are "
-        f"outside, {found.clear:,} by more than chance"
+def _close(events: Events) -> list[Finding]:
+    held = {each.wedge: str(each) for each in (events.asked, events.most)}
+    asked, most = (
+        {"outside": each.outside, "clearly_outside": each.clear, "inside": each.share_inside, "wedge": each.wedge}
+        for each in (events.asked, events.most)
     )
+    numbers = {"count": events.asked.events, **asked, "at_share": {"share": events.share, **most}}
+    return answer("close", "Are the two sets close?", "; ".join(held.values()), events=numbers)
 
 
-def _guarantee(guarantee: Guarantee) -> str:
-    triplets = guarantee.triplets
-    broken = int(triplets["broken"].sum())
-    kept = f"{broken:,} of {len(triplets):,} triplets break" if broken else f"all {len(triplets):,} triplets keep"
-    return (
-        f"a line within {guarantee.bound:.3f} of all ordered models; the best is within {guarantee.best:.3f}; "
-        f"{kept} bound (2), largest residual {triplets['residual'].max():.4f}"
-    )
+def _guarantee(guarantee: Guarantee) -> list[Finding]:
+    found = guarantee.count()
+    kept = "{broken:,} of {triplets:,} triplets break" if found["broken"] else "all {triplets:,} triplets keep"
+    text = "a line within {corollary:.3f} of all ordered models; the best is within {best_line:.3f}; "
+    text = (text + kept + " bound (2), largest residual {largest_residual:.4f}").format_map(found)
+    return answer("guarantee", "Must there be a line?", text, bound=guarantee.bound, guarantee=found)
 
 
-def _furthest(robustness: pd.DataFrame) -> str:
-    """Who is furthest from the line, where nobody knows how sure that is."""
+def _place(row: Mapping[Any, Any]) -> str:
+    ends = "" if np.isnan(row["low"]) else f" ({row['low']:+.3f} .. {row['high']:+.3f})"
+    why = [text.format_map(row) for case, text in WHY.items() if case in row["case"]]
+    return f"{row['model']} {row['effective']:+.3f}{ends}, {row['case']}" + f" ({'; '.join(why)})" * bool(why)
+
+
+def _name_furthest(robustness: pd.DataFrame) -> str:
+    """Say who is furthest from the line, where nobody knows how sure that is."""
     most, least = robustness.iloc[0], robustness.iloc[-1]
     return (
         f"furthest above the line {most['model']} {most['effective']:+.3f}, furthest below {least['model']} "
@@ -123,87 +139,10 @@ def _furthest(robustness: pd.DataFrame) -> str:
     )
 
 
-def _placed(row: Mapping[Any, Any]) -> str:
-    ends = "" if np.isnan(row["low"]) else f" ({row['low']:+.3f} .. {row['high']:+.3f})"
-    why = []
-    if CLOSE in row["case"]:
-        why.append(f"{row['clear']:,} of its {row['events']:,} events clearly outside the wedge of the others")
-    if SIMILAR in row["case"]:
-        why.append(f"dominance {row['dominance']:.3f}, the others at most {row['zeta']:.3f}")
-    return f"{row['model']} {row['effective']:+.3f}{ends}, {row['case']}" + (f" ({'; '.join(why)})" if why else "")
-
-
-def _outliers(trends: "Trends") -> str:
-    names = trends.outliers
-    if trends.events is None:
-        return f"{shorten(names)}: far from the line of all others; check the file"
-    tested = trends.events.tested
-    owned = trends.events.owners.set_index("model")["clear"][names[0]] / max(tested.closeness.clear, 1)
-    return f"{names[0]} owns {100 * owned:.0f} % of the events clearly outside {tested.wedge}: check its file" + (
-        f"; then {shorten(names[1:])}" if names[1:] else ""
-    )
-
-
-def _line_numbers(trends: "Trends") -> dict[str, Any]:
-    """Return the fits and the robustness of every model; None for what is not known of these files."""
-    rows = {row["fit"]: row for row in trends.fits.to_dict("records")}
-    frame = trends.robustness.set_index("model")
-    numbers: dict[str, Any] = {"models": len(trends.models)}
-    for kind in ("linear", "probit", "logit", "two_piece", "chebyshev", "robust", "robust_probit"):
-        numbers[kind] = _fit_json(trends.lines[kind].line, rows[kind]) if kind in rows else None
-    numbers |= {"best_fit": trends.best, "fit": trends.line, "outliers": list(trends.outliers)}
-    for name in ("effective", "relative"):
-        ends = frame[[f"{name}_low", f"{name}_high"]].to_numpy().tolist()
-        known = None if trends.sampled is None else dict(zip(frame.index, ends, strict=True))
-        numbers[f"{name}_robustness"] = frame[name].to_dict()
-        numbers[f"{name}_robustness_interval"] = known
-    numbers["intervals_over"] = None if trends.sampled is None else "examples"
-    numbers["placed"] = trends.places.to_dict("records")
-    numbers |= {} if trends.pairs is not None else {"dominance": None}
-    numbers |= {} if trends.events is not None else {"events": None}
-    return numbers | ({} if trends.guarantee is not None else {"bound": None, "guarantee": None})
-
-
-def _fit_json(line: Line, row: Mapping[Any, Any]) -> dict[str, Any]:
-    shape: dict[str, Any] = {"slope": row["slope"], "intercept": row["intercept"]}
-    if line.switch is not None:
-        shape = {"pieces": line.pieces, "switch": line.switch}
-    ends = {
-        over: [row[f"slope_low_{over}"], row[f"slope_high_{over}"]]
-        for over in ("examples", "models")
-        if f"slope_low_{over}" in row
-    }
-    goodness = {name: row[name] for name in ("r2", "max_residual", "left_out", "left_out_max")}
-    return shape | goodness | {"worst": row["worst"], "slope_interval": ends}
-
-
-def _dominance(pairs: pd.DataFrame) -> dict[str, Any]:
-    return {
-        "pairs": len(pairs),
-        "max": zeta(pairs),
-        f"share_below_{NEAR:g}": share_below(pairs, NEAR),
-        "zeta_at_95": zeta(pairs, 0.95),
-        "similarity_above_independence": pairs["excess"].mean(),
-    }
-
-
-def _events(events: Events) -> dict[str, Any]:
-    """Return how many events there are, and how many the wedges do not hold."""
-    asked, most = (
-        {"outside": held.closeness.outside, "clearly_outside": held.closeness.clear}
-        | {"inside": held.closeness.share_inside, "wedge": list(held.wedge)}
-        for held in (events.asked, events.most)
-    )
-    return {"count": events.asked.closeness.events, **asked, "at_share": {"share": events.share, **most}}
-
-
-def _guarantee_numbers(guarantee: Guarantee) -> dict[str, Any]:
-    triplets = guarantee.triplets
-    return {
-        "wedge": list(guarantee.wedge),
-        "corollary": guarantee.bound,
-        "best_line": guarantee.best,
-        "triplets": len(triplets),
-        "broken": triplets["broken"].sum(),
-        "largest_residual": triplets["residual"].max(),
-    }
+def _name_outliers(trends: "Trends") -> str:
+    if not trends.outliers or trends.events is None:
+        return f"{shorten(trends.outliers)}: far from the line of all others; check the file" if trends.outliers else ""
+    (worst, *others), tested = trends.outliers, trends.events.tested
+    owned = trends.events.owners.set_index("model")["clear"][worst] / max(tested.clear, 1)
+    then = f"; then {shorten(others)}" if others else ""
+    return f"{worst} owns {100 * owned:.0f} % of the events clearly outside {tested.wedge}: check its file{then}"

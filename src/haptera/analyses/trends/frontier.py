@@ -16,7 +16,7 @@ from math import ceil, floor
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.trends.closeness import paired
+from haptera.analyses.trends.closeness import zip_counts
 from haptera.analyses.trends.guarantee import corollary
 from haptera.analyses.trends.triplets import Counts
 from haptera.analyses.trends.wedge import ROUNDING, Wedge
@@ -81,7 +81,7 @@ def narrowest(frontier: pd.DataFrame) -> Wedge:
 def _spread(reference: Counts, shifted: Counts) -> list[float]:
     """ν from 0 to the largest |Q(A) - P(A)|, in equal steps of whole ten-thousandths."""
     n, m = reference.examples, shifted.examples
-    largest = max(float(np.abs(a / n - b / m).max()) for a, b in paired(reference, shifted))
+    largest = max(float(np.abs(a / n - b / m).max()) for a, b in zip_counts(reference, shifted))
     step = max(ceil(largest / STEPS * 10_000), 1)
     return [round(place * step / 10_000, 4) for place in range(ceil(largest * 10_000 / step) + 1)]
 
@@ -90,7 +90,7 @@ def _needs(reference: Counts, shifted: Counts, nu: np.ndarray) -> tuple[np.ndarr
     """How many events are above, and below, the wedge of each ν `(len(nu), 1 + thousandths)` with that δ."""
     n, m = reference.examples, shifted.examples
     above, below = np.zeros((len(nu), LARGEST * PER_UNIT + 2), np.int64), np.zeros((len(nu), PER_UNIT + 2), np.int64)
-    for a, b in paired(reference, shifted):
+    for a, b in zip_counts(reference, shifted):
         p, q = a.ravel() / n, b.ravel() / m
         for needs, outside, sign in ((above, q > p, 1), (below, q < p, -1)):
             left_p, left_q = p[outside], q[outside]

@@ -10,6 +10,7 @@ Cost: some ten operations for each triplet.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,9 @@ import pandas as pd
 from haptera.analyses.trends.triplets import places_of_triplets
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError
+
+POINTS = 41
+"""Accuracies of the new model at which its region is drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,12 @@ class Guarantee:
     bound: float
     best: float
     triplets: pd.DataFrame
+
+    def count(self) -> dict[str, Any]:
+        """Return the bound, the best line, and how many of the triplets break theirs."""
+        broken, largest = int(self.triplets["broken"].sum()), self.triplets["residual"].max()
+        numbers = {"wedge": self.wedge, "corollary": self.bound, "best_line": self.best}
+        return numbers | {"triplets": len(self.triplets), "broken": broken, "largest_residual": largest}
 
 
 def proposition(low: np.ndarray, middle: np.ndarray, high: np.ndarray, wedge: Wedge) -> np.ndarray:
@@ -132,6 +142,21 @@ def region(reference: np.ndarray, shifted: np.ndarray, wedge: Wedge, at: np.ndar
         low[place] = max(0.0, float(np.max(line - width)))
         high[place] = min(1.0, float(np.min(line + width)))
     return pd.DataFrame({"accuracy": at, "low": low, "high": high})
+
+
+def regions(reference: np.ndarray, shifted: np.ndarray, wedge: Wedge, models: Sequence[str]) -> pd.DataFrame:
+    """Where one more model must lie, given the worst and the best, and given the one in the middle too: figure 2.
+
+    Returns:
+        `known`, which of the two; `accuracy`, `low` and `high`, without empty intervals.
+    """
+    x, y = _accuracies(reference, shifted)
+    low, high = x.argmin(), x.argmax()
+    middle = np.abs(x - (x[low] + x[high]) / 2).argmin()
+    known = {"bound (2) once": [low, high], f"thrice, with {models[middle]}": [low, middle, high]}
+    at = np.linspace(x[low], x[high], POINTS)
+    parts = {name: region(x[places], y[places], wedge, at) for name, places in known.items()}
+    return pd.concat(parts, names=["known"]).reset_index("known").query("low <= high")
 
 
 def _accuracies(reference: np.ndarray, shifted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

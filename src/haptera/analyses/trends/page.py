@@ -2,34 +2,35 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from haptera.analyses.trends.frames import (
-    OTHERS,
-    drawn_over,
-    events_and_wedges,
-    frontier_frame,
-    lower_bounds,
-    models_and_lines,
-    regions,
-)
-from haptera.report.figure import Figure
+from haptera.analyses.trends.closeness import density
+from haptera.analyses.trends.guarantee import regions
+from haptera.analyses.trends.residual_bound import lower_bounds
+from haptera.report.figure import Figure, layer
 from haptera.report.section import Listing, Section
 
 if TYPE_CHECKING:
     from haptera.analyses.trends.analysis import Trends
 
-MOST_PAIRS = 5_000
+MOST_PAIRS, MOST_TRIPLETS = 5_000, 1_000
+POINTS, BINS, CORNERS = 101, 200, 201
+OTHERS = ("linear", "probit", "logit", "two_piece", "chebyshev")
 AXES = {"reference": "accuracy on the reference", "shifted": "accuracy on shifted data"}
-LAYERS: dict[str, Any] = {"kind": "layers", "color": ("layer",), "mark": "mark"}
-BANDS = LAYERS | {"low": "low", "high": "high"}
-ACCURACIES: dict[str, Any] = {"x": "reference", "y": "shifted", "labels": AXES}
+ACCURACIES: dict[str, Any] = {"kind": "layers", "x": "reference", "y": "shifted", "labels": AXES}
+BANDS: dict[str, Any] = {"low": "low", "high": "high"}
 WITHOUT_N = "There is no interval, for n, the number of examples, is not known on both sides."
+LINE = (
+    "A point is a model; point at it for its name. The area around the {line} line is its 95 % interval over {over}; "
+    "in that of new models, 95 % of these should be. On the dashed line nothing is lost."
+)
 FITS = (
     "The one that predicts left-out models best comes first. Slope and intercept are on the scale of the fit, of two "
     "pieces those of the first; intervals are at 95 %, over examples and over models."
 )
 FIT = {"r2": "R²", "max_residual": "largest residual", "worst": "of", "left_out": "off", "left_out_max": "at most"}
+FIT |= {f"slope_{end}_{over}": f"slope, {end} ({over})" for end in ("low", "high") for over in ("examples", "models")}
 PLACES = "Whether the others are similar to it, and whether its events stay within their narrowest wedge."
 PLACE = {"low": "effective, low", "high": "effective, high", "slope": "slope of the others", "zeta": "ζ of the others"}
 EVENT = {"p": "P: share of examples on the reference", "q": "Q: share on shifted data"}
@@ -38,52 +39,67 @@ NARROWEST = (
     "bound of corollary 1."
 )
 NARROW = {"nu": "ν", "deltas": "δ1 + δ2", "delta1": "δ1", "delta2": "δ2", "bound": "bound (3)"}
+OWNERS = {"share": "share of all outside", "own_share": "share of its own events"}
+ORDERED = (
+    "Bound (2) applied to the worst and the best model, and with the one in the middle known too: figure 2 of the "
+    "source; the wedge is {wedge}. These models are not quite ordered, so they may be outside."
+)
 LOWER = (
     "No model between the worst and the best can be lower, if no dominance exceeds ζ and its events stay in the wedge: "
     "the exact maximum of (6), where figure 4 of the source has that of a grid."
 )
 
 
-def sections(trends: "Trends") -> list[Section]:
+def sections(trends: "Trends") -> list[Section | None]:
     """Return every section for which something is known."""
     makers = (line_section, robustness_section, similarity_section, closeness_section, guarantee_section)
-    return [section for make in makers if (section := make(trends)) is not None]
+    return [make(trends) for make in makers]
 
 
-def line_section(trends: "Trends") -> Section:
+def line_section(trends: "Trends") -> Section | None:
     """Models on both sides with the fitted lines, on plain and on probit axes, and the fits as a table."""
-    frame, over = models_and_lines(trends), drawn_over(trends)
-    caption = (
-        f"A point is a model; point at it for its name. The area around the {trends.line} line is its 95 % interval "
-        f"over {over}; in that of new models, 95 % of these should be. On the dashed line nothing is lost."
+    over, chosen, x = next(iter(trends.over)), f"{trends.line} line", trends.accuracies[0]
+    at = np.linspace(x.min(), x.max(), POINTS)
+    line = trends.prediction(at, over)
+    lines = {f"{kind} line": found.line(at) for kind, found in trends.lines.items() if kind in OTHERS}
+    effective = trends.robustness.set_index("model")["effective"][list(trends.models)]
+    parts = [
+        _points(trends).assign(effective=effective.to_numpy()),
+        layer("band", "new models", reference=at, low=line["new_low"], high=line["new_high"]),
+        layer("band", chosen, reference=at, low=line["low"], high=line["high"]),
+        *(layer("line", name, reference=at, shifted=y) for name, y in ({chosen: line["line"]} | lines).items()),
+        layer("line", "nothing lost", reference=at[[0, -1]], shifted=at[[0, -1]], dash="reference"),
+    ]
+    shown = list(dict.fromkeys(["models", "new models", chosen, "linear line", "nothing lost"]))
+    style = ACCURACIES | BANDS | {"dash": "dash", "choose": "layer", "start": {"layer": shown}}
+    style |= {"frame": pd.concat(parts, ignore_index=True).fillna({"dash": "fitted"})}
+    probit = Figure("The same on probit axes", "A probit line is straight here.", scale="probit", **style)
+    return Section.of(
+        "Line",
+        "How accuracy on shifted data follows from accuracy on the reference.",
+        Figure("Accuracy on both sides", LINE.format(line=trends.line, over=over), **style),
+        probit if "probit" in trends.lines else None,
+        Listing("Fits", FITS, trends.fits, FIT),
     )
-    others = [f"{kind} line" for kind in OTHERS if kind not in ("linear", trends.line)]
-    shown = [layer for layer in frame["layer"].unique() if layer not in others]
-    more = BANDS | ACCURACIES | {"frame": frame, "dash": "dash", "choose": "layer", "start": {"layer": shown}}
-    figures = [Figure("Accuracy on both sides", caption, **more)]
-    if "probit" in trends.lines:
-        figures.append(Figure("The same on probit axes", "A probit line is straight here.", scale="probit", **more))
-    slopes = {f"slope_{end}_{over}": f"slope, {end} ({over})" for end in ("low", "high") for over in trends.over}
-    text = "How accuracy on shifted data follows from accuracy on the reference."
-    return Section("Line", text, tuple(figures), (Listing("Fits", FITS, trends.fits, FIT | slopes),))
 
 
-def robustness_section(trends: "Trends") -> Section:
+def robustness_section(trends: "Trends") -> Section | None:
     """Effective robustness of every model, and the models that were placed."""
     rows, known = trends.robustness, trends.sampled is not None
-    points = rows[["model", "reference", "effective", "effective_low", "effective_high"]]
-    points = points.assign(mark="point", layer="models")
+    points = layer("point", "models", **rows[["model", "reference", "effective", "effective_low", "effective_high"]])
     ends = [rows["reference"].min(), rows["reference"].max()]
-    zero = pd.DataFrame({"mark": "line", "layer": "the line of the others", "reference": ends, "effective": 0.0})
+    frame = pd.concat([points, layer("line", "the line of the others", reference=ends, effective=0.0)])
     bars = "Bars, drawn for at most 80 models, are 95 % intervals over examples." if known else WITHOUT_N
     caption = f"Accuracy on shifted data above the {trends.line} line of all others. {bars}"
-    more = LAYERS | {"low": "effective_low", "high": "effective_high", "x": "reference", "y": "effective"}
-    labels = AXES | {"effective": "effective robustness"}
-    frame = pd.concat([points, zero], ignore_index=True)
-    tables = [Listing("Robustness of every model", "Intervals are over examples." if known else WITHOUT_N, rows)]
-    tables += [Listing("Models among all others", PLACES, trends.places, PLACE)] if len(trends.places) else []
-    figures = (Figure("Effective robustness", caption, frame, labels=labels, **more),)
-    return Section("Robustness", "Who keeps more than the line of the others predicts.", figures, tuple(tables))
+    style: dict[str, Any] = {"low": "effective_low", "high": "effective_high"}
+    style |= {"labels": AXES | {"effective": "effective robustness"}}
+    return Section.of(
+        "Robustness",
+        "Who keeps more than the line of the others predicts.",
+        Figure("Effective robustness", caption, frame, "layers", "reference", "effective", **style),
+        Listing("Robustness of every model", "Intervals are over examples." if known else WITHOUT_N, rows),
+        Listing("Models among all others", PLACES, trends.places, PLACE),
+    )
 
 
 def similarity_section(trends: "Trends") -> Section | None:
@@ -94,49 +110,66 @@ def similarity_section(trends: "Trends") -> Section | None:
     if len(pairs) > MOST_PAIRS:
         which = f"These are the {MOST_PAIRS:,} of {len(pairs):,} pairs with the largest dominance."
         pairs = pairs.nlargest(MOST_PAIRS, "dominance")
+    title = "Dominance against difference of accuracy"
     caption = f"How often the worse of two models is right where the better one is wrong. {which}"
-    frame = pairs.drop(columns="count").assign(mark="point", layer="pairs of models")
-    more = LAYERS | {"x": "difference", "y": "dominance"}
+    frame = layer("point", "pairs of models", **pairs.drop(columns="count"))
     labels = {"difference": "difference of accuracy", "n": "examples"}
-    figure = Figure("Dominance against difference of accuracy", caption, frame, labels=labels, **more)
-    return Section(
-        "Similarity", "Models are similar if a better one is right nearly wherever a worse one is.", (figure,)
-    )
+    figure = Figure(title, caption, frame, "layers", "difference", "dominance", labels=labels)
+    text = "Models are similar if a better one is right nearly wherever a worse one is."
+    return Section.of("Similarity", text, figure)
 
 
 def closeness_section(trends: "Trends") -> Section | None:
     """Events on both sides with the wedge, the frontier of wedges, and who owns the events outside."""
     if (events := trends.events) is None:
         return None
-    count = events.asked.closeness.events
-    caption = f"{count:,} events, counted in a grid, and the wedges that hold all or most."
-    cells = BANDS | {"x": "p", "y": "q", "value": ("events",), "labels": EVENT}
-    frontier: dict[str, Any] = {"color": ("events",), "labels": NARROW}
-    figures = (
-        Figure("Events of all triplets", caption, events_and_wedges(events), **cells),
-        Figure("The narrowest wedges", NARROWEST, frontier_frame(events), "line", "nu", "deltas", **frontier),
+    parts = [layer("cell", "events", **density(*events.counts, bins=BINS))]
+    p = np.linspace(0, parts[0]["p"].max(), CORNERS)  # the lower bound has a corner where it leaves 0
+    for held in {held.wedge: held for held in (events.asked, events.most)}.values():
+        name, low = f"{held.wedge}: {100 * held.share_inside:.4g} % inside", np.maximum(held.wedge.lower(p), 0)
+        parts.append(layer("band", name, p=p, low=low, high=held.wedge.upper(p)))
+    grid: dict[str, Any] = BANDS | {"value": ("events",), "labels": EVENT}
+    caption = f"{events.asked.events:,} events, counted in a grid, and the wedges that hold all or most."
+    families = {f"{100 * share:g} % of the events": frame for share, frame in events.frontiers.items()}
+    frontier = pd.concat(families, names=["events"]).reset_index("events")
+    frontier["deltas"] = frontier["delta1"] + frontier["delta2"]
+    narrow: dict[str, Any] = {"color": ("events",), "labels": NARROW}
+    outside = f"Events outside {events.tested.wedge}. Each belongs to three models, so shares add up to three."
+    return Section.of(
+        "Closeness",
+        "Sets are close if the events that decide how models differ keep their probabilities.",
+        Figure("Events of all triplets", caption, pd.concat(parts, ignore_index=True), "layers", "p", "q", **grid),
+        Figure("The narrowest wedges", NARROWEST, frontier, "line", "nu", "deltas", **narrow),
+        Listing("Who owns the events outside", outside, events.owners, OWNERS),
     )
-    caption = f"Events outside {events.tested.wedge}. Each belongs to three models, so shares add up to three."
-    labels = {"share": "share of all outside", "own_share": "share of its own events"}
-    owners = Listing("Who owns the events outside", caption, events.owners, labels)
-    text = "Sets are close if the events that decide how models differ keep their probabilities."
-    return Section("Closeness", text, figures, (owners,))
 
 
 def guarantee_section(trends: "Trends") -> Section | None:
     """What the wedges promise about models between the worst and the best."""
     if trends.guarantee is None or trends.guarantee.triplets.empty:
         return None
-    triplets, wedge = trends.guarantee.triplets, trends.guarantee.wedge
-    nearest = triplets.assign(room=triplets["bound"] - triplets["residual"]).nsmallest(1_000, "room")
-    caption = (
-        "Bound (2) applied to the worst and the best model, and with the one in the middle known too: figure 2 of the "
-        f"source; the wedge is {wedge}. These models are not quite ordered, so they may be outside."
+    points, triplets, wedge = _points(trends), trends.guarantee.triplets, trends.guarantee.wedge
+    nearest = triplets.assign(room=triplets["bound"] - triplets["residual"]).nsmallest(MOST_TRIPLETS, "room")
+    known = regions(*trends.accuracies, wedge, trends.models)
+    bands = layer("band", known["known"], reference=known["accuracy"], low=known["low"], high=known["high"])
+    ordered = pd.concat([points, bands], ignore_index=True)
+    lower = {}
+    for each in [wedge, *([trends.events.most.wedge] if trends.events else [])]:
+        rows = lower_bounds(*trends.accuracies, each)
+        names, at = "lower bound, ζ = " + rows["zeta"].map("{:g}".format), rows["accuracy"].unique()
+        curves = layer("line", names, reference=rows["accuracy"], shifted=rows["least"])
+        line = layer("line", f"{trends.line} line", reference=at, shifted=trends.lines[trends.line].line(at))
+        lower[str(each)] = pd.concat([points, line, curves])
+    bounds: dict[str, Any] = ACCURACIES | {"frame": pd.concat(lower, names=["wedge"]).reset_index("wedge")}
+    return Section.of(
+        "Guarantees",
+        "Close sets and similar models leave no room but near a line.",
+        Figure("Where ordered models must lie", ORDERED.format(wedge=wedge), ordered, **ACCURACIES, **BANDS),
+        Figure("Lower bounds for approximately ordered models", LOWER, select=("wedge",), **bounds),
+        Listing("Triplets nearest to their bound", "Bound (2) for the middle of three models.", nearest),
     )
-    bounds = LAYERS | ACCURACIES | {"frame": lower_bounds(trends), "select": ("wedge",)}
-    figures = (
-        Figure("Where ordered models must lie", caption, regions(trends, wedge), **BANDS, **ACCURACIES),
-        Figure("Lower bounds for approximately ordered models", LOWER, **bounds),
-    )
-    listing = Listing("Triplets nearest to their bound", "Bound (2) for the middle of three models.", nearest)
-    return Section("Guarantees", "Close sets and similar models leave no room but near a line.", figures, (listing,))
+
+
+def _points(trends: "Trends") -> pd.DataFrame:
+    x, y = trends.accuracies
+    return layer("point", "models", model=trends.models, reference=x, shifted=y)

@@ -23,7 +23,7 @@ from haptera.errors import HapteraError, hint, unknown
 from haptera.files.atomic import check_plain_file
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
-from haptera.run.cells import CellEntry, cells_of, open_study
+from haptera.run.cells import cells_of, open_study
 from haptera.words import shorten
 
 Key = tuple[str, int]
@@ -163,16 +163,13 @@ def read_stream(source: str, folder: Path, names: Sequence[str]) -> Side:
             outputs = Outputs.load(ledger.checked(cell.piece))
             shifts |= set(_shown(outputs, "shift")[0])
             if outputs.targets is not None and (part := _part(outputs, names[1:])) is not None:
-                found.setdefault(_name(cell), {})[cell.part, cell.seed] = part
+                name = cell.model if cell.adapter == "none" else f"{cell.model} · {cell.adapter}"
+                found.setdefault(name, {})[cell.part, cell.seed] = part
     if len(names) > 1 and names[1] not in shifts and shifts:
         raise unknown(f"shift in {folder}:{names[0]}", names[1], shifts)
     if not found:
         raise HapteraError(f"{source}: no finished cell with targets is of that stream, shift and severity")
     return _side(source, found)
-
-
-def _name(cell: CellEntry) -> str:
-    return cell.model if cell.adapter == "none" else f"{cell.model} · {cell.adapter}"
 
 
 def _part(outputs: Outputs, wanted: Sequence[str]) -> Part | None:

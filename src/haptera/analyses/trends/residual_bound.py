@@ -20,8 +20,9 @@ from haptera.analyses.trends.wedge import Wedge
 from haptera.checks import check_number
 from haptera.errors import HapteraError
 
-_ALL = "123"
-_P, _Q = (*EVENTS, _ALL), EVENTS  # the variables; q123 moves all three models alike and is left out
+POINTS, ZETAS = 13, (0.0, 0.05, 0.1)
+"""Accuracies, and the largest dominance, for which lower bounds are drawn."""
+_P, _Q = (*EVENTS, "123"), EVENTS  # the variables; q123 moves all three models alike and is left out
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,13 @@ def residual_bound(accuracies: Sequence[float], wedge: Wedge, zeta: float = 0.0)
             raise HapteraError(f"no distributions have accuracies {low:g}, {middle:g}, {high:g} in this wedge")
         value = max(float(-objective @ solved.x), 0.0)
         if best is None or value > best.value:
-            p, q = (_distribution(solved.x[: len(_P)]), _distribution(solved.x[len(_P) :]))
-            best = ResidualBound(value, _named(_P, p), _named(_Q, q))
+            best = ResidualBound(value, _distribution(_P, solved.x), _distribution(_Q, solved.x[len(_P) :]))
     assert best is not None
     return best
 
 
 def residual_bounds(
-    low: float, high: float, at: Sequence[float] | np.ndarray, wedge: Wedge, zetas: Sequence[float] = (0.0, 0.05, 0.1)
+    low: float, high: float, at: Sequence[float] | np.ndarray, wedge: Wedge, zetas: Sequence[float] = ZETAS
 ) -> pd.DataFrame:
     """The exact bound on a model between two others, along its accuracy: the curves of figure 4.
 
@@ -94,6 +94,19 @@ def residual_bounds(
         for middle in at
     ]
     return pd.DataFrame(rows, columns=["accuracy", "zeta", "bound"])
+
+
+def lower_bounds(reference: np.ndarray, shifted: np.ndarray, wedge: Wedge) -> pd.DataFrame:
+    """How low a model between the worst and the best can be: on their line, less the exact bound.
+
+    Returns:
+        `zeta`, `accuracy` on the reference, and `least`, on shifted data.
+    """
+    low, high = reference.argmin(), reference.argmax()
+    at = np.linspace(reference[low], reference[high], POINTS)
+    bounds = residual_bounds(reference[low], reference[high], at, wedge)
+    line = np.interp(bounds["accuracy"], reference[[low, high]], shifted[[low, high]])
+    return bounds[["zeta", "accuracy"]].assign(least=np.maximum(line - bounds["bound"], 0))
 
 
 def _limits(wedge: Wedge, zeta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -114,11 +127,7 @@ def _limits(wedge: Wedge, zeta: float) -> tuple[np.ndarray, np.ndarray]:
     return np.array(rows), np.array(most)
 
 
-def _distribution(values: np.ndarray) -> np.ndarray:
-    """Probabilities that are at least 0 and add up to 1 at most, which the solver promises to 1e-7 only."""
-    values = values.clip(0)
-    return values / max(values.sum(), 1.0)
-
-
-def _named(events: Sequence[str], values: np.ndarray) -> dict[str, float]:
-    return dict(zip(events, values.tolist(), strict=True))
+def _distribution(events: Sequence[str], values: np.ndarray) -> dict[str, float]:
+    """Return the first values as probabilities, at least 0 and 1 at most in all, which solvers promise to 1e-7 only."""
+    values = values[: len(events)].clip(0)
+    return dict(zip(events, (values / max(values.sum(), 1.0)).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Robustness: how much more a model keeps on shifted data than the line of the others, or than another model.
+"""Robustness: how much more a model keeps on shifted data than the line of the others, or than another model, and why.
 
 Source: Taori et al., "Measuring robustness to natural distribution shifts in image classification", 2020, from which
 "Why do classifier accuracies show linear trends under distribution shift?", section 6, takes both words. Effective
@@ -6,23 +6,36 @@ robustness is the accuracy on shifted data above the line of the other models; r
 accuracy of what one had before: a named model, or else the best of the others on the reference. Intervals are those of
 the bootstrap (`resample`): the interval of the line is where the line could have been; that of a new model adds how far
 models are from a line which has not seen them, drawn from those that are known.
+A model can keep more in three ways: it lies on the line, which is steeper than one, and is more accurate than all
+others; it breaks closeness, its events being where the wedge of the others does not reach; or it is not similar to
+the others, so that the line does not bind it. The source gives no thresholds. Here: on the line, if the interval of
+its effective robustness holds 0; closeness broken, if more than 1 % of its events are outside the narrowest wedge of
+the others by more than their sampling error; dissimilar, if a dominance probability of its own is above all of the
+others', interval included.
 Differs: the line never has seen the model that is compared with it.
-Cost: that of one fit for each draw.
+Cost: that of one fit for each draw; to place a model, that of a frontier and of closeness.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.trends.closeness import closeness
+from haptera.analyses.trends.dominance import zeta
+from haptera.analyses.trends.frontier import frontier, narrowest
+from haptera.analyses.trends.triplets import Counts
+from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError, unknown
-from haptera.statistics.line import SCALE, fit
+from haptera.statistics.line import SCALE, SCALES, LineFit, fit
 from haptera.statistics.resample import Draws, interval
-from haptera.statistics.scale import SCALES
 
 LINES = ("linear", "probit", "logit", "two_piece", "robust", "robust_probit")
 """Fits that are fit to compare with; Chebyshev's follows the models furthest from it."""
+BROKEN = 0.01
+STEEP, CLOSE, SIMILAR = "on the line, which is steeper than one", "closeness broken", "dissimilar"
+ALLOWED, UNKNOWN = "within bounds", "accuracies alone do not tell why"
 
 
 def robustness(
@@ -31,11 +44,9 @@ def robustness(
     models: Sequence[str] | None = None,
     *,
     kind: str = "probit",
-    n: tuple[Any, Any] | None = None,
-    switch: int | float | None = None,
-    joined: bool = True,
     draws: Draws | None = None,
     baseline: str | None = None,
+    **settings: Any,
 ) -> pd.DataFrame:
     """One row for each model, the most robust first.
 
@@ -44,11 +55,9 @@ def robustness(
         shifted: `(models,)`, on shifted data.
         models: their names; by default their places.
         kind: of the line, one of `LINES`.
-        n: examples on the reference and on shifted data, by which accuracies of 0 and 1 are moved inside.
-        switch: of a line in two pieces, as in `fit`.
-        joined: whether its pieces meet.
         draws: for the intervals, which are NaN without.
         baseline: what relative robustness compares with; by default the best of the other models on the reference.
+        settings: of the line, `n`, `switch` and `joined`, as `fit` takes them.
 
     Returns:
         `model`, `reference`, `shifted`, the accuracy `predicted` by the line of the others, `effective` and `relative`
@@ -62,15 +71,14 @@ def robustness(
         raise unknown("baseline", baseline, names)
     if len({len(x), len(y), len(names)}) > 1:
         raise HapteraError(f"there are {len(names)} models with {len(x)} and {len(y)} accuracies")
-    found = fit(x, y, kind, n=n, switch=switch, joined=joined)
-    before = _before(x) if baseline is None else np.full(len(x), names.index(baseline))
+    found = fit(x, y, kind, **settings)
+    best, second = np.argsort(-x, kind="stable")[:2] if baseline is None else 2 * [names.index(baseline)]
+    before = np.where(np.arange(len(x)) == best, second, best)
     frame = pd.DataFrame({"model": names, "reference": x, "shifted": y, "predicted": y - found.left_out})
     values = {"effective": found.left_out, "relative": y - y[before]}
     others = {"effective": np.full((1, len(x)), np.nan), "relative": np.full((1, len(x)), np.nan)}
     if draws is not None:
-        at = found.line.switch  # stays where it was
-        again = fit(draws.reference, draws.shifted, kind, weights=draws.weights, n=n, switch=at, joined=joined)
-        others["effective"] = again.left_out
+        others["effective"] = fit_draws(found, draws, settings).left_out
         if draws.shifted.ndim > 1:
             others["relative"] = draws.shifted - draws.shifted[:, before]
     for name, value in values.items():
@@ -79,22 +87,13 @@ def robustness(
     return frame.sort_values("effective", ascending=False, kind="stable", ignore_index=True)
 
 
-def _before(reference: np.ndarray) -> np.ndarray:
-    """Return for each model the place of the best of the others."""
-    best, second = np.argsort(-reference, kind="stable")[:2]
-    return np.where(np.arange(len(reference)) == best, second, best)
-
-
 def prediction(
     reference: np.ndarray,
     shifted: np.ndarray,
     at: Sequence[float] | np.ndarray,
     draws: Draws,
     kind: str = "probit",
-    *,
-    n: tuple[Any, Any] | None = None,
-    switch: int | float | None = None,
-    joined: bool = True,
+    **settings: Any,
 ) -> pd.DataFrame:
     """The line at some accuracies on the reference.
 
@@ -104,17 +103,14 @@ def prediction(
         at: accuracies on the reference.
         draws: over examples or over models.
         kind: one of `FITS`.
-        n: examples on the reference and on shifted data.
-        switch: of a line in two pieces, as in `fit`.
-        joined: whether its pieces meet.
+        settings: of the line, `n`, `switch` and `joined`, as `fit` takes them.
 
     Returns:
         `accuracy`, `line` with `low` and `high`, and `new_low` to `new_high`, which a new model should be in.
     """
     at = np.asarray(at, float)
-    found = fit(reference, shifted, kind, n=n, switch=switch, joined=joined)
-    at_switch = found.line.switch  # stays where it was
-    again = fit(draws.reference, draws.shifted, kind, weights=draws.weights, n=n, switch=at_switch, joined=joined)
+    found = fit(reference, shifted, kind, **settings)
+    again = fit_draws(found, draws, settings)
     line = found.line(at)
     low, high = interval(line, again.line(at), draws.units)
     back = SCALES[SCALE[kind]][1]
@@ -124,3 +120,95 @@ def prediction(
     return pd.DataFrame(
         {"accuracy": at, "line": line, "low": low, "high": high, "new_low": new_low, "new_high": new_high}
     )
+
+
+def fit_draws(found: LineFit, draws: Draws, settings: Mapping[str, Any]) -> LineFit:
+    """Fit the line again to every draw; the switch between two pieces stays where it was."""
+    same = {**settings, "switch": found.line.switch, "weights": draws.weights}
+    return fit(draws.reference, draws.shifted, found.line.fit, **same)
+
+
+def place(
+    names: Sequence[str],
+    robustness: pd.DataFrame,
+    *,
+    pairs: pd.DataFrame | None = None,
+    counts: tuple[Counts, Counts] | None = None,
+    models: Sequence[str] = (),
+    wedge: Wedge | None = None,
+) -> pd.DataFrame:
+    """One row for each model that is placed among all others.
+
+    Args:
+        names: of the models to place.
+        robustness: of all models, as `robustness` returns it.
+        pairs: of all models, as `dominance` returns them; without, similarity is not tested.
+        counts: of all models under P and Q; without, closeness is not tested.
+        models: names of all models in the order of `counts`.
+        wedge: of the others; by default the narrowest one.
+
+    Returns:
+        `model` and its `case`; `slope` of the straight line of the others and whether the model is `most_accurate`;
+        `effective` robustness with its interval `low` to `high`, and `relative` robustness; its largest `dominance`,
+        `with_model` whom, the lower end `dominance_low` of its interval, and the `zeta` of the others; of its `events`
+        how many are `outside` the `wedge` of the others, and `clear` how many by more than chance.
+    """
+    known = robustness["model"].tolist()
+    for name in names:
+        if name not in known:
+            raise unknown("model", name, known)
+    rows = []
+    for name in names:
+        row = _on_the_line(name, robustness)
+        row |= _similarity(name, pairs) if pairs is not None else {}
+        row |= _events(list(models).index(name), counts, wedge) if counts is not None else {}
+        rows.append({"model": name, "case": _case(row)} | row)
+    return pd.DataFrame(rows)
+
+
+def _case(row: dict[str, Any]) -> str:
+    if np.isnan(row["low"]):
+        return "no interval, so no case"
+    if row["low"] <= 0 <= row["high"]:
+        return STEEP if row["slope"] > 1 and row["most_accurate"] else "on the line"
+    side = "above the line" if row["effective"] > 0 else "below the line"
+    tested = {CLOSE: row.get("clear", np.nan) > BROKEN * row.get("events", 1)}
+    tested |= {SIMILAR: row.get("dominance_low", np.nan) > row.get("zeta", 1)}
+    found = [case for case, holds in tested.items() if holds]
+    if not found:
+        found = [ALLOWED if "zeta" in row and "clear" in row else UNKNOWN]
+    return f"{side}: {' and '.join(found)}"
+
+
+def _on_the_line(name: str, robustness: pd.DataFrame) -> dict[str, Any]:
+    own = robustness[robustness["model"] == name].iloc[0]
+    others = robustness[robustness["model"] != name]
+    if len(others) < 3:
+        raise HapteraError(f"there are {len(others)} other models to place {name} among; three at least were expected")
+    line = fit(others["reference"].to_numpy(), others["shifted"].to_numpy()).line
+    row = {"slope": float(line.slope), "most_accurate": bool(own["reference"] > others["reference"].max())}
+    columns = {"effective": "effective", "low": "effective_low", "high": "effective_high", "relative": "relative"}
+    return row | {key: float(own[column]) for key, column in columns.items()}
+
+
+def _similarity(name: str, pairs: pd.DataFrame) -> dict[str, Any]:
+    own = (pairs["worse"] == name) | (pairs["better"] == name)
+    largest = pairs[own].nlargest(1, "dominance").iloc[0]
+    return {
+        "dominance": float(largest["dominance"]),
+        "dominance_low": float(largest["low"]),
+        "with_model": largest["better"] if largest["worse"] == name else largest["worse"],
+        "zeta": zeta(pairs[~own]),
+    }
+
+
+def _events(place: int, counts: tuple[Counts, Counts], wedge: Wedge | None) -> dict[str, Any]:
+    reference, shifted = (side.without(place) for side in counts)
+    wedge = wedge or narrowest(frontier(reference, shifted))
+    others, everyone = closeness(reference, shifted, wedge), closeness(*counts, wedge)
+    return {
+        "events": everyone.events - others.events,
+        "outside": everyone.outside - others.outside,
+        "clear": everyone.clear - others.clear,
+        "wedge": str(wedge),
+    }

@@ -77,13 +77,18 @@ class Side:
         """Models with an accuracy of 0 or 1."""
         return [name for name, each in zip(self.models, self.accuracy, strict=True) if each in (0, 1)]
 
+    @property
+    def size(self) -> str:
+        """Return the number of examples as a sentence says it, such as `500 to 508`; empty where it is not known."""
+        least, most = (0, 0) if self.n is None else (self.n.min(), self.n.max())
+        return f"{least:,} to {most:,}" if least < most else f"{most:,}" if most else ""
+
     def with_n(self, n: int) -> "Side":
         """The same with the number of examples, which was not written down."""
         if n < 1:
             raise HapteraError(f"n of {self.source} is {n}; a number of examples was expected")
         if self.n is not None and (self.n != n).any():
-            known = f"{self.n.min():,}" + (f" to {self.n.max():,}" if self.n.min() < self.n.max() else "")
-            raise HapteraError(f"n is {n:,}, but {self.source} itself says {known}; leave n out")
+            raise HapteraError(f"n is {n:,}, but {self.source} itself says {self.size}; leave n out")
         return replace(self, n=np.full(len(self.models), n))
 
     def only(self, models: Sequence[str]) -> "Side":
@@ -100,7 +105,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class Sides:
     """Two sides with the same models in the same order.
 
     Attributes:
@@ -121,7 +126,7 @@ class Joined:
         return self.reference.n is not None and self.shifted.n is not None
 
 
-def join(reference: Side, shifted: Side) -> Joined:
+def join(reference: Side, shifted: Side) -> Sides:
     """Keep the models that both sides have, in the order of the reference, and name the others."""
     both = set(reference.models) & set(shifted.models)
     common = [name for name in reference.models if name in both]
@@ -139,11 +144,11 @@ def join(reference: Side, shifted: Side) -> Joined:
             "were expected" + (f" ({found})" if found else "")
         )
     left, right = reference.only(common), shifted.only(common)
-    right, paired, note = _aligned(left, right)
-    return Joined(left, right, paired, tuple(notes + note))
+    right, paired, note = _align(left, right)
+    return Sides(left, right, paired, tuple(notes + note))
 
 
-def _aligned(reference: Side, shifted: Side) -> tuple[Side, bool, list[str]]:
+def _align(reference: Side, shifted: Side) -> tuple[Side, bool, list[str]]:
     """The shifted side with its examples in the order of the reference, where both have the same ones."""
     if reference.ids is None or shifted.ids is None or shifted.correct is None or reference.correct is None:
         return shifted, False, []
@@ -153,9 +158,5 @@ def _aligned(reference: Side, shifted: Side) -> tuple[Side, bool, list[str]]:
         return shifted, True, []
     place = {each: at for at, each in enumerate(shifted.ids.tolist())}
     columns = np.array([place[each] for each in reference.ids.tolist()])
-    moved = replace(shifted, correct=shifted.correct[:, columns], ids=reference.ids)
-    return (
-        moved,
-        True,
-        [f"the examples of {shifted.source} were put into the order of those of {reference.source}, by id"],
-    )
+    note = f"the examples of {shifted.source} were put into the order of those of {reference.source}, by id"
+    return replace(shifted, correct=shifted.correct[:, columns], ids=reference.ids), True, [note]

@@ -40,7 +40,7 @@ def read_table(path: Path, column: str | None = None) -> Side:
         kept = kept[~empty]
     if kept.empty:
         raise HapteraError(f"{path} has no model with a number for {column}")
-    values, percent = _numbers(path, kept, "accuracy", column, comma)
+    values, percent = _shares(path, kept, column, comma)
     if percent:
         notes.append(f"{path}: {column} is in percent")
     kept = kept.assign(accuracy=values)
@@ -84,7 +84,7 @@ def _models(path: Path, frame: pd.DataFrame, notes: list[str]) -> tuple[pd.Serie
     name = next((column for column in columns if column.lower() == "model"), None)
     if name is None:
         name = columns[0] if columns else None
-        if name is None or not len(frame) or frame[name].map(_is_number).all():
+        if name is None or not len(frame) or _parse(frame[name]).notna().all():
             raise HapteraError(f"{path} has no column 'model', only {', '.join(columns) or 'an empty line'}")
         notes.append(f"{path}: there is no column model; the first, {name}, names the models")
     return frame[name], frame.drop(columns=name)
@@ -101,7 +101,7 @@ def _column(path: Path, frame: pd.DataFrame, wanted: str | None) -> str:
     for name in ACCURACIES:
         if name in named:
             return named[name]
-    sets = [name for name in columns if frame[name].map(_is_number).any() and name != "n" and not name.endswith("_n")]
+    sets = [name for name in columns if _parse(frame[name]).notna().any() and name != "n" and not name.endswith("_n")]
     if len(sets) > 1:
         raise HapteraError(
             f"{path} has no column 'accuracy'; name the test set, as in {path}:{sets[0]}; columns: {', '.join(sets)}"
@@ -110,12 +110,10 @@ def _column(path: Path, frame: pd.DataFrame, wanted: str | None) -> str:
     raise HapteraError(f"{path} has no column 'accuracy', only {', '.join(columns)};{near}".rstrip(";"))
 
 
-def _numbers(path: Path, frame: pd.DataFrame, name: str, shown: str, comma: bool) -> tuple[pd.Series, bool]:
+def _shares(path: Path, frame: pd.DataFrame, shown: str, comma: bool) -> tuple[pd.Series, bool]:
     """Shares, and whether they were in percent: by a sign, by the name top1, or by a value above 1."""
-    text = frame[name]
-    signed = text.str.endswith("%")
-    plain = text.str.removesuffix("%").str.strip()
-    values = pd.to_numeric(plain.str.replace(",", ".") if comma else plain, errors="coerce")
+    text = frame["accuracy"]
+    signed, values = text.str.endswith("%"), _parse(text, comma)
     if values.isna().any():
         place = int(values.isna().to_numpy().argmax())
         raise HapteraError(f"{path}: {frame['model'].iloc[place]} has no number for {shown}, but {text.iloc[place]!r}")
@@ -127,8 +125,7 @@ def _numbers(path: Path, frame: pd.DataFrame, name: str, shown: str, comma: bool
 
 
 def _sizes(path: Path, frame: pd.DataFrame, comma: bool) -> np.ndarray:
-    text = frame["n"].str.replace(",", ".") if comma else frame["n"]
-    n = pd.to_numeric(text, errors="coerce").to_numpy(float)
+    n = _parse(frame["n"], comma).to_numpy(float)
     wrong = ~((n >= 1) & (n == np.floor(n)) & (n < 2**53))
     if wrong.any():
         first = int(wrong.argmax())
@@ -138,9 +135,7 @@ def _sizes(path: Path, frame: pd.DataFrame, comma: bool) -> np.ndarray:
     return n.astype(np.int64)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text.removesuffix("%").strip().replace(",", "."))
-    except ValueError:
-        return False
-    return True
+def _parse(text: pd.Series, comma: bool = True) -> pd.Series:
+    """Numbers, without a percent sign, with a decimal comma if there may be one; NaN for anything else."""
+    plain = text.str.removesuffix("%").str.strip()
+    return pd.to_numeric(plain.str.replace(",", ".") if comma else plain, errors="coerce")

@@ -1,12 +1,8 @@
 // chart.js: from a frame and its encoding to what plotly draws; nothing here knows where the frame came from.
 
-const BAND_LINES = 10;
-const MOST_LINES = 200;
-const MARKER_POINTS = 60;
 const ERROR_POINTS = 80;
 const CELL_LABELS = 400;
 const LABEL_LENGTH = 30;
-const SHADED_RUNS = 60;
 
 // plotly reads a little markup in text; a name must stay a name.
 const plain = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
@@ -67,124 +63,16 @@ function baseLayout(encoding, width) {
   };
 }
 
-// Rows by colour and dash, in the order of the frame.
-function groups(frame, encoding, rows) {
-  const by = [...encoding.color, ...(encoding.dash ? [encoding.dash] : [])].map((name) => frame.column(name));
-  const found = new Map();
-  for (const row of rows) {
-    const key = by.map((column) => column.levels.codes[row]).join('|');
-    if (!found.has(key)) {
-      found.set(key, {
-        color: encoding.color.map((name) => frame.column(name).shown(row)).join(' · '),
-        dash: encoding.dash ? frame.column(encoding.dash).shown(row) : null,
-        rows: [],
-      });
-    }
-    found.get(key).rows.push(row);
-  }
-  return [...found.values()];
-}
-
-function styles(lines, slots) {
-  const palette = Theme.palette();
-  const names = [...new Set(lines.map((line) => line.color))];
-  const colors = slots.assign(names);
-  const dashes = [...new Set(lines.map((line) => line.dash).filter((name) => name !== null))];
-  return {
-    color: (line) => palette[colors.get(line.color) % palette.length],
-    symbol: (line) => Math.floor(colors.get(line.color) / palette.length),
-    dash: (line) => Math.max(dashes.indexOf(line.dash), 0),
-    legend: [
-      names.map((name) => ({ name, color: palette[colors.get(name) % palette.length], symbol: Math.floor(colors.get(name) / palette.length) })),
-      dashes.length > 1 ? dashes.map((name, place) => ({ name, dash: place })) : [],
-    ],
-  };
-}
-
-function lineChart(frame, encoding, rows, slots, width) {
-  const x = frame.column(encoding.x);
-  const y = frame.column(encoding.y);
-  const drawn = rows.filter((row) => x.at(row) !== null && y.at(row) !== null);
-  const every = groups(frame, encoding, drawn);
-  const lines = every.slice(0, MOST_LINES);
-  const style = styles(lines, slots);
-  const banded = encoding.low && encoding.high && lines.length <= BAND_LINES;
-  const traces = [];
-  for (const line of lines) {
-    line.rows.sort((a, b) => x.at(a) - x.at(b));
-    const color = style.color(line);
-    if (banded) {
-      const inside = line.rows.filter((row) => frame.column(encoding.low).at(row) !== null);
-      const back = [...inside].reverse();
-      traces.push({
-        type: 'scatter', mode: 'lines', fill: 'toself', fillcolor: color, opacity: 0.14, line: { width: 0 }, hoverinfo: 'skip',
-        x: [...inside, ...back].map((row) => x.at(row)),
-        y: [...inside.map((row) => frame.column(encoding.high).at(row)), ...back.map((row) => frame.column(encoding.low).at(row))],
-      });
-    }
-  }
-  for (const line of lines) {
-    const color = style.color(line);
-    traces.push({
-      type: 'scatter', mode: line.rows.length <= MARKER_POINTS ? 'lines+markers' : 'lines',
-      name: plain([line.color, line.dash].filter(Boolean).join(' · ')),
-      x: line.rows.map((row) => x.at(row)), y: line.rows.map((row) => y.at(row)),
-      line: { color, width: 2, dash: DASHES[style.dash(line) % DASHES.length] },
-      marker: { color, size: line.rows.length > 20 ? 4 : 6, symbol: SYMBOLS[style.symbol(line) % SYMBOLS.length] },
-      text: line.rows.map((row) => hoverText(frame, encoding, row, encoding.y)), hovertemplate: '%{text}<extra></extra>',
-    });
-  }
-  if (encoding.diagonal) {
-    traces.unshift({ type: 'scatter', mode: 'lines', hoverinfo: 'skip', x: [0, 1], y: [0, 1], line: { color: Theme.color('soft'), width: 1, dash: 'dash' } });
-  }
-  if (encoding.flags) traces.push(...lines.map((line) => crosses(frame, encoding, line.rows, style.color(line))));
-  const layout = axes(frame, encoding, drawn, width);
-  if (encoding.bands) Object.assign(layout, shading(frame, encoding, drawn, width));
-  const cut = every.length > lines.length ? `only the first ${MOST_LINES} of ${every.length} lines are drawn` : '';
-  return { traces, layout, legend: style.legend, note: cut };
-}
-
-// What happened at points of a line.
-function crosses(frame, encoding, rows, color) {
-  const flagged = rows.filter((row) => frame.column(encoding.flags).at(row) !== null);
-  return {
-    type: 'scatter', mode: 'markers', name: 'flag', x: flagged.map((row) => frame.column(encoding.x).at(row)), y: flagged.map((row) => frame.column(encoding.y).at(row)),
-    marker: { color, size: 13, symbol: 'x', line: { color: Theme.color('paper'), width: 1.5 } },
-    text: flagged.map((row) => hoverText(frame, encoding, row, encoding.y)), hovertemplate: '%{text}<extra></extra>',
-  };
-}
-
-function scatterChart(frame, encoding, rows, slots, width) {
-  const x = frame.column(encoding.x);
-  const y = frame.column(encoding.y);
-  const drawn = rows.filter((row) => x.at(row) !== null && y.at(row) !== null);
-  const points = groups(frame, encoding, drawn);
-  const style = styles(points, slots);
-  const traces = points.map((group) => {
-    const trace = {
-      type: 'scatter', mode: 'markers', name: plain([group.color, group.dash].filter(Boolean).join(' · ')),
-      x: group.rows.map((row) => x.at(row)), y: group.rows.map((row) => y.at(row)),
-      marker: { color: style.color(group), size: 9, opacity: 0.85, symbol: SYMBOLS[(style.symbol(group) + style.dash(group)) % SYMBOLS.length] },
-      text: group.rows.map((row) => hoverText(frame, encoding, row, encoding.y)), hovertemplate: '%{text}<extra></extra>',
-    };
-    if (encoding.low && encoding.high && drawn.length <= ERROR_POINTS) {
-      const off = (name, sign) => group.rows.map((row) => {
-        const end = frame.column(name).at(row);
-        return end === null ? 0 : Math.max(sign * (end - y.at(row)), 0);
-      });
-      trace.error_y = { type: 'data', symmetric: false, array: off(encoding.high, 1), arrayminus: off(encoding.low, -1), thickness: 1, width: 0, color: style.color(group) };
-    }
-    return trace;
-  });
-  return { traces, layout: axes(frame, encoding, drawn, width), legend: style.legend, note: '' };
-}
-
-function axes(frame, encoding, rows, width) {
+function axes(frame, encoding, rows, width, fitted) {
   const label = (name) => plain(encoding.labels[name] ?? name);
   const layout = baseLayout(encoding, width);
   layout.xaxis.title.text = label(encoding.x);
   layout.yaxis.title.text = label(encoding.y);
-  if (encoding.limits) layout.yaxis.range = [encoding.limits[0], encoding.limits[1] + 0.02 * (encoding.limits[1] - encoding.limits[0])];
+  layout.yaxis.range = vertical(frame, encoding, rows, fitted);
+  if (encoding.time_x) {
+    layout.xaxis.type = 'date';
+    return layout;
+  }
   if (frame.column(encoding.x).isText) { // also where the names look like numbers, as those of units do
     Object.assign(layout.xaxis, { type: 'category', categoryorder: 'array', categoryarray: frame.present(rows, encoding.x) });
     return layout;
@@ -196,6 +84,24 @@ function axes(frame, encoding, rows, width) {
   return layout;
 }
 
+// The range of y: that of the encoding, or that of the data with a little room; undefined where plotly may choose.
+function vertical(frame, encoding, rows, fitted) {
+  if (encoding.limits && !fitted) return [encoding.limits[0], encoding.limits[1] + 0.02 * (encoding.limits[1] - encoding.limits[0])];
+  // Bars of points are drawn for all of them, bands of lines for few.
+  const whole = !encoding.limits || encoding.kind === 'scatter';
+  const names = whole ? [encoding.y, encoding.low, encoding.high].filter(Boolean) : [encoding.y];
+  let [least, most] = [Infinity, -Infinity];
+  for (const name of names) {
+    for (const row of rows) {
+      const value = frame.column(name).at(row);
+      if (value !== null) [least, most] = [Math.min(least, value), Math.max(most, value)];
+    }
+  }
+  if (least > most) return undefined;
+  const room = 0.05 * (most - least || 1);
+  return [least - room, most + room];
+}
+
 // 1, 2, 5, 10, ... around the data, or only powers of ten where it spans many of them.
 function logTicks(levels) {
   const positive = levels.filter((level) => level > 0);
@@ -204,31 +110,6 @@ function logTicks(levels) {
   const powers = Array.from({ length: to - from + 1 }, (_, place) => from + place);
   const tickvals = powers.flatMap((power) => (to - from > 4 ? [1] : [1, 2, 5]).map((digit) => Number(`${digit}e${power}`)));
   return { tickmode: 'array', tickvals, ticktext: tickvals.map(String) };
-}
-
-// The runs of a column along x, every other one shaded, named where there is room.
-function shading(frame, encoding, rows, width) {
-  const x = frame.column(encoding.x);
-  const column = frame.column(encoding.bands);
-  const along = Array.from(rows).sort((a, b) => x.at(a) - x.at(b));
-  const runs = [];
-  for (const row of along) {
-    const name = column.shown(row);
-    const last = runs.at(-1);
-    if (last && last.name === name) last.end = x.at(row);
-    else runs.push({ name, start: last ? last.end : x.at(row), end: x.at(row) });
-  }
-  if (runs.length < 2 || runs.length > SHADED_RUNS) return {};
-  const span = runs.at(-1).end - runs[0].start || 1;
-  const shapes = runs.filter((_, place) => place % 2 === 0).map((run) => ({
-    type: 'rect', xref: 'x', yref: 'paper', x0: run.start, x1: run.end, y0: 0, y1: 1, layer: 'below', line: { width: 0 }, fillcolor: Theme.color('shade'),
-  }));
-  const pixels = (run) => ((run.end - run.start) / span) * (width - 80);
-  const annotations = runs.filter((run) => pixels(run) > 7 * Math.min(run.name.length, 18)).map((run) => ({
-    x: (run.start + run.end) / 2, y: 0, xref: 'x', yref: 'paper', yanchor: 'bottom', showarrow: false,
-    text: plain(shortened(run.name, Math.max(18, Math.floor(pixels(run) / 7)))), font: { size: 11.5, color: Theme.color('soft') },
-  }));
-  return { shapes, annotations };
 }
 
 function heatmapChart(frame, encoding, rows, slots, width, value) {
@@ -295,4 +176,4 @@ function readable(scale, share) {
   return luminance > 0.179 ? '#000000' : '#ffffff';
 }
 
-const CHARTS = { line: lineChart, scatter: scatterChart, heatmap: heatmapChart };
+const CHARTS = { line: lineChart, scatter: scatterChart, heatmap: heatmapChart, table: tableChart };

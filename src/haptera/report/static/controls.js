@@ -87,35 +87,3 @@ function chooser(label, names, start, onChange) {
   title();
   return { box, chosen };
 }
-
-const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash', 'longdashdot'];
-const DASH_STROKES = ['', '6 3', '2 3', '6 3 2 3', '10 4', '10 4 2 4'];
-const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'cross', 'x'];
-const SYMBOL_PATHS = [
-  'M10 6m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0', 'M7 3h6v6h-6z', 'M10 2l4 4-4 4-4-4z', 'M10 2l4 7h-8z',
-  'M9 2h2v3h3v2h-3v3h-2v-3h-3v-2h3z', 'M7 2l3 3 3-3 1 1-3 3 3 3-1 1-3-3-3 3-1-1 3-3-3-3z',
-];
-
-// Names with their sign; `signs` are {name, color, dash, symbol, point, fill}, of which only the given ones are drawn.
-function legend(box, groups) {
-  const shape = (tag, attributes) => {
-    const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
-  const sign = ({ name, color, dash, symbol, point, fill }) => {
-    const width = dash === undefined ? 20 : 34;
-    const drawing = shape('svg', { width, height: 12, 'aria-hidden': 'true' });
-    const stroke = color ?? 'currentColor';
-    if (dash !== undefined) {
-      drawing.append(shape('path', { d: `M0 6h${width}`, stroke, 'stroke-width': 2, 'stroke-dasharray': DASH_STROKES[dash % DASH_STROKES.length] }));
-    } else if (symbol !== undefined) {
-      drawing.append(shape('path', { d: 'M0 6h20', stroke, 'stroke-width': 2 }));
-    }
-    const path = symbol ?? point;
-    if (path !== undefined) drawing.append(shape('path', { d: SYMBOL_PATHS[path % SYMBOL_PATHS.length], fill: stroke }));
-    if (fill) drawing.append(shape('path', { d: 'M2 1h16v10h-16z', stroke, fill: stroke, 'fill-opacity': BAND_OPACITY }));
-    return element('li', {}, drawing, element('span', {}, name));
-  };
-  box.replaceChildren(...groups.filter((signs) => signs.length).map((signs) => element('ul', {}, ...signs.map(sign))));
-}

@@ -124,6 +124,14 @@ class Frame {
   }
 }
 
+// Where a row is along x, as a number; what is written as a time counts its milliseconds.
+function along(frame, encoding) {
+  const column = frame.column(encoding.x);
+  if (!encoding.time_x) return column;
+  const times = column.values.map((text) => Date.parse(`${text.replace(' ', 'T')}Z`));
+  return { isText: false, at: (row) => (column.codes[row] < 0 ? null : times[column.codes[row]]) };
+}
+
 const FIXED = [0, 1, 2, 3].map((digits) => new Intl.NumberFormat('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 
 // A number of a column whose numbers are all whole, or one with decimals, for reading.

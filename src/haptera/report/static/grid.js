@@ -21,7 +21,7 @@ class Grid {
     this.status = element('span', { className: 'status', role: 'status' });
     this.previous = this.button('Previous', () => this.turn(-1));
     this.next = this.button('Next', () => this.turn(1));
-    this.csv = this.button('CSV', () => save(fileName(title, 'csv'), frame.csv(this.visible), 'text/csv'));
+    this.csv = this.button('CSV', () => save(fileName(title, 'csv'), this.frame.csv(this.visible), 'text/csv'));
     this.csv.hidden = !download;
     this.headers = frame.columns.map((column) => this.header(column));
     this.head.append(...this.headers.map(({ cell }) => cell));
@@ -53,6 +53,14 @@ class Grid {
     this.rows = rows;
     this.page = 0;
     this.update();
+  }
+
+  // Show another frame with the same columns; sorting, filter and page stay as far as they can.
+  renew(frame) {
+    this.frame = frame;
+    this.rows = frame.all();
+    this.update();
+    this.turn(0);
   }
 
   sort(name) {

@@ -2,6 +2,7 @@
 
 const NEAR = '400px';
 const PAPER_WIDTH = 680;
+const FADED = '0.12';
 let onPaper = false;
 
 class FigureView {
@@ -17,6 +18,11 @@ class FigureView {
     const { encoding, title, data } = embedded(this.box.dataset.source);
     Object.assign(this, { encoding, title, frame: new Frame(data), slots: new Slots(encoding.palette), selected: {} });
     this.value = encoding.value[0];
+    const named = encoding.color.length === 1 ? this.frame.column(encoding.color[0]).levels.names.length : 0;
+    this.state = {
+      hidden: new Set(), order: null, fitted: ['line', 'scatter'].includes(encoding.kind) && !encoding.diagonal && named > FEW_NAMES,
+      changed: () => this.draw(), bringOut: (name) => this.bringOut(name),
+    };
     this.controls();
     this.actions();
     this.draw();
@@ -27,6 +33,15 @@ class FigureView {
       width = this.box.clientWidth;
       this.draw();
     }).observe(this.box);
+  }
+
+  // Show what a page that is served has been told since; choices, zoom and sorting stay.
+  renew() {
+    if (!this.drawn) return;
+    const { encoding, data } = embedded(this.box.dataset.source);
+    Object.assign(this, { encoding, frame: new Frame(data), revision: 'served' });
+    if (this.grid) this.grid.renew(this.frame);
+    this.draw();
   }
 
   label(name) { return this.encoding.labels[name] ?? name; }
@@ -55,9 +70,20 @@ class FigureView {
         bar.append(made.box);
       }
     }
+    if (encoding.limits && ['line', 'scatter'].includes(encoding.kind) && !encoding.diagonal) {
+      const fit = element('button', { type: 'button', className: 'quiet' }, 'Fit to the data');
+      fit.setAttribute('aria-pressed', String(this.state.fitted));
+      fit.addEventListener('click', () => {
+        this.state.fitted = !this.state.fitted;
+        fit.setAttribute('aria-pressed', String(this.state.fitted));
+        this.draw();
+      });
+      bar.append(fit);
+      this.fit = fit;
+    }
     this.status = element('span', { className: 'status', role: 'status' });
     bar.append(this.status);
-    bar.hidden = !this.dropdowns.length && !this.chosen;
+    bar.hidden = !this.dropdowns.length && !this.chosen && !this.fit;
   }
 
   actions() {
@@ -71,7 +97,7 @@ class FigureView {
     const name = (ending) => fileName(this.title, ending);
     this.csvShown = button('CSV', () => save(name('csv'), this.frame.csv(this.rows), 'text/csv'));
     this.csvAll = button('CSV', () => save(name('csv'), this.frame.csv(this.frame.all()), 'text/csv'));
-    button('SVG', () => Plotly.downloadImage(this.plot, { format: 'svg', filename: name('svg').slice(0, -4), width: this.plot.clientWidth, height: this.plot.clientHeight }));
+    if (this.encoding.kind !== 'table') button('SVG', () => Plotly.downloadImage(this.plot, { format: 'svg', filename: name('svg').slice(0, -4), width: this.plot.clientWidth, height: this.plot.clientHeight }));
     const behind = this.box.querySelector('.behind');
     behind.addEventListener('toggle', () => this.fillTable());
   }
@@ -96,21 +122,49 @@ class FigureView {
   draw() {
     this.rows = this.select();
     const width = onPaper ? PAPER_WIDTH : this.plot.parentElement.clientWidth;
-    const chart = CHARTS[this.encoding.kind](this.frame, this.encoding, this.rows, this.slots, width, this.value);
-    this.plot.style.minWidth = chart.least ? `${chart.least}px` : '';
-    this.plot.style.height = `${chart.layout.height}px`;
-    chart.layout.width = Math.max(width, chart.least ?? 0);
-    if (!this.rows.length) {
-      chart.layout.annotations = [{ text: 'nothing is selected', showarrow: false, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5 }];
-    }
-    Plotly.react(this.plot, chart.traces, chart.layout, { displayModeBar: false, responsive: false });
-    if (chart.keys) chart.keys(this.plot);
-    legend(this.box.querySelector('.legend'), chart.legend);
+    const chart = CHARTS[this.encoding.kind](this.frame, this.encoding, this.rows, this.slots, width, this.value, this.state);
+    if (chart.element) this.showTable(chart);
+    else this.plotChart(chart, width);
+    legend(this.box.querySelector('.legend'), chart.legend, chart.toggles ? this.state : null);
     this.status.textContent = chart.note;
     this.csvShown.textContent = `CSV (${formatted(this.rows.length)} rows shown)`;
     this.csvAll.textContent = `CSV (all ${formatted(this.frame.length)} rows)`;
     this.csvShown.hidden = this.rows.length === this.frame.length;
     this.fillTable();
+  }
+
+  showTable(chart) {
+    const held = this.plot.contains(document.activeElement) ? document.activeElement.textContent : null;
+    this.plot.style.height = 'auto';
+    this.plot.replaceChildren(chart.element);
+    if (held) Array.from(this.plot.querySelectorAll('button')).find((button) => button.textContent === held)?.focus();
+    this.remark ??= this.box.querySelector('.scroll').insertAdjacentElement('afterend', element('p', { className: 'remark' }));
+    this.remark.textContent = chart.remark;
+  }
+
+  plotChart(chart, width) {
+    this.plot.style.minWidth = chart.least ? `${chart.least}px` : '';
+    this.plot.style.height = `${chart.layout.height}px`;
+    chart.layout.width = Math.max(width, chart.least ?? 0);
+    chart.layout.uirevision = this.revision;
+    if (!this.rows.length) {
+      chart.layout.annotations = [{ text: 'nothing is selected', showarrow: false, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5 }];
+    }
+    Plotly.react(this.plot, chart.traces, chart.layout, { displayModeBar: false, responsive: false });
+    if (chart.keys) chart.keys(this.plot);
+    if (!chart.toggles || this.listens) return;
+    this.listens = true;
+    this.plot.on('plotly_hover', ({ points }) => this.bringOut(points[0].data.meta ?? null));
+    this.plot.on('plotly_unhover', () => this.bringOut(null));
+  }
+
+  // Fade everything but one name; drawn again nothing is faded. The traces stay as they are, so no hover is lost.
+  bringOut(name) {
+    const layer = this.plot.querySelectorAll('.scatterlayer > .trace');
+    const traces = this.plot._fullData?.filter((trace) => trace.visible === true) ?? [];
+    traces.forEach((trace, place) => {
+      if (layer[place]) layer[place].style.opacity = name === null || trace.meta === undefined || trace.meta === name ? '' : FADED;
+    });
   }
 
   fillTable() {
@@ -131,6 +185,10 @@ class ListingView {
     if (this.grid) return;
     const { labels, title, data } = embedded(this.box.dataset.source);
     this.grid = new Grid(this.box.querySelector('.grid'), new Frame(data), { title, labels });
+  }
+
+  renew() {
+    if (this.grid) this.grid.renew(new Frame(embedded(this.box.dataset.source).data));
   }
 }
 

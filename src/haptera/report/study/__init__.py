@@ -1,1 +1,32 @@
-"""The sections of a study's page, each a function from the table to a section."""
+"""A study's page: the rows that it reads, and its sections, each a function from the table in a file of its own."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from haptera import catalog
+from haptera import table as tables
+from haptera.measures.averages import SUFFIX, mean_over_seeds
+from haptera.report.section import MakeSection, Section
+
+REPORTED = (
+    "clean_accuracy", "mean_accuracy", "matched_accuracy", "adaptation_gain", "mean_gain", "recovered", "model_margin",
+    "adapter_margin", "learning_gain", "relative_seconds", "shift_mean", "shift_margin",
+)  # fmt: skip
+"""What a report reads beside the accuracies themselves."""
+
+
+def complete(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the rows that a report reads, which compare cells and sum up seeds, where it lacks them."""
+    present = set(table["measure"])
+    missing = [catalog.find("measures", name) for name in REPORTED if name not in present]
+    more = [row for measure in missing for row in measure(table)]
+    whole = tables.join(table, more)
+    known = any(str(name).endswith(SUFFIX) for name in present)
+    return tables.join(whole, mean_over_seeds(tables.tidy(more) if known else whole))
+
+
+def sections(table: pd.DataFrame, makers: Sequence[MakeSection] | None = None) -> list[Section]:
+    """Return the sections for which the table has data, in order; those of the catalog by default."""
+    makers = [catalog.find("sections", name) for name in catalog.entries("sections")] if makers is None else makers
+    return [section for make in makers if (section := make(table)) is not None]

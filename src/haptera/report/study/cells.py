@@ -13,14 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from haptera.measures.averages import CLEAN, once, shifted
-from haptera.measures.mean_over_seeds import AVERAGED, SUFFIX
+from haptera.measures.averages import AVERAGED, CLEAN, SUFFIX, once, shifted
 from haptera.measures.pairs import NONE
-from haptera.measures.repetitions import last_epochs
+from haptera.measures.windows import last_epochs
+from haptera.report.paper.published import MEASURE as PUBLISHED
 
 __all__ = ["CLEAN", "NONE", "shifted"]
 RESET = "corruptions"
-COLOURS = 7
+STYLES = 42
+"""Adapters that a page can tell apart: seven colours, each with six dashes and markers."""
 KEYS = ["model", "stream", "adapter", "shift", "severity"]
 NUMBERS = {"value", "low", "high", "n", "seed", "step", "sd", "seeds", *AVERAGED}
 
@@ -113,8 +114,8 @@ def streams(frame: pd.DataFrame) -> list[str]:
 
 def adapters(table: pd.DataFrame) -> tuple[str, ...]:
     """Every adapter, "none" first, for colours that are the same in every figure; empty if there are too many."""
-    names = led_by([NONE], table["adapter"].replace("", NONE).unique())
-    return tuple(names) if len(names) <= COLOURS else ()
+    names = led_by([NONE], table.loc[table["measure"] != PUBLISHED, "adapter"].replace("", NONE).unique())
+    return tuple(names) if len(names) <= STYLES else ()
 
 
 def led_by(first: Iterable[str], values: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
+from haptera.report.study import paper
 from haptera.report.study.cells import NONE, cells, in_order, named, pool, streams, summed
 from haptera.report.study.findings import model_order
 from haptera.report.thin import bounded
@@ -53,7 +54,8 @@ def section(table: pd.DataFrame) -> Section | None:
     if (won["clear"] == "tie").any():
         caption += " A tie goes to the adapter that does not learn."
     listing = Listing("Winners", caption, won, LABELS)
-    return Section("Methods", "Which adapter wins in each stream, and by how much.", (figure,), (listing,))
+    text = "Which adapter wins in each stream and under each shift, and by how much."
+    return Section.of("Methods", text, figure, paper.figure(table), listing)
 
 
 def by_stream(table: pd.DataFrame, orders: dict[str, list[str]]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import pandas as pd
 
 from haptera.report.figure import Figure
 from haptera.report.section import Section
-from haptera.report.study.cells import CLEAN, cells, clean, in_order, led_by, pool, shifted, streams
+from haptera.report.study.cells import CLEAN, adapters, cells, clean, in_order, led_by, pool, shifted, streams
 from haptera.report.study.findings import model_order
 from haptera.report.thin import bounded
 
@@ -12,6 +12,13 @@ MEAN = "mean over shifts"
 BEST, WORST = 3, 2
 MOST_ROWS = 100_000
 LINE = ["stream", "shift", "model", "adapter"]
+DASHES = 4
+"""Adapters that dashes tell apart while colours stand for models."""
+TEXT = "How far accuracy falls as each shift grows."
+CAPTION = (
+    "Severity 0 is clean data. The mean over shifts takes, at each severity, the shifts measured there. Bands are 95 % "
+    "intervals (for means: the mean of interval ends), drawn for at most ten lines."
+)
 
 
 def section(table: pd.DataFrame) -> Section | None:
@@ -20,15 +27,14 @@ def section(table: pd.DataFrame) -> Section | None:
     if frame.empty:
         return None
     frame, left_out = bounded(frame, "stream", MOST_ROWS)
+    if frame["adapter"].nunique() > DASHES:
+        return Section("Severity", TEXT, (_by_adapter(frame, left_out, table),))
     models = list(frame["model"].unique())
     few = models if len(models) <= BEST + WORST else models[:BEST] + models[-WORST:]
     chosen = f" At first the {BEST} best and the {WORST} worst models are shown." if len(few) < len(models) else ""
     figure = Figure(
         title="Accuracy against severity",
-        caption="Severity 0 is clean data. The mean over shifts takes, at each severity, the shifts measured there. "
-        "Bands are 95 % intervals (for means: the mean of interval ends), drawn for at most ten lines."
-        + chosen
-        + left_out,
+        caption=CAPTION + chosen + left_out,
         frame=frame,
         kind="line",
         x="severity",
@@ -43,7 +49,26 @@ def section(table: pd.DataFrame) -> Section | None:
         limits=(0.0, 1.0),
         labels={"n": "images"},
     )
-    return Section("Severity", "How far accuracy falls as each shift grows.", (figure,))
+    return Section("Severity", TEXT, (figure,))
+
+
+def _by_adapter(frame: pd.DataFrame, left_out: str, table: pd.DataFrame) -> Figure:
+    """A colour for each adapter and one model at a time, where there are more adapters than dashes tell apart."""
+    return Figure(
+        title="Accuracy against severity",
+        caption=CAPTION + left_out,
+        frame=frame,
+        kind="line",
+        x="severity",
+        y="accuracy",
+        low="low",
+        high="high",
+        color=("adapter",),
+        palette=adapters(table),
+        select=("stream", "shift", "model"),
+        limits=(0.0, 1.0),
+        labels={"n": "images"},
+    )
 
 
 def against_severity(table: pd.DataFrame) -> pd.DataFrame:

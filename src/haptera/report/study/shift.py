@@ -6,7 +6,7 @@ from haptera.families import FAMILY, HELD_OUT
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
 from haptera.report.study.cells import CLEAN, named, pool, summed
-from haptera.statistics.shift_line import ShiftLine
+from haptera.statistics.line import ShiftLine
 
 SIZE = "shift_size"
 CELL = ["model", "shift", "severity"]

@@ -7,8 +7,8 @@ import pandas as pd
 
 from haptera.measures.margins import SAME
 from haptera.report.section import Finding, answer
+from haptera.report.study import complete
 from haptera.report.study.cells import NONE, cells, clean, named, shifted
-from haptera.report.study.complete import complete
 from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
 from haptera.words import interval, join_names
 

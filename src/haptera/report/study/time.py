@@ -20,7 +20,10 @@ def section(table: pd.DataFrame) -> Section | None:
     if rows.empty:
         return None
     points, windows, left_out = over_time(rows, MOST_POINTS)
-    caption = "Each point is a window of batches, placed at its last step; bands are 95 % intervals."
+    caption = (
+        "Each point is a window of batches, placed at its last step; bands are 95 % intervals, drawn for at most ten "
+        "lines."
+    )
     if windows > 1:
         caption += f" Up to {windows} neighbouring windows are averaged, weighted by n, into one point."
     if rows["seed"].nunique() > 1:

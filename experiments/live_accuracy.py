@@ -1,0 +1,201 @@
+"""Predicted against true accuracy along streams of CIFAR-10: mean absolute error, and how often intervals hold.
+
+    python experiments/live_accuracy.py [FOLDER] [--small]
+
+The network is `batch` of `experiments/cifar_networks.py`; `--small` takes one that is trained in a minute. The profile
+is of `REFERENCE` labelled test images; all streams show other ones: `continual`, the 15 test corruptions one after the
+other at severity 3 and at severity 5; and `fading`, like CCC: one corruption fades while the next one grows, both at
+once, without CCC's calibration to a steady difficulty. After each batch the accuracy in the window of the last
+`WINDOW` images is estimated and compared with the true one. The estimator and its interval know the four hold-out
+corruptions alone, which no stream shows; a second row knows all 19 beforehand, a third gets labels of one image in ten,
+`DELAY` images late. Average confidence, thresholded confidence (ATC) and difference of confidences have no interval.
+Then the same where RDumb adapts: the profile is of the model as it was. Writes `live_accuracy.md` into FOLDER, by
+default `docs/evidence/results`; about five minutes on one core.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from charts import RESULTS
+from cifar_data import TEST, clean, corrupted
+from cifar_networks import source_of
+from haptera.adapters import Adapter, NoAdaptation, RDumb
+from haptera.analyses.diagnosis.error_prediction import (
+    average_confidence,
+    difference_of_confidences,
+    thresholded_confidence,
+)
+from haptera.catalog import find
+from haptera.data import ArrayData
+from haptera.live import Accuracy, Profile, ShiftWindow, Signals
+from haptera.streams import Clean, Continual
+from haptera.streams.walk import Stage
+from live_scores import network
+
+REFERENCE, KNOWN, WINDOW, BATCH, DELAY, LEVEL = 2000, 256, 500, 50, 500, 0.9
+IMAGES = {3: 300, 5: 500}
+"""Severity -> images of each corruption."""
+FADE, STEPS = 200, 5
+"""Images of each step of a fading pair, and steps until the first corruption is gone."""
+WALK = ("gaussian_noise", "fog", "glass_blur", "contrast", "pixelate", "snow", "motion_blur", "jpeg_compression")
+SHARE = 10
+LEARNS = {"lr": 1e-3, "every": 100, "optimiser": "adam"}
+Labelled = Iterator[tuple[torch.Tensor, np.ndarray]]
+
+
+def part(start: int, stop: int) -> ArrayData:
+    """Return some of the test images."""
+    data = clean()
+    assert data.targets is not None
+    images = (255 * data.images(np.arange(start, stop))).round().byte().permute(0, 2, 3, 1).numpy()
+    return ArrayData(images, data.targets[start:stop], "CIFAR-10")
+
+
+def continual(severity: int) -> Labelled:
+    """Yield the test corruptions one after the other; those of severity 5 are on disk."""
+    images = IMAGES[severity]
+    source = corrupted(TEST, images) if severity == 5 else clean(images)
+    shifts = TEST if severity == 5 else tuple(find("shifts", name) for name in TEST)
+    table = {} if severity == 5 else {"table": "cifar"}
+    for batch in Continual(source, shifts, severity, batch_size=BATCH, **table):
+        assert batch.targets is not None
+        yield batch.inputs, batch.targets.numpy()
+
+
+def fading() -> Labelled:
+    """Yield images under pairs of corruptions, one fading while the other grows."""
+    random, data = np.random.default_rng(0), part(0, 10_000 - REFERENCE)
+    assert data.targets is not None
+    place = 0
+    for first, second in pairwise(WALK):
+        for step in range(STEPS):
+            severities = 4.0 * (1 - step / STEPS), 4.0 * (step + 1) / STEPS
+            for _ in range(FADE // BATCH):
+                rows = random.integers(len(data), size=BATCH)
+                ids = torch.arange(place, place + BATCH)
+                yield Stage(first, second, severities, 0.0)(data.images(rows), ids, 0), data.targets[rows]
+                place += BATCH
+
+
+class Estimates:
+    """Everything that is said about a window, after each batch."""
+
+    def __init__(self, profiles: dict[str, Profile], adapter: Adapter) -> None:
+        self.own = {name: Accuracy(each, window=WINDOW, level=LEVEL) for name, each in profiles.items()}
+        first = profiles["known: hold-out"]
+        self.own["known: hold-out, labels of one in ten"] = Accuracy(
+            first, window=WINDOW, level=LEVEL, label_window=100
+        )
+        self.profile, self.window = first, ShiftWindow(first)
+        self.signals = Signals(adapter, first)
+        self.logits: list[np.ndarray] = []
+        self.targets: list[np.ndarray] = []
+        self.rows: list[dict[str, tuple[float, float, float]]] = []
+
+    def add(self, logits: np.ndarray, targets: np.ndarray) -> None:
+        """Take a batch, and say what is thought of the window where it is full."""
+        self.signals.take()
+        self.window.update(self.signals.take_moments())
+        size = self.window.place().size
+        self.logits.append(logits)
+        self.targets.append(targets)
+        late = len(self.logits) - 1 - DELAY // BATCH
+        for name, each in self.own.items():
+            each.update(logits, size)
+            if "labels" in name and late >= 0:
+                each.label(self.logits[late][::SHARE], self.targets[late][::SHARE])
+        count = WINDOW // BATCH
+        if len(self.logits) < count:
+            return
+        recent, wanted = np.concatenate(self.logits[-count:]), np.concatenate(self.targets[-count:])
+        reference, known = self.profile.logits, self.profile.targets
+        assert known is not None
+        none = (float("nan"), float("nan"))
+        row = {
+            name: (each.value, each.low, each.high) for name, each in ((n, a.estimate()) for n, a in self.own.items())
+        }
+        row |= {
+            "average confidence": (average_confidence(recent), *none),
+            "thresholded confidence": (thresholded_confidence(reference, known, recent), *none),
+            "difference of confidences": (difference_of_confidences(reference, known, recent), *none),
+            "true": ((recent.argmax(1) == wanted).mean(), *none),
+        }
+        self.rows.append(row)
+
+
+def follow(profiles: dict[str, Profile], adapter: Adapter, stream: Labelled) -> Estimates:
+    """Return what was said along a stream."""
+    found = Estimates(profiles, adapter)
+    for inputs, targets in stream:
+        found.add(adapter(inputs).detach().numpy(), targets)
+    found.signals.close()
+    return found
+
+
+def lines_of(found: Estimates) -> list[str]:
+    """Return one line for each way to tell accuracy."""
+    true = np.array([row["true"][0] for row in found.rows])
+    lines = []
+    for name in found.rows[0]:
+        if name == "true":
+            continue
+        values, low, high = np.array([row[name] for row in found.rows]).T
+        cells = [f"{np.abs(values - true).mean():.3f}", f"{(values - true).mean():+.3f}"]
+        held = f"{((low <= true) & (true <= high)).mean():.2f} | {(high - low).mean():.2f}"
+        lines.append(f"| {name} | {' | '.join(cells)} | {held if np.isfinite(low).all() else '– | –'} |")
+    return lines
+
+
+def profiles_of(net: nn.Module) -> dict[str, Profile]:
+    """Return profiles that know hold-out corruptions alone, and all."""
+    reference = part(10_000 - REFERENCE, 10_000)
+    base = Profile.measure(net, Clean(reference, batch_size=100))
+    tries = {"known: hold-out": "holdout", "known: all 19": "all"}
+    return {
+        name: base.try_corruptions(net, reference, which, images=KNOWN, batch_size=100, progress=False)
+        for name, which in tries.items()
+    }
+
+
+def run(net: nn.Module, folder: Path) -> None:
+    """Write the tables."""
+    began, profiles = time.process_time(), profiles_of(net)
+    print(f"profiles after {time.process_time() - began:.0f} s", flush=True)
+    first = profiles["known: hold-out"]
+    methods = {name: Accuracy(each).estimators[True].name for name, each in profiles.items()}
+    lines = [
+        f"Accuracy in a window of {WINDOW} images, estimated after each batch of {BATCH} and compared with the true "
+        f"one: mean absolute error, mean error, and for the {LEVEL:.0%} intervals the share of windows that they hold "
+        f"and their mean width. The network is right on {first.accuracy:.3f} of {REFERENCE:,} reference images. Chosen "
+        f"on corruptions that were left out: {'; '.join(f'{method} ({name})' for name, method in methods.items())}.",
+        "",
+    ]
+    streams = {
+        "continual, severity 3": (NoAdaptation, lambda: continual(3)),
+        "continual, severity 5": (NoAdaptation, lambda: continual(5)),
+        "fading pairs": (NoAdaptation, fading),
+        "continual, severity 5, while RDumb adapts": (lambda model: RDumb(model, **LEARNS), lambda: continual(5)),
+    }
+    for name, (method, stream) in streams.items():
+        found = follow(profiles, method(net), stream())
+        true = [row["true"][0] for row in found.rows]
+        head = "| | mean absolute error | mean error | held | width |"
+        lines += [f"{name}: {len(true)} windows, true accuracy {min(true):.2f} to {max(true):.2f}", "", head]
+        lines += ["|---" * 5 + "|", *lines_of(found), ""]
+        print(f"{name} after {time.process_time() - began:.0f} s", flush=True)
+        (folder / "live_accuracy.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", type=Path, default=RESULTS)
+    parser.add_argument("--small", action="store_true", help="a network that is trained in a minute")
+    given = parser.parse_args()
+    run(network() if given.small else source_of("batch")(), given.folder)

@@ -1,0 +1,144 @@
+"""Compare: in what do two studies differ, and what does that do to their numbers?
+
+    comparison = haptera.compare("audit", "audit-of-the-paper")
+    comparison.protocol, comparison.cells
+
+"Why are my numbers off?" has a short list of answers: other weights, other images, another order or batch size, a reset
+that was or was not done, another version. Whatever of it the folders of two studies know is compared, and then what
+both found, image by image, so that a small difference of many images is not taken for chance, nor chance for a
+difference. Cost: reads the outputs of the cells that both have.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from haptera.analyses.comparison.pairs import compare_cells
+from haptera.analyses.comparison.protocols import protocol_differences
+from haptera.analysis import Analysis
+from haptera.report.section import Finding, Listing, Section, answer
+from haptera.run.cells import open_study
+from haptera.words import count, shorten
+
+SHOWN = 5
+PROTOCOL = "Settings in which the two differ; an empty field is where only the other study says something."
+CELLS = (
+    "Cells that both studies have, on the images that both have: the difference is the other minus the one, with its "
+    "95 % interval for pairs."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Analysis):
+    """Say in what two studies differ.
+
+    Attributes:
+        one: the name of the first study.
+        other: the name of the second.
+        protocol: settings in which they differ: `about`, `setting`, `one`, `other`.
+        compared: how many settings were compared.
+        cells: a row for each cell and measure that both have.
+        unmatched: how many cells only one of them has.
+        settings: the folders.
+    """
+
+    kind: ClassVar[str] = "compare"
+    definitions: ClassVar[Mapping[str, str]] = {
+        "difference": "the other study minus the one, on the images that both have",
+        "clear": "the 95 % interval of the difference does not hold 0",
+    }
+    one: str
+    other: str
+    protocol: pd.DataFrame
+    compared: int
+    cells: pd.DataFrame
+    unmatched: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Return what was compared."""
+        return f"{self.one} and {self.other}"
+
+    def headline(self) -> str:
+        """Return how much was compared."""
+        return f"{count(self.compared, 'setting')} and {count(self._matched, 'cell')} of {self.one} and {self.other}"
+
+    @property
+    def _matched(self) -> int:
+        return len(self.cells[["model", "stream", "part", "adapter", "seed"]].drop_duplicates())
+
+    def findings(self) -> list[Finding]:
+        """Return in what the protocols differ, whether the images are the same, and each measure."""
+        numbers = {"settings_compared": self.compared, "settings_different": len(self.protocol)}
+        told = f"{len(self.protocol)} of {count(self.compared, 'setting')} differ" + self._examples()
+        made = answer("protocol", "In what were they made differently?", told, **numbers)
+        made += self._images()
+        for measure, rows in self.cells.groupby("measure", sort=True):
+            made += _measure(str(measure), rows)
+        return made
+
+    def _examples(self) -> str:
+        rows = [f"{row.setting} of {row.about} ({row.one or '-'}, {row.other or '-'})" for row in self._telling()]
+        return f": {shorten(rows, SHOWN)}" if rows else ""
+
+    def _telling(self) -> Sequence[Any]:
+        """Return differences, those that a reader can read before fingerprints."""
+        order = self.protocol.assign(hidden=self.protocol["setting"] == "fingerprint")
+        return list(order.sort_values("hidden", kind="stable").itertuples())
+
+    def _images(self) -> list[Finding]:
+        cells = self.cells.drop_duplicates(["model", "stream", "part", "adapter", "seed"])
+        sums = {name: int(cells[name].sum()) for name in ("images", "only_one", "only_other", "other_labels")}
+        numbers = {f"paired_{name}": value for name, value in sums.items()}
+        numbers |= {"cells_in_both": self._matched, "cells_in_one_only": self.unmatched}
+        told = f"{count(self._matched, 'cell')} of both have {sums['images']:,} answers about the same images"
+        told += f"; {sums['only_one']:,} and {sums['only_other']:,} are about images of one study only"
+        if sums["other_labels"]:
+            told += f"; {sums['other_labels']:,} of the same images have other labels"
+        if self.unmatched:
+            told += f"; {count(self.unmatched, 'cell')} are in one study only"
+        return answer("images", "Are the images the same?", told, **numbers)
+
+    def sections(self) -> list[Section]:
+        """Return both tables."""
+        made = [
+            Section.of("Protocol", "How they were made.", Listing("Differences", PROTOCOL, self.protocol)),
+            Section.of("Numbers", "What they found.", Listing("Cells", CELLS, self.cells)),
+        ]
+        return [section for section in made if section is not None]
+
+
+def _measure(measure: str, rows: pd.DataFrame) -> list[Finding]:
+    """Return what the difference does to one measure."""
+    clear = rows[(rows["low"] > 0) | (rows["high"] < 0)]
+    largest = rows.iloc[int(rows["difference"].abs().to_numpy().argmax())]
+    numbers: dict[str, Any] = {"mean_difference": float(rows["difference"].mean()), "cells": len(rows)}
+    numbers |= {"clear": len(clear), "largest": float(largest["difference"])}
+    numbers |= {"largest_interval": [float(largest["low"]), float(largest["high"])]}
+    scale, unit = (100, " points") if measure in ("accuracy", "confidence") else (1, "")
+    told = f"{scale * numbers['mean_difference']:+.2f}{unit} on average, clear in {len(clear)} of {len(rows)}"
+    where = f"{largest['model']} · {largest['part']} · {largest['adapter']}"
+    ends = f"{scale * largest['low']:+.2f} to {scale * largest['high']:+.2f}"
+    told += f"; most in {where}: {scale * largest['difference']:+.2f}{unit} ({ends})"
+    word = measure.replace("_", " ")
+    return answer(word, f"What does it do to {word}?", told, **{f"{measure}_change": numbers})
+
+
+def compare_studies(one: Path, other: Path) -> Comparison:
+    """Compare two studies.
+
+    Args:
+        one: the folder of a study.
+        other: the folder of another.
+    """
+    first, second = open_study(one), open_study(other)
+    protocol, compared = protocol_differences(first, second)
+    cells, unmatched = compare_cells(first, second)
+    names = (one.resolve().name, other.resolve().name)
+    if names[0] == names[1]:
+        names = (str(one), str(other))
+    return Comparison(*names, protocol, compared, cells, unmatched, {"one": str(one), "other": str(other)})

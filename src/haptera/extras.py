@@ -1,0 +1,26 @@
+"""Packages that not everybody has: imported where they are used, and one sentence where they are missing."""
+
+import importlib
+from types import ModuleType
+
+from haptera.errors import HapteraError
+
+
+def import_extra(module: str, extra: str, what: str) -> ModuleType:
+    """Return a module that not everybody has, or say how to get it.
+
+    Args:
+        module: its name.
+        extra: the extra of haptera that brings it; empty for a package that none does.
+        what: needs it, such as `export mlflow`.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package:
+            how = f"pip install 'haptera[{extra}]'" if extra else f"pip install {package}"
+            raise HapteraError(f"{what} needs {package}, which is not installed: {how}") from error
+        raise HapteraError(f"{what} needs {package}, which does not import here: {error}") from error
+    except Exception as error:  # such as a library that was built for another version of torch
+        raise HapteraError(f"{what} needs {module}, which does not import here: {error}") from error

@@ -1,0 +1,173 @@
+"""Estimators of accuracy without labels: which of them known corruptions favour, and how far off it is on them.
+
+Candidates tell accuracy from three numbers of a window: mean confidence, doubt (the share of answers below the
+confidence that as many answers on the reference are below as are wrong), and the size of the shift. They are average
+confidence; difference of confidences (Guillory et al. 2021); thresholded confidence (Garg et al. 2022); and planes by
+least squares through known corruptions and clean data, in doubt, doubt and confidence, or doubt and size.
+Each known corruption is left out in turn, at all severities; the candidate with the smallest mean absolute error on
+those left out is chosen, so that data in use never choose.
+The interval takes a new shift to be as far off as the known ones are when left out: errors relative to an offset plus
+the predicted rise of the error, root mean square within each corruption, then Student's t over corruptions. It is
+approximate: with K corruptions there are K errors to tell from. The sampling error of both sides is added in
+quadrature.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm, t
+
+Features = Mapping[str, np.ndarray]
+OFFSET = 0.02
+"""The least offset: errors are not told more exactly than that on any shift."""
+PLANES = {
+    "line of doubt": ("doubt",),
+    "plane of doubt and confidence": ("doubt", "confidence"),
+    "plane of doubt and size": ("doubt", "size"),
+}
+
+
+@dataclass(frozen=True)
+class Clean:
+    """What the model does without a shift.
+
+    Attributes:
+        error: share of wrong answers.
+        confidence: mean confidence.
+    """
+
+    error: float
+    confidence: float
+
+    def features(self) -> dict[str, float]:
+        """Return the three numbers of a window without a shift."""
+        return {"doubt": self.error, "confidence": self.confidence, "size": 0.0}
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A way to tell errors, and how well it told those of known corruptions.
+
+    Attributes:
+        name: of the candidate.
+        predict: from features, arrays of one length, to errors.
+        off: mean absolute error on corruptions that were left out; NaN where none is known.
+        scale: root mean square error, relative to `offset` and the predicted rise; NaN where none is known.
+        offset: added to the predicted rise.
+        corruptions: how many there are.
+        images: that each was tried on.
+        clean: error without a shift.
+    """
+
+    name: str
+    predict: Callable[[Features], np.ndarray]
+    off: float = float("nan")
+    scale: float = float("nan")
+    offset: float = OFFSET
+    corruptions: int = 0
+    images: int = 0
+    clean: float = 0.0
+
+    def accuracy(self, features: Mapping[str, float]) -> float:
+        """Return the accuracy in a window."""
+        return 1 - float(self.predict({name: np.array([value]) for name, value in features.items()})[0])
+
+    def deviation(self, accuracy: float, images: int, level: float) -> float:
+        """Return the standard error of an accuracy that was told from so many images; infinite where none is known.
+
+        It is the half width of the interval at this level, divided by what a normal distribution has.
+        """
+        if not self.corruptions or not np.isfinite(self.scale):
+            return float("inf")
+        rise = max(1 - accuracy - self.clean, 0.0)
+        factor = _student(level, self.corruptions) / normal_quantile(level)
+        model = self.scale * (self.offset + rise) * factor * np.sqrt(1 + 1 / self.corruptions)
+        share = float(np.clip(accuracy, 0.02, 0.98))
+        return float(np.hypot(model, np.sqrt(share * (1 - share) * (1 / max(images, 1) + 1 / self.images))))
+
+
+def choose_estimator(known: pd.DataFrame, clean: Clean, images: int, size: bool = True) -> Estimator:
+    """Return the candidate that known corruptions favour.
+
+    Args:
+        known: `shift`, `doubt`, `confidence`, `error` and, for planes with it, `size`, several severities each.
+        clean: what the model does without a shift.
+        images: that each corruption was tried on.
+        size: whether the size of the shift will be known.
+    """
+    usable = [column for column in ("doubt", "confidence", *(("size",) if size else ())) if _complete(known, column)]
+    judged = [_judge(name, known, clean, images) for name in candidates(usable)]
+    return min(judged, key=lambda each: each.off)
+
+
+def candidates(columns: list[str]) -> list[str]:
+    """Return the names of the estimators that these columns are enough for."""
+    fixed = {"average confidence": "confidence", "difference of confidences": "confidence"}
+    fixed |= {"thresholded confidence": "doubt"}
+    planes = [name for name, needed in PLANES.items() if set(needed) <= set(columns)]
+    return [name for name, needed in fixed.items() if needed in columns] + planes
+
+
+def make_estimator(name: str, known: pd.DataFrame, clean: Clean) -> Callable[[Features], np.ndarray]:
+    """Return the function from features to errors that a candidate is, fitted to known corruptions if need be."""
+    if name == "average confidence":
+        return lambda features: _inside(1 - features["confidence"])
+    if name == "difference of confidences":
+        return lambda features: _inside(clean.error + clean.confidence - features["confidence"])
+    if name == "thresholded confidence":
+        return lambda features: _inside(features["doubt"])
+    columns = list(PLANES[name])
+    rows = np.vstack([[clean.features()[column] for column in columns], known[columns].to_numpy(float)])
+    design = np.column_stack([np.ones(len(rows)), rows])
+    plane = np.linalg.lstsq(design, np.append(clean.error, known["error"].to_numpy(float)), rcond=None)[0]
+    return lambda features: _inside(plane[0] + np.column_stack([features[column] for column in columns]) @ plane[1:])
+
+
+def _judge(name: str, known: pd.DataFrame, clean: Clean, images: int) -> Estimator:
+    """Return a candidate with how far off it is on corruptions that are left out in turn."""
+    shifts, errors = known["shift"].to_numpy(), known["error"].to_numpy(float)
+    predicted = np.empty(len(known))
+    names = list(dict.fromkeys(shifts))
+    for shift in names:
+        own = shifts == shift
+        left_out = make_estimator(name, known[~own], clean)
+        predicted[own] = left_out({column: known.loc[own, column].to_numpy(float) for column in _columns(known)})
+    rise = np.maximum(predicted - clean.error, 0.0)
+    offset = max(float(np.median(np.maximum(errors - clean.error, 0.0))), OFFSET)
+    off, relative = np.abs(errors - predicted), np.square((errors - predicted) / (offset + rise))
+    return Estimator(
+        name,
+        make_estimator(name, known, clean),
+        float(np.mean([off[shifts == shift].mean() for shift in names])),
+        float(np.sqrt(np.mean([relative[shifts == shift].mean() for shift in names]))),
+        offset,
+        len(names),
+        images,
+        clean.error,
+    )
+
+
+@cache
+def normal_quantile(level: float) -> float:
+    """Return how many deviations an interval of a level has on each side."""
+    return float(norm.ppf((1 + level) / 2))
+
+
+@cache
+def _student(level: float, freedom: int) -> float:
+    return float(t.ppf((1 + level) / 2, freedom))
+
+
+def _columns(known: pd.DataFrame) -> list[str]:
+    return [column for column in ("doubt", "confidence", "size") if column in known]
+
+
+def _complete(known: pd.DataFrame, column: str) -> bool:
+    return column in known and bool(np.isfinite(known[column].to_numpy(float)).all())
+
+
+def _inside(errors: np.ndarray) -> np.ndarray:
+    return np.clip(errors, 0.0, 1.0)

@@ -1,0 +1,118 @@
+"""Watching: what a guard knows about the stream, without a word about which model should answer.
+
+Bundles the signals of every image, the alarms about them, the place of the shift and the predicted accuracy; each is
+described in its own file. Signals are taken by hooks while the model that answers runs, so that they cost no pass.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from haptera.adapters.base import Adapter
+from haptera.live.accuracy import Accuracy, AccuracyEstimate
+from haptera.live.alarms import Alarm, Alarms
+from haptera.live.place import ShiftWindow
+from haptera.live.profile import Profile
+from haptera.live.settings import GuardSettings
+from haptera.live.signals import Signals
+
+SAMPLE, SAMPLE_EVERY = 16, 4
+"""Images of a step whose moments are taken at every layer, and steps between two of which they are."""
+PLACE = 10
+"""Samples between looks at the place of the shift, which needs all of them."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What is known after a step: size, place and nearest known corruption of the shift, predicted accuracy, alarm."""
+
+    size: float
+    where: str
+    nearest: str
+    accuracy: AccuracyEstimate
+    alarm: Alarm | None
+
+
+class Watching:
+    """Follows a stream through the models that answer it.
+
+    Args:
+        models: name -> what answers.
+        profile: the reference, or None.
+        settings: of the guard.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Adapter],
+        profile: Profile | None,
+        settings: GuardSettings,
+    ) -> None:
+        self._signals = {name: Signals(model, profile, sample=SAMPLE) for name, model in models.items()}
+        self.alarms = Alarms(profile, alpha=settings.alpha, warmup=settings.warmup, seed=settings.seed)
+        self.accuracy = Accuracy(profile, window=settings.window)
+        self._window = None if profile is None or profile.moments is None else ShiftWindow(profile)
+        self._place: tuple[float, str, str] = (nan, "", "")
+        self._looks = 0
+
+    def look(self, name: str, logits: np.ndarray | None, images: int, step: int, time: float) -> View:
+        """Take what was seen while a model answered a batch.
+
+        Args:
+            name: of the model.
+            logits: `(images, classes)` that were served; None where outputs are something else.
+            images: in the batch.
+            step: its number.
+            time: of the wall clock.
+        """
+        scores = self._signals[name].take(images)
+        moments = self._signals[name].take_moments()
+        self.forget()
+        if self._window is not None and moments:
+            self._window.update(moments)
+            if self._looks % (PLACE * SAMPLE_EVERY) < SAMPLE_EVERY or np.isnan(self._place[0]):
+                place = self._window.place()
+                self._place = (place.size, place.where, place.nearest)
+        self._looks += 1
+        self._choose_sample()
+        if logits is not None:
+            self.accuracy.update(logits, None if np.isnan(self._place[0]) else self._place[0])
+        finite = {signal: values for signal, values in scores.items() if np.isfinite(values).all()}
+        alarm = self.alarms.update(finite, step, time)
+        size, where, nearest = self._place
+        return View(size, where, nearest, self.accuracy.estimate(), alarm)
+
+    def _choose_sample(self) -> None:
+        """Take moments in some steps alone, since they cost more than all else that hooks do."""
+        for signals in self._signals.values():
+            signals.sample = SAMPLE if self._window is not None and self._looks % SAMPLE_EVERY == 0 else 0
+
+    def forget(self) -> None:
+        """Leave aside what hooks saw in passes that were not an answer."""
+        for signals in self._signals.values():
+            signals.take(0)
+            signals.take_moments()
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that changes."""
+        window = None if self._window is None else self._window.state()
+        own = {"place": list(self._place), "looks": self._looks, "window": window}
+        return own | {"alarms": self.alarms.state(), "accuracy": self.accuracy.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.alarms.restore(state["alarms"])
+        self.accuracy.restore(state["accuracy"])
+        size, where, nearest = state["place"]
+        self._place, self._looks = (size, where, nearest), state["looks"]
+        if self._window is not None and state["window"] is not None:
+            self._window.restore(state["window"])
+        self._choose_sample()
+
+    def close(self) -> None:
+        """Remove the hooks."""
+        for signals in self._signals.values():
+            signals.close()
