@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -94,6 +95,26 @@ def nothing_is_left_in_the_root():
         path.name for path in set(Path.cwd().iterdir()) - before if not path.name.endswith(("_cache", ".hypothesis"))
     ]
     assert not left, f"left in {Path.cwd()}: {left}"
+
+
+@pytest.fixture(autouse=True)
+def the_log_is_left_as_it_was():
+    """No test leaves the library's log silent, or filtered, for those after it."""
+    log = logging.getLogger("haptera")
+
+    def state() -> tuple[object, ...]:
+        return (
+            log.level,
+            log.disabled,
+            log.propagate,
+            list(log.filters),
+            list(log.handlers),
+            logging.root.manager.disable,
+        )
+
+    before = state()
+    yield
+    assert state() == before, "the log of haptera is not as it was before this test"
 
 
 def write_small_model_and_data(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import logging
 import os
 import re
 import shlex
@@ -76,7 +77,8 @@ def test_no_page_loads_anything_from_elsewhere(site):
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in page.read_text("utf-8")], ids=name)
-def test_examples_on_the_page_run(page, tmp_path, monkeypatch):
+def test_examples_on_the_page_run(page, tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.NOTSET, "haptera")  # what a page does to the level ends with it
     monkeypatch.chdir(tmp_path)
     test = doctest.DocTestParser().get_doctest(doctests(page), {}, name(page), str(page), 0)
     assert test.examples
