@@ -22,6 +22,7 @@ from cifar_networks import RECIPES, source_of
 from cifar_study import (
     BATCHNORM,
     BN,
+    FEWER,
     LEARNERS,
     NONE,
     STUDIES,
@@ -63,7 +64,7 @@ def corruptions_table(net: str, run: Run) -> None:
     """Tables 3.2, 3.7, 3.11, B.8, B.9: methods by corruption; written anew after each method."""
     name = "main" if net == "batch" else f"main_{net}"
     done: dict[str, Any] = unlearned(net)
-    for method in LEARNERS:
+    for method in LEARNERS if net in BATCHNORM else FEWER:
         done[method] = tuned(method, net, run.jobs)
         table = by_corruption(name, net, done, run)
         errors = pd.DataFrame({each: values(table, each) for each in done}).T

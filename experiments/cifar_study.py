@@ -50,6 +50,8 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "sar": partial(SAR, **ADAM),
     "eata": partial(EATA, **ADAM),
 }
+FEWER = ("tent", "rpl", "eta", "sar", "roid")
+"""Methods for networks without BatchNorm."""
 BN, NONE = "batchnorm", "none"
 BATCHNORM = ("batch", "smooth")
 """Networks with BatchNorm."""
