@@ -3,6 +3,8 @@
 import csv
 import io
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -60,6 +62,17 @@ def test_latex_has_balanced_braces_and_no_bare_special_characters():
     assert plain.count("\\begin{") == plain.count("\\end{")
     name = re.sub(r"\\text\w+\{\}|\\[{}&%$#_]|\{\*\}", "", tex(HOSTILE))
     assert not set(name) & set("\\{}&%$#_~^<>|")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX is installed")
+def test_latex_compiles(tmp_path):
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\usepackage{graphicx}\n\\begin{document}\n"
+    (tmp_path / "table.tex").write_text(f"{head}{write_tables([TABLE], 'latex', 'all')}\n\\end{{document}}\n")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "table.pdf").stat().st_size > 0
 
 
 def test_a_name_at_the_start_of_a_line_is_not_taken_for_an_option_of_the_line_before():
