@@ -8,11 +8,11 @@ train_labels, test_images, test_labels) in $HAPTERA_DATA, by default ~/.cache/ha
 The recipe: random crops of images that are padded by four pixels, random mirroring, one cycle of the learning rate,
 batches of 256. ResNets learn by SGD with Nesterov momentum, the transformer by AdamW. Its patches come out of a
 convolutional stem with GroupNorm (`stem="residual"`); patches of raw pixels need far more epochs. `smooth` is `batch`
-with label smoothing .1, which keeps predictions from being sure. `group` begins with the weights of `batch`, so that
-five epochs suffice: its layers of GroupNorm learn to take the place of BatchNorm. With `--bfloat16`, arithmetic is
-bfloat16 where torch's autocast allows: quicker on CPUs that have instructions for it, far slower on others. The layout
-in memory is the quicker of both for each network; with GroupNorm that is the contiguous one. An epoch takes two to
-three minutes on one thread.
+with label smoothing .1, which keeps predictions from being sure. `group` begins with the weights of `batch`, and the
+stem of `vit` with those of `group`, so that five epochs suffice; train in this order. With `--bfloat16`, arithmetic
+is bfloat16 where torch's autocast allows: quicker on CPUs that have instructions for it, far slower on others. The
+layout in memory is the quicker of both for each network; with GroupNorm that is the contiguous one. An epoch takes two
+to three minutes on one thread.
 """
 
 import argparse
@@ -71,9 +71,14 @@ class Recipe:
         net: nn.Module = (ViT if self.kind == "vit" else ResNet)(**self.settings)
         if self.start:
             own, given = net.state_dict(), load_file(RECIPES[self.start].weights)
+            given |= {f"{name}.{key.partition('.')[2]}": given[key] for name, key in self._places(given)}
             fits = {key: value for key, value in given.items() if key in own and own[key].shape == value.shape}
             net.load_state_dict(fits, strict=False)
         return net
+
+    def _places(self, given: dict[str, torch.Tensor]) -> list[tuple[str, str]]:
+        """Return the parts of a transformer's stem, each with a tensor of the residual network that goes there."""
+        return [(name, key) for key in given if (name := STEM.get(key.partition(".")[0]))] if self.kind == "vit" else []
 
     def optimiser(self, net: nn.Module) -> torch.optim.Optimizer:
         if self.kind == "vit":
@@ -83,13 +88,15 @@ class Recipe:
 
 RESNET = {"channels": 3, "width": 48, "stem": 2}
 VIT = {"channels": 3, "width": 192, "depth": 3, "patch": 8, "stem": "residual"}
+STEM = {"1": "patches.0", "2": "patches.1", "5": "patches.3", "6": "patches.4"}
+"""Parts of the residual network -> the parts of the transformer's stem that have their shapes."""
 RECIPES = {
     recipe.name: recipe
     for recipe in (
         Recipe("batch", 16, 0.4, RESNET | {"norm": "batch"}, layout=torch.channels_last),
         Recipe("smooth", 14, 0.4, RESNET | {"norm": "batch"}, layout=torch.channels_last, smoothing=0.1),
         Recipe("group", 5, 0.1, RESNET | {"norm": "group"}, start="batch"),
-        Recipe("vit", 16, 1.5e-3, VIT, decay=0.05),
+        Recipe("vit", 5, 1e-3, VIT, decay=0.05, start="group"),
     )
 }
 
