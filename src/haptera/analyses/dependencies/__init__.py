@@ -1,34 +1,64 @@
 """Dependencies: which classes a saved network derives from others, from its logits alone, without torch."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+from haptera.errors import check_keys
 
 if TYPE_CHECKING:
     from haptera.analyses.dependencies.analysis import ClassDependencies
 
-__all__ = ["dependencies"]
+__all__ = ["DependencySettings", "dependencies"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependencySettings:
+    """What is called a dependency, how edges are found, and how far to trust them.
+
+    Attributes:
+        at_most: from how many others a class may be derived.
+        epsilon: how far a derived logit may be off, as a share of the root mean square of the logit.
+        delta: the share of examples for which it may be further off.
+        keep: the share of its own images that a class must keep, of those that were right.
+        resamples: random halves in which the edges are found again, for the stability of each; 0 for none.
+        false_edges: the expected number of false edges for each class that stable edges may hold.
+        alpha: λ/2 of the lasso; 0.05 by default in units of each class, 0.25 in logits.
+        per_class: instead, how many dependencies of the lasso to keep for each class.
+        unit: of alpha: each class's own root mean square (own), which no rescaling of the logits changes, or the
+            source's (logit).
+        fit_on: one half of the examples, and the other half says what it costs (half); or both on all (all), which is
+            also done where a half has fewer examples than there are classes.
+        seed: of the halves.
+    """
+
+    at_most: int = 5
+    epsilon: float = 0.3
+    delta: float = 0.1
+    keep: float = 0.8
+    resamples: int = 50
+    false_edges: float = 0.1
+    alpha: float | None = None
+    per_class: int | None = None
+    unit: str = "own"
+    fit_on: str = "half"
+    seed: int = 0
 
 
 def dependencies(
     logits: Path,
     onto: Path | None = None,
-    *,
-    alpha: float | None = None,
-    per_class: int | None = None,
-    fit_on: str = "half",
-    seed: int = 0,
+    **settings: Annotated[Any, DependencySettings],
 ) -> "ClassDependencies":
-    """Find for every class the few others from which its logit can be derived.
+    """Say which classes can be derived from a few others, which edges to trust, and what it costs.
 
     Args:
         logits: an .npz with logits (and targets and classes if known), a cell of a study, or a study with one cell.
         onto: derive the logits of this network, on the same samples in the same order, from those of the first.
-        alpha: λ/2 of the lasso; 0.25 by default.
-        per_class: instead, how many dependencies to keep for each class.
-        fit_on: one half of the examples, and the other half says what it costs (half); or both on all (all), which is
-            also done where a half has fewer examples than there are classes.
-        seed: of the halves.
+        settings: `at_most`, `epsilon`, `delta`, `keep`, `resamples`, `false_edges`, `alpha`, `per_class`, `unit`,
+            `fit_on` and `seed`, as `DependencySettings`.
     """
     from haptera.analyses.dependencies.analysis import analyse
 
-    return analyse(Path(logits), None if onto is None else Path(onto), alpha, per_class, fit_on, seed)
+    check_keys("setting of dependencies", settings, DependencySettings.__dataclass_fields__)
+    return analyse(Path(logits), None if onto is None else Path(onto), DependencySettings(**settings))

@@ -70,7 +70,7 @@ def graph_section(analysis: "ClassDependencies") -> Section | None:
 
 def covariance_section(analysis: "ClassDependencies") -> Section | None:
     """Coefficient against covariance for some classes, with the line at λ/2 (the source's figure 3)."""
-    found, moment = analysis.dependencies, analysis.lasso.moment_
+    found, moment = analysis.dependencies, analysis.lasso.solved_
     left_out, covariance, parts = moment.left_out(), np.abs(moment.problems()[1]), {}
     for target in analysis.ranking[:SHOWN]:
         values = found.coefficients[[target]].toarray()[0]
