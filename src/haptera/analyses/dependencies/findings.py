@@ -27,7 +27,7 @@ COARSE = ("float16", "bfloat16")
 """Formats whose rounding a reader should know of."""
 DEFINITIONS = {
     "dependency": "definition 1: a class whose logit follows from at most K others, within ε of its root mean square "
-    "for more than 1 − δ of the examples, and that keeps its own images and costs others none; ε, δ and K are settings. "
+    "for more than 1 − δ of the examples, and that keeps its own images and costs others none; ε, δ, K are settings. "
     "The K classes join one after the other, the one that lowers the error most next, fitted without shrinkage",
     "stable": "an edge that is found in at least the cut-off's share of random halves of the examples, each a choice "
     "of the q classes that say most; the cut-off keeps the expected number of edges that are found less often than a "
