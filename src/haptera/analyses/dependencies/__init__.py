@@ -27,6 +27,9 @@ class DependencySettings:
         per_class: instead, how many dependencies of the lasso to keep for each class.
         unit: of alpha: each class's own root mean square (own), which no rescaling of the logits changes, or the
             source's (logit).
+        remove: the share of accuracy that may be lost for classes that go together; none are removed by default.
+        similarity: of classes, for the question which edges make no sense: confusion, features (an array of the file),
+            FILE.npz with a matrix `similarity`, or none.
         fit_on: one half of the examples, and the other half says what it costs (half); or both on all (all), which is
             also done where a half has fewer examples than there are classes.
         seed: of the halves.
@@ -41,6 +44,8 @@ class DependencySettings:
     alpha: float | None = None
     per_class: int | None = None
     unit: str = "own"
+    remove: float | None = None
+    similarity: str = "confusion"
     fit_on: str = "half"
     seed: int = 0
 
@@ -56,7 +61,7 @@ def dependencies(
         logits: an .npz with logits (and targets and classes if known), a cell of a study, or a study with one cell.
         onto: derive the logits of this network, on the same samples in the same order, from those of the first.
         settings: `at_most`, `epsilon`, `delta`, `keep`, `resamples`, `false_edges`, `alpha`, `per_class`, `unit`,
-            `fit_on` and `seed`, as `DependencySettings`.
+            `remove`, `similarity`, `fit_on` and `seed`, as `DependencySettings`.
     """
     from haptera.analyses.dependencies.analysis import analyse
 

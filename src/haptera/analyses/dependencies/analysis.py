@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.dependencies import DependencySettings, frames, page
+from haptera.analyses.dependencies import DependencySettings, applications, frames, page
 from haptera.analyses.dependencies import findings as answers
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
 from haptera.analyses.dependencies.examples import Examples
@@ -24,7 +24,9 @@ from haptera.analyses.dependencies.redundancy import Redundancy
 from haptera.analyses.dependencies.replacement import replacement_of_stream
 from haptera.analyses.dependencies.screening import Conjecture, Screening
 from haptera.analyses.dependencies.second_moment import SecondMoment
+from haptera.analyses.dependencies.similarity import similarity_file
 from haptera.analyses.dependencies.stability import GROUPS, Stability
+from haptera.analyses.dependencies.theorems import theorems_table
 from haptera.analyses.dependencies.verdict import DEPENDENCY, Definition, FewClasses, Judgement, judge
 from haptera.analysis import Analysis
 from haptera.checks import check_number, check_whole_number
@@ -60,6 +62,8 @@ class ClassDependencies(Analysis):
     few_edges = cached_property(frames.few_edges)
     stable_edges = cached_property(frames.stable_edges)
     paths = frames.paths
+    pairs = cached_property(applications.pairs)
+    removal = cached_property(applications.removal)
     examples: Examples
     asked: DependencySettings
     lasso: CovarianceLasso
@@ -191,6 +195,11 @@ class ClassDependencies(Analysis):
         return Screening(self.lasso.solved_, self.redundancy if known else None)
 
     @cached_property
+    def theorems(self) -> pd.DataFrame:
+        """Theorems 2 and 3 and conjecture 1 at some shares of λ_max, compared with the solutions."""
+        return theorems_table(self.screening)
+
+    @cached_property
     def conjecture(self) -> Conjecture:
         """How often conjecture 1 was wrong."""
         return self.screening.conjecture(self.lasso.dependencies_)
@@ -229,6 +238,9 @@ def analyse(path: Path, onto: Path | None, asked: DependencySettings) -> ClassDe
     if asked.alpha is not None and asked.per_class is not None:
         raise HapteraError("alpha and per_class are two ways to say how many dependencies to keep; give one of them")
     check_whole_number("resamples", asked.resamples, least=0)
+    similarity_file(asked.similarity)
+    if asked.remove is not None:
+        check_number("remove", asked.remove, least=0, most=1, what="a share of the examples")
     check_number("false_edges", asked.false_edges, above=0)
     definition = definition_of(asked)
     alpha = ALPHA.get(asked.unit, 1.0) if asked.alpha is None else asked.alpha

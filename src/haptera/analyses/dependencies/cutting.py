@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
 from haptera.analyses.dependencies.replacement import check_targets
 from haptera.analyses.dependencies.second_moment import check_logits
 from haptera.correctness import correct
@@ -21,7 +21,9 @@ from haptera.errors import HapteraError
 from haptera.statistics.intervals import wilson
 
 
-def pairs_worth_cutting(lasso: CovarianceLasso, similarity: np.ndarray | None = None) -> pd.DataFrame:
+def pairs_worth_cutting(
+    lasso: CovarianceLasso, similarity: np.ndarray | None = None, dependencies: Dependencies | None = None
+) -> pd.DataFrame:
     """Dependencies within one network, those worth cutting first.
 
     The strength of a dependency is `|θ_ij| √(C_jj / C_ii)`: how much of the size of logit i comes by way of j. The
@@ -31,6 +33,7 @@ def pairs_worth_cutting(lasso: CovarianceLasso, similarity: np.ndarray | None = 
         lasso: fitted on one network.
         similarity: `(classes, classes)` in [0, 1], how alike people, a taxonomy or the confusions of another model find
             two classes; without it every pair counts as unlike.
+        dependencies: to choose among; those of the lasso by default.
 
     Returns:
         Columns `class`, `on`, `coefficient`, `moment` (E[f_i f_j]), `strength`, `similarity`, `score`.
@@ -38,7 +41,7 @@ def pairs_worth_cutting(lasso: CovarianceLasso, similarity: np.ndarray | None = 
     if lasso.moment_.cross is not None:
         raise HapteraError("lasso was fitted between two networks; pairs to cut are within one")
     matrix = lasso.moment_.matrix()
-    target, on, coefficient = lasso.dependencies_.edges()
+    target, on, coefficient = (lasso.dependencies_ if dependencies is None else dependencies).edges()
     alike = np.zeros(matrix.shape) if similarity is None else np.asarray(similarity, np.float64)
     if alike.shape != matrix.shape or not ((alike >= 0) & (alike <= 1)).all():
         raise HapteraError(f"similarity has shape {alike.shape}; {matrix.shape} with values in [0, 1] was expected")

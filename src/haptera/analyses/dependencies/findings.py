@@ -79,6 +79,9 @@ def findings(analysis: "ClassDependencies") -> list[Finding]:
         *_redundant(analysis),
         *_lasso(analysis),
         *_cost(analysis),
+        *_removal(analysis),
+        *_pairs(analysis),
+        *_theorems(analysis),
         *_conjecture(analysis.conjecture),
     ]
 
@@ -208,6 +211,43 @@ def _cost(analysis: "ClassDependencies") -> list[Finding]:
     )
     cost |= {"own_accuracy": before.mean(), "own_accuracy_derived": after.mean(), "largest_drop": drop.max()}
     return answer("cost", question, first, own_images, all_images, accuracy=own, cost=cost)
+
+
+def _removal(analysis: "ClassDependencies") -> list[Finding]:
+    if (removal := analysis.removal) is None:
+        return []
+    text = (
+        f"{len(removal.gone):,} of {analysis.logits.shape[1]:,} classes go together, {removal.free:,} of them at no "
+        f"cost where that was decided; on other examples {100 * removal.before:.2f} % are right before and "
+        f"{100 * removal.after:.2f} % after"
+    )
+    numbers = {"classes": len(removal.gone), "free": removal.free, "before": removal.before, "after": removal.after}
+    order = removal.gone["class"].tolist()
+    return answer("removal", "Which classes can go?", text, removal=numbers | {"order": order})
+
+
+def _pairs(analysis: "ClassDependencies") -> list[Finding]:
+    table, question = analysis.pairs, "Which edges are worth cutting?"
+    if table.empty:
+        return []
+    names = analysis.names
+    texts = [
+        f"{names[row['class']]} on {names[row['on']]} (strength {row['strength']:.2g}, alike {row['similarity']:.2g})"
+        for row in table.head(LISTED).to_dict("records")
+    ]
+    best = [[int(row["class"]), int(row["on"])] for row in table.head(10).to_dict("records")]
+    return answer("cutting", question, "strong among unlike classes: " + "; ".join(texts), worth_cutting=best)
+
+
+def _theorems(analysis: "ClassDependencies") -> list[Finding]:
+    table = analysis.theorems
+    near, far = table.iloc[1], table.iloc[3]
+    text = (
+        f"theorem 3 rules out {100 * near['screened']:.3g} % of the pairs at {near['share']:g} of λ_max and "
+        f"{100 * far['screened']:.3g} % at {far['share']:g}, {int(table['screened_wrongly'].sum()):,} of them wrongly; "
+        f"theorem 2 is used up to {100 * table['slope'].max():.3g} % of its bound"
+    )
+    return answer("theorems", "What is known without solving?", text, theorems=table)
 
 
 def _conjecture(tested: Conjecture) -> list[Finding]:

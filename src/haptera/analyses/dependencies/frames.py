@@ -23,8 +23,8 @@ def edges(analysis: "ClassDependencies") -> pd.DataFrame:
     order = np.lexsort((-np.abs(value), analysis.dependencies.relative_error[target]))
     columns = _name_ends(analysis, target, on) | {"coefficient": value}
     columns |= {"covariance": analysis.lasso.moment_.problems()[1][target, on]}
-    columns |= {"relaxed": _values(analysis.relaxed.coefficients, target, on)}
-    columns |= {} if analysis.stability is None else {"share": _values(analysis.stability.shares, target, on)}
+    columns |= {"relaxed": values_at(analysis.relaxed.coefficients, target, on)}
+    columns |= {} if analysis.stability is None else {"share": values_at(analysis.stability.shares, target, on)}
     return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
 
 
@@ -33,9 +33,9 @@ def few_edges(analysis: "ClassDependencies") -> pd.DataFrame:
     target, on, value = analysis.first_few.edges()
     rows = analysis.judgement.classes.iloc[target]
     columns = _name_ends(analysis, target, on) | {"coefficient": value}
-    columns |= {"lasso": _values(analysis.lasso.dependencies_.coefficients, target, on)}
+    columns |= {"lasso": values_at(analysis.lasso.dependencies_.coefficients, target, on)}
     if analysis.stability is not None:
-        share = _values(analysis.stability.shares, target, on)
+        share = values_at(analysis.stability.shares, target, on)
         columns |= {"share": share, "stable": np.where(share >= analysis.stability.cutoff - 1e-9, "yes", "no")}
     columns |= {"verdict": rows["verdict"].to_numpy()}
     order = np.lexsort((-np.abs(value), rows["relative_error"], rows["verdict"] != DEPENDENCY))
@@ -50,7 +50,7 @@ def stable_edges(analysis: "ClassDependencies") -> pd.DataFrame:
     stable = analysis.stability.stable
     target = np.repeat(np.arange(stable.shape[0]), np.diff(stable.indptr))
     columns = {"class": target, "on": stable.indices, "share": stable.data}
-    return pd.DataFrame(columns | {"coefficient": _values(refitted, target, stable.indices)})
+    return pd.DataFrame(columns | {"coefficient": values_at(refitted, target, stable.indices)})
 
 
 def paths(analysis: "ClassDependencies", classes: Sequence[int]) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def _name_ends(analysis: "ClassDependencies", target: np.ndarray, on: np.ndarray
     return {"class": targets[target], "on": names[on]}
 
 
-def _values(array: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def values_at(array: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return some values of a sparse array; 0 where it has none."""
     found = array[rows, columns]
     return np.asarray(found.todense() if hasattr(found, "todense") else found, dtype=np.float64).ravel()

@@ -14,7 +14,9 @@ Cost: a second moment for each group, and for each half their sum and a forward 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from operator import add
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -23,8 +25,8 @@ from haptera.analyses.dependencies.forward import choose
 from haptera.analyses.dependencies.second_moment import Precision, SecondMoment
 from haptera.errors import HapteraError
 
-GROUPS = 10
-ROWS = 512
+GROUPS = 8
+ROWS = 256
 """Rows of a group that wait before they are added: a few at a time would cost more than their product."""
 SPARSE = 4
 """At most one candidate in so many is chosen in a half, so that being chosen says something."""
@@ -177,7 +179,6 @@ def _halves(groups: int, pairs: int, generator: np.random.Generator) -> list[lis
 
 def _sum(moments: Sequence[SecondMoment]) -> tuple[np.ndarray, np.ndarray]:
     """Return C and the right sides of several groups together; their scale does not matter to a choice."""
-    matrix = np.add.reduce([moment.within for moment in moments])
-    if moments[0].cross is None:
-        return matrix, matrix
-    return matrix, np.ascontiguousarray(np.add.reduce([moment.cross for moment in moments]).T)
+    both = reduce(add, moments)
+    assert both.within is not None
+    return both.within, both.within if both.cross is None else np.ascontiguousarray(both.cross.T)
