@@ -13,6 +13,8 @@ from haptera.analyses.dependencies.verdict import DEPENDENCY
 if TYPE_CHECKING:
     from haptera.analyses.dependencies.analysis import ClassDependencies
 
+SMALLEST = 3
+"""Classes of a group."""
 STEPS = 30
 """Values of α along a path."""
 
@@ -51,6 +53,18 @@ def stable_edges(analysis: "ClassDependencies") -> pd.DataFrame:
     target = np.repeat(np.arange(stable.shape[0]), np.diff(stable.indptr))
     columns = {"class": target, "on": stable.indices, "share": stable.data}
     return pd.DataFrame(columns | {"coefficient": values_at(refitted, target, stable.indices)})
+
+
+def communities(edges: pd.DataFrame) -> dict[str, str]:
+    """Return class -> its group, `1` the largest; classes in groups of fewer than three are in none."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    for one, other, value in zip(edges["class"], edges["on"], edges["coefficient"], strict=True):
+        graph.add_edge(one, other, weight=abs(value) + graph.get_edge_data(one, other, {"weight": 0.0})["weight"])
+    found = sorted(nx.community.louvain_communities(graph, seed=0), key=lambda group: (-len(group), min(group)))
+    groups = [group for group in found if len(group) >= SMALLEST]
+    return {name: str(place) for place, group in enumerate(groups, 1) for name in group}
 
 
 def paths(analysis: "ClassDependencies", classes: Sequence[int]) -> pd.DataFrame:
