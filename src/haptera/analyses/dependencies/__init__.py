@@ -8,8 +8,10 @@ from haptera.errors import check_keys
 
 if TYPE_CHECKING:
     from haptera.analyses.dependencies.analysis import ClassDependencies
+    from haptera.analyses.dependencies.before_after import BeforeAfter
+    from haptera.analyses.dependencies.trial import NewClassTrial
 
-__all__ = ["DependencySettings", "dependencies"]
+__all__ = ["DependencySettings", "compare_cut", "dependencies", "learn_new_classes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,3 +69,46 @@ def dependencies(
 
     check_keys("setting of dependencies", settings, DependencySettings.__dataclass_fields__)
     return analyse(Path(logits), None if onto is None else Path(onto), DependencySettings(**settings))
+
+
+def learn_new_classes(
+    logits: Path, *, new: int = 50, runs: int = 5, sparse: float = 1e-3, ridge: float = 1e-4, seed: int = 0
+) -> "NewClassTrial":
+    """Take classes away from a network and learn them again from the logits that are left, or from its features.
+
+    Args:
+        logits: an .npz with logits and targets, and features if there are any; targets beyond its columns are classes
+            that the network never saw.
+        new: how many classes are taken away.
+        runs: how often, each time others.
+        sparse: weight of the ℓ₁ penalty of the sparse method.
+        ridge: weight of the squared penalty of all methods.
+        seed: of the classes and of the examples that are learnt from.
+    """
+    from haptera.analyses.dependencies.trial import learn
+
+    return learn(Path(logits), new, runs, sparse, ridge, seed)
+
+
+def compare_cut(
+    before: Path,
+    after: Path,
+    *,
+    pair: tuple[str, str],
+    unseen: tuple[Path, Path] | None = None,
+    alpha: float = 0.05,
+    unit: str = "own",
+) -> "BeforeAfter":
+    """Compare a network before and after a dependency was cut, from the logits of both on the same images.
+
+    Args:
+        before: an .npz with logits and targets.
+        after: the same of the network that was trained with the penalty.
+        pair: the class and the one that it depends on, by name or number.
+        unseen: logits of both networks on images of classes that they do not know.
+        alpha: of the lasso.
+        unit: of alpha: own or logit.
+    """
+    from haptera.analyses.dependencies.before_after import compare
+
+    return compare(Path(before), Path(after), pair, unseen, alpha, unit)

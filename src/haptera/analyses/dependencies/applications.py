@@ -70,17 +70,19 @@ def removal(analysis: "ClassDependencies") -> Removal | None:
 
 
 def pairs(analysis: "ClassDependencies") -> pd.DataFrame:
-    """Return the edges of the few worth cutting first, stable ones alone where that is known; empty between networks.
+    """Return the lasso's edges worth cutting first, stable ones alone where there are any; empty between networks.
 
     Columns are those of `pairs_worth_cutting`, and `share`.
     """
     if analysis.onto is not None:
         return pd.DataFrame()
-    table = pairs_worth_cutting(analysis.lasso, similarity(analysis), analysis.first_few)
+    table = pairs_worth_cutting(analysis.lasso, similarity(analysis))
     if analysis.stability is None:
         return table
     share = values_at(analysis.stability.shares, table["class"].to_numpy(), table["on"].to_numpy())
-    return table.assign(share=share)[share >= analysis.stability.cutoff - 1e-9].reset_index(drop=True)
+    stable = share >= analysis.stability.cutoff - 1e-9
+    table = table.assign(share=share)
+    return table[stable].reset_index(drop=True) if stable.any() else table
 
 
 def similarity(analysis: "ClassDependencies") -> np.ndarray | None:

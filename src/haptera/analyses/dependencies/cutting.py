@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
+from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 from haptera.analyses.dependencies.replacement import check_targets
 from haptera.analyses.dependencies.second_moment import check_logits
 from haptera.correctness import correct
@@ -21,9 +21,7 @@ from haptera.errors import HapteraError
 from haptera.statistics.intervals import wilson
 
 
-def pairs_worth_cutting(
-    lasso: CovarianceLasso, similarity: np.ndarray | None = None, dependencies: Dependencies | None = None
-) -> pd.DataFrame:
+def pairs_worth_cutting(lasso: CovarianceLasso, similarity: np.ndarray | None = None) -> pd.DataFrame:
     """Dependencies within one network, those worth cutting first.
 
     The strength of a dependency is `|θ_ij| √(C_jj / C_ii)`: how much of the size of logit i comes by way of j. The
@@ -33,7 +31,6 @@ def pairs_worth_cutting(
         lasso: fitted on one network.
         similarity: `(classes, classes)` in [0, 1], how alike people, a taxonomy or the confusions of another model find
             two classes; without it every pair counts as unlike.
-        dependencies: to choose among; those of the lasso by default.
 
     Returns:
         Columns `class`, `on`, `coefficient`, `moment` (E[f_i f_j]), `strength`, `similarity`, `score`.
@@ -41,7 +38,7 @@ def pairs_worth_cutting(
     if lasso.moment_.cross is not None:
         raise HapteraError("lasso was fitted between two networks; pairs to cut are within one")
     matrix = lasso.moment_.matrix()
-    target, on, coefficient = (lasso.dependencies_ if dependencies is None else dependencies).edges()
+    target, on, coefficient = lasso.dependencies_.edges()
     alike = np.zeros(matrix.shape) if similarity is None else np.asarray(similarity, np.float64)
     if alike.shape != matrix.shape or not ((alike >= 0) & (alike <= 1)).all():
         raise HapteraError(f"similarity has shape {alike.shape}; {matrix.shape} with values in [0, 1] was expected")
@@ -89,6 +86,7 @@ def cut_state(
     *,
     alpha: float = 0.25,
     unseen: np.ndarray | None = None,
+    unit: str = "logit",
 ) -> CutState:
     """Accuracy, coefficient and AUPR of one network; call it on the outputs before and after.
 
@@ -98,13 +96,14 @@ def cut_state(
         pair: class i and the class j that it depends on.
         alpha: of the lasso.
         unseen: `(samples, classes)`, logits on samples of classes the network was not trained on.
+        unit: of alpha, as `CovarianceLasso` takes it.
     """
     logits = check_logits("logits", logits)
     targets = check_targets(targets, len(logits), logits.shape[1])
     target, on = pair
     if not (0 <= target < logits.shape[1] and 0 <= on < logits.shape[1] and target != on):
         raise HapteraError(f"pair is {pair}; two different classes from 0 to {logits.shape[1] - 1} were expected")
-    lasso = CovarianceLasso(alpha).fit(logits)
+    lasso = CovarianceLasso(alpha, unit=unit).fit(logits)
     right = int(correct(logits, targets).sum())
     low, high = wilson(right, len(logits))
     return CutState(
