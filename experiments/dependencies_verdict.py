@@ -29,7 +29,8 @@ from haptera.analyses.dependencies.lasso import keep
 from haptera.analyses.dependencies.second_moment import SecondMoment
 from haptera.analyses.dependencies.stability import GROUPS, Stability
 
-SEEDS, SIZES, KEPT = range(4), (100, 200, 500, 2000), (1, 2, 3, 5)
+SEEDS, SIZES, KEPT = range(3), (60, 100, 200, 1000), (1, 2, 3, 5)
+NOISE = 0.8
 CROPS, SIDE = 150, 224
 PICTURES = [*(f"digit {place}" for place in range(10)), "t-shirt", "trouser", "pullover", "dress", "coat", "sandal"]
 PICTURES += ["shirt", "sneaker", "bag", "boot"]
@@ -45,7 +46,7 @@ def planted(classes: int, samples: int, spread: float, seed: int) -> tuple[np.nd
     for target in range(free, classes):
         on = generator.choice(free, 3, replace=False)
         column = logits[:, on] @ (generator.uniform(0.5, 1, 3) * generator.choice([-1, 1], 3))
-        logits[:, target] = column / column.std() + 0.5 * generator.standard_normal(samples)
+        logits[:, target] = column / column.std() + NOISE * generator.standard_normal(samples)
         truth[target, on] = True
     return logits * np.exp(generator.normal(0, spread, classes)), np.arange(free, classes), truth
 
