@@ -206,6 +206,7 @@ class SecondMoment:
         [[1.0, 0.5], [0.5, 1.0]]
         """
         own, onto = self.sizes()
+        assert self.within is not None  # or sizes would have complained
         rest = SecondMoment(self.samples, self.within / np.outer(own, own), precision=self.precision)
         if self.cross is not None and self.onto is not None:
             rest.cross, rest.onto = self.cross / np.outer(own, onto), self.onto / onto**2
@@ -213,8 +214,10 @@ class SecondMoment:
 
     def __add__(self, other: "SecondMoment") -> "SecondMoment":
         """The moment of both sets of samples; the precision stays that of the first."""
+        if self.within is None or other.within is None:
+            raise HapteraError("the second moment has seen no samples")
         both = SecondMoment(self.samples + other.samples, self.within + other.within, precision=self.precision)
-        if self.cross is not None and self.onto is not None:
+        if self.cross is not None and other.cross is not None and self.onto is not None and other.onto is not None:
             both.cross, both.onto = self.cross + other.cross, self.onto + other.onto
         return both
 

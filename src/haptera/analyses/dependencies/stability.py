@@ -14,9 +14,7 @@ Cost: a second moment for each group, and for each half their sum and a forward 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
-from operator import add
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -179,6 +177,16 @@ def _halves(groups: int, pairs: int, generator: np.random.Generator) -> list[lis
 
 def _sum(moments: Sequence[SecondMoment]) -> tuple[np.ndarray, np.ndarray]:
     """Return C and the right sides of several groups together; their scale does not matter to a choice."""
-    both = reduce(add, moments)
-    assert both.within is not None
-    return both.within, both.within if both.cross is None else np.ascontiguousarray(both.cross.T)
+    matrix = _added([moment.within for moment in moments])
+    if moments[0].cross is None:
+        return matrix, matrix
+    return matrix, np.ascontiguousarray(_added([moment.cross for moment in moments]).T)
+
+
+def _added(parts: Sequence[np.ndarray | None]) -> np.ndarray:
+    """Return the sum of arrays, with no more memory than one of them takes."""
+    first, *others = [part for part in parts if part is not None]
+    total = first.copy()
+    for part in others:
+        total += part
+    return total
