@@ -1,7 +1,9 @@
 """The whole graph of 1,000 classes from 50,000 x 1,000 logits: time, memory, and the printed recipe beside it.
 
     python benchmarks/dependencies.py
+    python benchmarks/dependencies.py stability
 
+The second measures the edges with their stability, 50 halves, and the verdict of every class, and nothing else.
 Every measurement is a process of its own. "From a file" reads the .npz in batches, "in memory" fits an array that was
 read before. Times begin when the libraries are imported.
 The printed recipe is scikit-learn's Lasso (alpha 0.25, max_iter 50,000, all else default) for each class on the logits;
@@ -23,6 +25,7 @@ import numpy as np
 SAMPLES, CLASSES, ALPHA, SOME = 50_000, 1_000, 0.25, 10
 REPEATS = 3
 ALLOWED = 6.0
+HALVES, ALLOWED_STABILITY, ALLOWED_MEMORY = 50, 60.0, 1.2
 
 
 def logits(seed: int = 0, width: int = 2048, decay: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +81,27 @@ def child(mode: str, path: Path) -> dict[str, float]:
     }
 
 
+def stability(path: Path) -> dict[str, float]:
+    """Edges with their stability, then the verdict, from a file."""
+    from haptera.analyses.dependencies import DependencySettings
+    from haptera.analyses.dependencies.analysis import analyse
+
+    start = time.perf_counter()
+    analysis = analyse(path, None, DependencySettings(resamples=HALVES))
+    edges = time.perf_counter() - start
+    assert analysis.stability is not None
+    highest, start = peak(), time.perf_counter()
+    found = analysis.judgement.classes
+    return {
+        "seconds": edges,
+        "verdict": time.perf_counter() - start,
+        "peak": highest,
+        "peak_verdict": peak(),
+        "stable": analysis.stability.stable.nnz,
+        "classes": len(found),
+    }
+
+
 def recipe(path: Path) -> dict[str, float]:
     from sklearn.linear_model import Lasso
 
@@ -104,13 +128,27 @@ def run(*arguments: object) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main() -> None:
+def stability_lines(path: Path, size: float) -> None:
+    """Print time and memory of the edges with their stability."""
+    run("memory", path)  # puts the file into the cache of the system
+    found = run("stability", path)
+    print(
+        f"edges with stability, {HALVES} halves: {found['seconds']:.1f} s ({ALLOWED_STABILITY:.0f} allowed), ", end=""
+    )
+    print(f"peak {found['peak']:.0f} MB ({ALLOWED_MEMORY * size:.0f} allowed); {found['stable']:,} stable edges")
+    print(f"verdict of {found['classes']:,} classes: {found['verdict']:.1f} s, peak {found['peak_verdict']:.0f} MB")
+
+
+def main(only: str = "") -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "logits.npz"
         rows, targets = logits()
         np.savez(path, logits=rows, targets=targets)
         size = rows.nbytes / 2**20
         print(f"{SAMPLES:,} x {CLASSES:,} logits, {size:.0f} MB; α {ALPHA}; {os.cpu_count()} cores")
+        if only == "stability":
+            print(f"load {os.getloadavg()[0]:.1f} before the start; once")
+            return stability_lines(path, size)
         print(f"load {os.getloadavg()[0]:.1f} before the start; best and median of {REPEATS}")
         run("memory", path)  # puts the file into the cache of the system
         print(f"{'':<22}{'best s':>8}{'median s':>10}{'allowed':>9}{'peak MB':>9}{'allowed':>9}")
@@ -134,7 +172,8 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        mode, file = sys.argv[1:]
-        print(json.dumps(recipe(Path(file)) if mode == "recipe" else child(mode, Path(file))))
+        mode, file = sys.argv[1], Path(sys.argv[2])
+        others = {"recipe": recipe, "stability": stability}
+        print(json.dumps(others[mode](file) if mode in others else child(mode, file)))
     else:
-        main()
+        main(*sys.argv[1:2])

@@ -23,6 +23,7 @@ SAYS = {
     "contact_sheet.py": "19 corruptions at 6 severities",
     "corrupted_loader.py": "two workers, shuffled, equal one worker in order: True",
     "embedding_with_controls.py": "one ring (1, 1, 0)",
+    "cut_a_dependency.py": "the coefficient was",
     "dependencies_of_a_network.py": "classes can go together for one point of accuracy",
     "fastapi_service.py": "step 40: the stream has changed since step 2",
     "import_predictions.py": "ridge on pixel_noise 3: accuracy",

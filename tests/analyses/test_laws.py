@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import haptera
+from haptera.analyses.dependencies import learn_new_classes
 from haptera.analyses.embedding.plan import Plan
 from haptera.analyses.identify import Training
 from haptera.analyses.identify.analysis import identify_rows
@@ -59,6 +60,14 @@ def dependencies(folder):
 def dependencies_without_targets(folder):
     np.savez(folder / "few.npz", logits=np.random.default_rng(0).standard_normal((3, 5)))
     return haptera.dependencies(folder / "few.npz", alpha=1e6)
+
+
+def new_classes(folder):
+    generator = np.random.default_rng(0)
+    targets = generator.integers(0, 8, 400)
+    logits = generator.standard_normal((400, 8)) + 3 * np.eye(8)[targets]
+    np.savez(folder / "net.npz", logits=logits, targets=targets)
+    return learn_new_classes(folder / "net.npz", new=2, runs=2)
 
 
 def diagnose(folder):
@@ -170,6 +179,7 @@ ANALYSES = [
     trends_of_accuracies,
     dependencies,
     dependencies_without_targets,
+    new_classes,
     diagnose,
     diagnose_without_a_reference,
     check_model,

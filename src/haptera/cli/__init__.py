@@ -22,6 +22,7 @@ COMMANDS = {
     "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
     "profile": ("profile:profile", "Measure a model once on reference images, for guards and alarms."),
     "live": ("live:app", "Watch a deployed model: the page of a guard's log, written or served, and a rehearsal."),
+    "dependencies": ("dependencies:app", "Say which classes of a network follow from others, and what that costs."),
     "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
     "calibrate": ("corruptions:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
     "materialise": ("corruptions:materialise", "Write a corrupted data set to disk."),
@@ -51,6 +52,8 @@ def app_for(asked: str | None) -> typer.Typer:
         else:
             app.command(name)(found)
     for name, entry in catalog.entries("analyses").items():
+        if name in COMMANDS:  # one with commands of its own
+            continue
         if name == asked:
             app.command(name)(_analysis(name))
         else:

@@ -62,7 +62,7 @@ def test_columns_first_are_read_too(tmp_path):
 
 def test_halves_are_fitted_on_and_evaluated_apart(saved):
     logits, targets = rows_of()
-    analysis = dependencies(saved, alpha=0.05)
+    analysis = dependencies(saved, alpha=0.05, unit="logit")
     fitted = analysis.fitted_on
     assert fitted.sum() == 150
     lasso = CovarianceLasso(alpha=0.05).fit(logits[fitted])
@@ -129,11 +129,11 @@ def test_a_whole_class_that_is_lost_is_said_and_not_hidden_among_a_thousand(tmp_
 
 def test_an_analysis_is_what_the_parts_say(saved):
     logits, targets = rows_of()
-    analysis = dependencies(saved, alpha=0.05, fit_on="all")
+    analysis = dependencies(saved, alpha=0.05, unit="logit", fit_on="all")
     lasso = CovarianceLasso(alpha=0.05).fit(logits)
     assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
     assert analysis.redundancy.value == pytest.approx(Redundancy.of(SecondMoment.of(logits)).value)
-    assert analysis.replacement.equals(replacement(logits, lasso.dependencies_, targets))
+    pd.testing.assert_frame_equal(analysis.replacement, replacement(logits, lasso.dependencies_, targets))
     assert analysis.names == ["macaw", "ostrich", "bittern", "crane (3)", "crane (4)"]
     assert analysis.notes == []
 
@@ -161,20 +161,22 @@ def test_json_has_the_promised_keys(saved):
 def test_the_summary_names_classes_and_figures(saved):
     analysis = dependencies(saved, alpha=0.05, fit_on="all")
     said = sentences(analysis)
-    assert analysis.headline() == "300 examples, 5 classes of net.npz; α 0.05"
+    assert analysis.headline() == "300 examples, 5 classes of net.npz"
+    assert said["lasso"][0].startswith("at α 0.05 of each class's square")
     assert said["rank"] == ["5 of 5: no class is exactly a combination of others"]
-    assert said["strongest"][0].startswith("macaw ≈ 0.5")
+    assert any(text.startswith("macaw ≈ 0.5") for text in said["strongest"])
     assert analysis.combination(0, terms=1).endswith("more")
     accuracy = (rows_of()[0].argmax(1) == rows_of()[1]).mean()
     assert f"of all images {100 * accuracy:.2f} % are right" in said["cost"][2]
-    assert "of λ" in said["found"][0]
+    assert "of λ" in said["lasso"][0]
 
 
 def test_exact_combinations_and_too_large_an_alpha_are_said(tmp_path):
     logits, _ = rows_of(3)
     np.savez(tmp_path / "few.npz", logits=logits)
     few = dependencies(tmp_path / "few.npz", alpha=1e6)
-    assert sentences(few)["strongest"] == ["none"]
+    assert sentences(few)["verdict"][1] == "5 are close, but have no images to tell what it costs"
+    assert sentences(few)["lasso"][0].startswith("at α 1e+06 of each class's square 0 dependencies")
     assert sentences(few)["rank"] == ["3 of 5: the null space has 2 directions"]
     assert sentences(few)["redundant"] == ["5 of 5 classes have nothing of their own"]
     assert sentences(few)["cost"][-1] == "without targets there is no accuracy"
@@ -186,10 +188,11 @@ def test_exact_combinations_and_too_large_an_alpha_are_said(tmp_path):
 def test_onto_another_network(tmp_path, saved):
     other, _ = rows_of(seed=3)
     np.savez(tmp_path / "other.npz", logits=other)
-    analysis = dependencies(saved, tmp_path / "other.npz", alpha=0.05, fit_on="all")
+    analysis = dependencies(saved, tmp_path / "other.npz", alpha=0.05, unit="logit", fit_on="all")
     lasso = CovarianceLasso(alpha=0.05).fit(rows_of()[0], onto=other)
     assert analysis.dependencies.coefficients.toarray() == pytest.approx(lasso.coef_, abs=1e-12)
-    assert analysis.replacement.equals(replacement(rows_of()[0], lasso.dependencies_, rows_of()[1], onto=other))
+    expected = replacement(rows_of()[0], lasso.dependencies_, rows_of()[1], onto=other)
+    pd.testing.assert_frame_equal(analysis.replacement, expected)
     assert analysis.target_names == analysis.names
     assert analysis.headline().startswith("300 examples, 5 classes of net.npz onto the 5 of other.npz")
 

@@ -6,6 +6,9 @@ takes the place of C's column i, and class i of the first network does not take 
 scikit-learn's Lasso for each class on the logits, with α = λ/2; its default intercept, which the remark forbids, is
 left out here, and the problems are solved on the moment, exactly, so that every solution comes with the violation of
 its optimality conditions (7), at most 1e-8 of λ but for λ so small that float64 cannot tell.
+With the unit `own` the same problem is solved for logits that are each divided by their root mean square, which
+remark 1 does not do: α is then a share, the same for every network, and rescaling logits, all of them or one, rescales
+coefficients and changes no support. `relaxed` takes the shrinkage back (Meinshausen, 2007): least squares on a support.
 Cost: the moment once, then some hundredths of a second for each hundred classes.
 """
 
@@ -16,10 +19,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from haptera.analyses.dependencies.forward import refit
 from haptera.analyses.dependencies.lasso import gradient, keep, largest_lambda, pieces_of, solve
 from haptera.analyses.dependencies.second_moment import SecondMoment
 from haptera.checks import check_whole_number
-from haptera.errors import HapteraError, check_keys
+from haptera.errors import HapteraError, check_keys, unknown
+
+UNITS = ("own", "logit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +34,7 @@ class Dependencies:
 
     Attributes:
         coefficients: `(targets, classes)`; a row says from which classes its target is derived.
-        lam: λ, `(targets,)`.
+        lam: λ, `(targets,)`, in the unit in which it was solved.
         error: `(targets,)`, θᵀCθ, the mean squared error of the derived logit.
         relative_error: `(targets,)`, the error divided by the mean square of the logit (A32).
         violation: `(targets,)`, the largest violation of (7), as a share of λ.
@@ -72,6 +78,13 @@ class Dependencies:
         relative = np.divide(error, own, out=np.zeros_like(error), where=own > 0)
         return replace(self, error=error, relative_error=relative)
 
+    def relaxed(self, moment: SecondMoment) -> "Dependencies":
+        """Least squares on the same classes, without shrinkage, on a second moment; errors are those there."""
+        matrix, right, _ = moment.problems()
+        order = np.full((len(self), max(int(self.counts.max(initial=0)), 1)), -1)
+        order[np.arange(order.shape[1]) < self.counts[:, None]] = self.coefficients.indices
+        return replace(self, coefficients=refit(matrix, right, order)).on_moment(moment)
+
 
 class CovarianceLasso:
     """Dependencies of every class on the others, in the manner of scikit-learn.
@@ -79,9 +92,12 @@ class CovarianceLasso:
     Args:
         alpha: λ/2, as scikit-learn counts; 0.25 and 2.5 are the source's.
         per_class: instead of alpha, keep this many dependencies for each class, at the λ at which one more would join.
+        unit: of the logits in which alpha counts: `logit`, as the source, or `own`, each class's own root mean square,
+            which no rescaling of logits changes.
 
     Attributes:
         moment_: the second moment it was fitted on.
+        solved_: the same in the unit, where λ and the optimality conditions belong.
         dependencies_: the solutions, a `Dependencies`.
         coef_: `(targets, classes)`, their coefficients.
 
@@ -90,9 +106,10 @@ class CovarianceLasso:
     ([(1, 0.5)], 1.25)
     """
 
-    def __init__(self, alpha: float = 0.25, *, per_class: int | None = None) -> None:
+    def __init__(self, alpha: float = 0.25, *, per_class: int | None = None, unit: str = "logit") -> None:
         self.alpha = alpha
         self.per_class = per_class
+        self.unit = unit
 
     def fit(self, logits: np.ndarray, onto: np.ndarray | None = None) -> Self:
         """Fit on logits `(samples, classes)`; with `onto`, derive that network's logits from those of the first."""
@@ -111,15 +128,18 @@ class CovarianceLasso:
                 f"alpha is {self.alpha}; a positive number was expected. At 0 nothing is sparse: the error that is "
                 "left there is the redundancy"
             )
+        if self.unit not in UNITS:
+            raise unknown("unit", self.unit, UNITS)
         self.moment_ = moment if isinstance(moment, SecondMoment) else SecondMoment.given(np.asarray(moment))
-        self._problems = *self.moment_.problems(), self.moment_.left_out()
+        self.solved_ = self.moment_.scaled() if self.unit == "own" else self.moment_
+        self._problems = *self.solved_.problems(), self.solved_.left_out()
         matrix, right, own, left_out = self._problems
         if self.per_class is not None:
             lam, theta = keep(matrix, right, left_out, self.per_class)
         else:
             lam = np.full(len(own), 2.0 * self.alpha)
             theta = solve(matrix, right, lam, left_out)
-        self.dependencies_ = _describe(*self._problems, lam, theta)
+        self.dependencies_ = self._in_logits(_describe(*self._problems, lam, theta))
         self.n_features_in_ = len(matrix)
         return self
 
@@ -153,7 +173,34 @@ class CovarianceLasso:
         for alpha in wanted:
             lam = np.full(len(own), 2.0 * alpha)
             theta = solve(matrix, right, lam, left_out, theta)
-            yield _describe(matrix, right, own, left_out, lam, theta)
+            yield self._in_logits(_describe(matrix, right, own, left_out, lam, theta), rows)
+
+    def derive(self, target: int, among: np.ndarray) -> np.ndarray:
+        """Coefficients of one target, `(classes,)`, at its λ, when only some classes may take part."""
+        matrix, right, _, _ = self._problems
+        sizes, onto = self._sizes()
+        start = self.dependencies_.coefficients[[target]].multiply(sizes / onto[target]).tocsr()[:, among]
+        lam, nothing = self.dependencies_.lam[[target]], np.array([-1])
+        found = solve(matrix[np.ix_(among, among)], right[[target]][:, among], lam, nothing, csr_array(start))
+        theta = np.zeros(len(matrix))
+        theta[among] = found.toarray()[0] * onto[target] / sizes[among]
+        return theta
+
+    def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """What a logit was divided by before the problem was solved, `(classes,)` and `(targets,)`."""
+        if self.unit == "own":
+            return self.moment_.sizes()
+        return np.ones(len(self._problems[0])), np.ones(len(self._problems[2]))
+
+    def _in_logits(self, found: Dependencies, rows: np.ndarray | None = None) -> Dependencies:
+        """Solutions for logits as they were given; λ and the violation stay those of the problem that was solved."""
+        if self.unit == "logit":
+            return found
+        sizes, onto = self._sizes()
+        onto = onto if rows is None else onto[rows]
+        theta = found.coefficients.copy()
+        theta.data = theta.data * np.repeat(onto, found.counts) / sizes[theta.indices]
+        return replace(found, coefficients=theta, error=found.error * onto**2)
 
     def predict(self, logits: np.ndarray) -> np.ndarray:
         """The derived logits, `(samples, targets)`."""
@@ -167,7 +214,7 @@ class CovarianceLasso:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings, as scikit-learn asks for them."""
-        return {"alpha": self.alpha, "per_class": self.per_class}
+        return {"alpha": self.alpha, "per_class": self.per_class, "unit": self.unit}
 
     def set_params(self, **params: Any) -> Self:
         """Change settings."""

@@ -86,6 +86,7 @@ def cut_state(
     *,
     alpha: float = 0.25,
     unseen: np.ndarray | None = None,
+    unit: str = "logit",
 ) -> CutState:
     """Accuracy, coefficient and AUPR of one network; call it on the outputs before and after.
 
@@ -95,13 +96,14 @@ def cut_state(
         pair: class i and the class j that it depends on.
         alpha: of the lasso.
         unseen: `(samples, classes)`, logits on samples of classes the network was not trained on.
+        unit: of alpha, as `CovarianceLasso` takes it.
     """
     logits = check_logits("logits", logits)
     targets = check_targets(targets, len(logits), logits.shape[1])
     target, on = pair
     if not (0 <= target < logits.shape[1] and 0 <= on < logits.shape[1] and target != on):
         raise HapteraError(f"pair is {pair}; two different classes from 0 to {logits.shape[1] - 1} were expected")
-    lasso = CovarianceLasso(alpha).fit(logits)
+    lasso = CovarianceLasso(alpha, unit=unit).fit(logits)
     right = int(correct(logits, targets).sum())
     low, high = wilson(right, len(logits))
     return CutState(

@@ -22,6 +22,10 @@ from haptera.run.cells import open_study
 class LogitsFile:
     """Logits on disk, read in batches.
 
+    Args:
+        path: of the file, or of a study with one cell.
+        unseen: whether targets may be classes that the logits have no column for.
+
     Attributes:
         path: of the file.
         shape: samples and classes.
@@ -29,7 +33,7 @@ class LogitsFile:
         names: one for each class, each different, or None.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, unseen: bool = False) -> None:
         self.path = _file(path)
         with open_npz(self.path) as file:
             if "logits" not in file.files:
@@ -46,7 +50,10 @@ class LogitsFile:
             targets = self._targets(file) if "targets" in file.files else None
             self.names = self._names(member(file, "classes", self.path)) if "classes" in file.files else None
         try:
-            self.targets = None if targets is None else check_targets(targets, samples, classes)
+            known = classes
+            if unseen and targets is not None and targets.dtype.kind in "iu" and len(targets):
+                known = max(classes, int(targets.max()) + 1)
+            self.targets = None if targets is None else check_targets(targets, samples, known)
         except HapteraError as error:
             raise HapteraError(f"{self.path}: {error}") from error
 

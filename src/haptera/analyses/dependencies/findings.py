@@ -2,22 +2,39 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from haptera.analyses.dependencies.screening import Conjecture
+from haptera.analyses.dependencies.verdict import COSTS_OTHERS, COSTS_OWN, DEPENDENCY, FAR, UNKNOWN
 from haptera.report.section import Finding, answer
 from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.analyses.dependencies.analysis import ClassDependencies
 
+QUESTION = "Which classes have a dependency?"
+WHY = {
+    FAR: "are too far off",
+    COSTS_OWN: "are close, but lose their own images",
+    COSTS_OTHERS: "are close, but take the images of others",
+    UNKNOWN: "are close, but have no images to tell what it costs",
+}
+"""Verdict -> what the sentence says of it."""
 LISTED = 3
 """Classes named as examples."""
 COARSE = ("float16", "bfloat16")
 """Formats whose rounding a reader should know of."""
 DEFINITIONS = {
-    "dependency": "a coefficient that is not 0 in min θᵀCθ + λ‖θ‖₁ with −1 for the class itself, C the mean of f fᵀ "
-    "over the examples, not centred; α is λ/2",
+    "dependency": "definition 1: a class whose logit follows from at most K others, within ε of its root mean square "
+    "for more than 1 − δ of the examples, and that keeps its own images and costs others none; ε, δ, K are settings. "
+    "The K classes join one after the other, the one that lowers the error most next, fitted without shrinkage",
+    "stable": "an edge that is found in at least the cut-off's share of random halves of the examples, each a choice "
+    "of the q classes that say most; the cut-off keeps the expected number of edges that are found less often than a "
+    "class drawn at random below what was asked, if the shares of such edges have one mode (Shah and Samworth, 2013)",
+    "lasso": "a coefficient that is not 0 in min θᵀCθ + λ‖θ‖₁ with −1 for the class itself, C the mean of f fᵀ "
+    "over the examples, not centred; α is λ/2, and in the unit `own` every logit is divided by its root mean square",
+    "relaxed": "least squares on the classes that the lasso chose, without its shrinkage",
     "fitted on, evaluated on": "unless all examples are taken for both, dependencies are found on one half of them, "
     "drawn at random, and errors and accuracies are those on the other half; rank and redundancy are those of all",
     "error": "θᵀCθ, the mean square by which the derived logit is off; relative to the mean square of the logit",
@@ -41,10 +58,8 @@ def headline(analysis: "ClassDependencies") -> str:
     """Return how much data there was, and what was asked."""
     samples, classes = analysis.logits.shape
     onto = f" onto the {analysis.onto.shape[1]:,} of {analysis.onto.path.name}" if analysis.onto else ""
-    lasso = analysis.lasso
-    asked = f"α {lasso.alpha:g}" if lasso.per_class is None else f"{lasso.per_class} dependencies for each class"
     halves = "" if analysis.fitted_on is None else "; fitted on one half, evaluated on the other"
-    return f"{samples:,} examples, {classes:,} classes of {analysis.logits.path.name}{onto}; {asked}{halves}"
+    return f"{samples:,} examples, {classes:,} classes of {analysis.logits.path.name}{onto}{halves}"
 
 
 def findings(analysis: "ClassDependencies") -> list[Finding]:
@@ -55,19 +70,94 @@ def findings(analysis: "ClassDependencies") -> list[Finding]:
         directions = f"the null space has {count(classes - rank, 'direction')}"
     digits = f" to the digits of {precision}" if precision in COARSE else ""
     text = f"{rank:,} of {classes:,}{digits}: {directions}"
-    counts, left = analysis.dependencies.counts, 100 * analysis.dependencies.relative_error
-    spread = f"{counts.mean():.1f} for each class ({counts.min()} to {counts.max()})"
-    number = f"{counts.sum():,} dependencies, {spread}; optimal to {analysis.dependencies.violation.max():.1g} of λ"
-    best = [at for at in analysis.ranking[:LISTED] if counts[at]]
-    strongest = [f"{analysis.combination(at)} ({left[at]:.2g} % of its square is left)" for at in best]
     return [
+        *_verdict(analysis),
+        *_curve(analysis),
+        *_strongest(analysis),
+        *_edges(analysis),
         *answer("rank", "How many directions have the logits?", text, rank=rank, precision=precision),
-        *answer("found", "How many dependencies are there?", number, **_numbers(analysis)),
-        *answer("strongest", "Which are the strongest?", *strongest or ["none"]),
         *_redundant(analysis),
+        *_lasso(analysis),
         *_cost(analysis),
+        *_removal(analysis),
+        *_pairs(analysis),
+        *_theorems(analysis),
         *_conjecture(analysis.conjecture),
     ]
+
+
+def _verdict(analysis: "ClassDependencies") -> list[Finding]:
+    table, asked = analysis.judgement.classes, analysis.definition
+    words = table["verdict"].value_counts()
+    number, classes = int(words.get(DEPENDENCY, 0)), len(table)
+    images = f", and keeps {100 * asked.keep:g} % of its images" if "images" in table else ""
+    first = (
+        f"{number:,} of {classes:,}: derived from at most {asked.at_most} others, off by less than {asked.epsilon:g} "
+        f"of its size for {100 * (1 - asked.delta):g} % of the examples{images}"
+    )
+    others = {word: int(words[word]) for word in WHY if word in words}
+    second = "; ".join(f"{many:,} {WHY[word]}" for word, many in others.items())
+    numbers = {"dependencies": number, "classes": classes} | others
+    return answer("verdict", QUESTION, first, second, verdict=numbers, classes=table)
+
+
+def _curve(analysis: "ClassDependencies") -> list[Finding]:
+    curve = analysis.judgement.curve
+    rows = curve[curve["classes"].isin((1, 3, analysis.definition.at_most, 10, 20))]
+    if "own_after" in curve:
+        parts = [f"{100 * row.own_after:.1f} % from {row.classes} ({row.dependencies:,})" for row in rows.itertuples()]
+        first = (
+            f"of a class's own images {100 * curve['own_before'][0]:.1f} % are right; derived from few, in the mean "
+        )
+        text = f"{first}over classes, {', '.join(parts)}, in brackets how many classes have a dependency"
+    else:
+        parts = [f"{100 * row.relative_error:.2g} % from {row.classes}" for row in rows.itertuples()]
+        text = f"of the square of a logit is left, in the median: {', '.join(parts)}"
+    return answer("few", "Do a few classes suffice?", text, curve=curve)
+
+
+def _strongest(analysis: "ClassDependencies") -> list[Finding]:
+    table = analysis.judgement.classes
+    left = 100 * table["relative_error"]
+    texts = [
+        f"{analysis.combination(at)} ({left[at]:.2g} % of its square is left; {table['verdict'][at]})"
+        for at in analysis.ranking[:LISTED]
+        if table["few"][at]
+    ]
+    return answer("strongest", "Which are the strongest?", *texts or ["none"])
+
+
+def _edges(analysis: "ClassDependencies") -> list[Finding]:
+    stability, question = analysis.stability, "Which edges can be trusted?"
+    if stability is None:
+        return []
+    stable, drawn = stability.stable, stability.shares.nnz
+    allowed = "" if stability.false_edges <= stability.allowed else f", more than the {stability.allowed:g} allowed"
+    text = (
+        f"{stable.nnz:,} edges are found in {100 * stability.cutoff:g} % or more of {2 * stability.pairs} halves, of "
+        f"{drawn:,} found in any; of these at most {stability.false_edges:.2g} for each class are expected to be false"
+        f"{allowed}"
+    )
+    numbers = {"stable": stable.nnz, "found": drawn, "cutoff": stability.cutoff, "false": stability.false_edges}
+    rows = analysis.stable_edges
+    return answer("edges", question, text, edges=numbers | {"halves": 2 * stability.pairs}, stable_edges=rows)
+
+
+def _lasso(analysis: "ClassDependencies") -> list[Finding]:
+    counts, lasso = analysis.dependencies.counts, analysis.lasso
+    asked = f"at α {lasso.alpha:g}" if lasso.per_class is None else f"{lasso.per_class} for each class"
+    unit = " of each class's square" * (lasso.unit == "own" and lasso.per_class is None)
+    spread = f"{counts.mean():.1f} for each class ({counts.min()} to {counts.max()})"
+    left, relaxed = (100 * np.median(found.relative_error) for found in (analysis.dependencies, analysis.relaxed))
+    return answer(
+        "lasso",
+        "What does the lasso of the source find?",
+        f"{asked}{unit} {counts.sum():,} dependencies, {spread}; optimal to "
+        f"{analysis.dependencies.violation.max():.1g} of λ",
+        f"{left:.2g} % of the square of a logit is left, in the median; {relaxed:.2g} % without shrinkage",
+        **_numbers(analysis),
+        left={"lasso": left / 100, "relaxed": relaxed / 100},
+    )
 
 
 def _numbers(analysis: "ClassDependencies") -> dict[str, Any]:
@@ -99,7 +189,7 @@ def _redundant(analysis: "ClassDependencies") -> list[Finding]:
 
 
 def _cost(analysis: "ClassDependencies") -> list[Finding]:
-    table, question = analysis.replacement, "What does it cost to derive a class?"
+    table, question = analysis.replacement, "What do the lasso's dependencies cost?"
     cost = {"off_by": table["relative_mean_error"].median()}
     first = f"a derived logit is off by {100 * cost['off_by']:.1f} % of the mean logit, in the median over classes"
     if "accuracy" not in table:
@@ -121,6 +211,43 @@ def _cost(analysis: "ClassDependencies") -> list[Finding]:
     )
     cost |= {"own_accuracy": before.mean(), "own_accuracy_derived": after.mean(), "largest_drop": drop.max()}
     return answer("cost", question, first, own_images, all_images, accuracy=own, cost=cost)
+
+
+def _removal(analysis: "ClassDependencies") -> list[Finding]:
+    if (removal := analysis.removal) is None:
+        return []
+    text = (
+        f"{len(removal.gone):,} of {analysis.logits.shape[1]:,} classes go together, {removal.free:,} of them at no "
+        f"cost where that was decided; on other examples {100 * removal.before:.2f} % are right before and "
+        f"{100 * removal.after:.2f} % after"
+    )
+    numbers = {"classes": len(removal.gone), "free": removal.free, "before": removal.before, "after": removal.after}
+    order = removal.gone["class"].tolist()
+    return answer("removal", "Which classes can go?", text, removal=numbers | {"order": order})
+
+
+def _pairs(analysis: "ClassDependencies") -> list[Finding]:
+    table, question = analysis.pairs, "Which edges are worth cutting?"
+    if table.empty:
+        return []
+    names = analysis.names
+    texts = [
+        f"{names[row['class']]} on {names[row['on']]} (strength {row['strength']:.2g}, alike {row['similarity']:.2g})"
+        for row in table.head(LISTED).to_dict("records")
+    ]
+    best = [[int(row["class"]), int(row["on"])] for row in table.head(10).to_dict("records")]
+    return answer("cutting", question, "strong among unlike classes: " + "; ".join(texts), worth_cutting=best)
+
+
+def _theorems(analysis: "ClassDependencies") -> list[Finding]:
+    table = analysis.theorems
+    near, far = table.iloc[1], table.iloc[3]
+    text = (
+        f"theorem 3 rules out {100 * near['screened']:.3g} % of the pairs at {near['share']:g} of λ_max and "
+        f"{100 * far['screened']:.3g} % at {far['share']:g}, {int(table['screened_wrongly'].sum()):,} of them wrongly; "
+        f"theorem 2 is used up to {100 * table['slope'].max():.3g} % of its bound"
+    )
+    return answer("theorems", "What is known without solving?", text, theorems=table)
 
 
 def _conjecture(tested: Conjecture) -> list[Finding]:

@@ -13,14 +13,13 @@ Cost: for each look a pass over the columns that change; the logits are held twi
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso, Dependencies
-from haptera.analyses.dependencies.lasso import solve
 from haptera.analyses.dependencies.second_moment import BLOCK, check_logits
 from haptera.checks import check_number
 from haptera.correctness import beats, leaders
@@ -57,9 +56,14 @@ def replacement(
 
 
 def replacement_of_stream(
-    batches: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray | None]], dependencies: Dependencies
+    batches: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
+    dependencies: Dependencies,
+    watch: Callable[[np.ndarray], None] | None = None,
 ) -> pd.DataFrame:
-    """Table 1 from batches of (logits, logits to replace, targets), of which one is held at a time."""
+    """Table 1 from batches of (logits, logits to replace, targets), of which one is held at a time.
+
+    `watch` is shown the absolute errors of every batch, `(samples, classes)`.
+    """
     classes = len(dependencies)
     sums = {name: np.zeros(classes) for name in ("error", "size", "right", "hits", "own_hits", "positives")}
     samples = right_before = 0
@@ -67,7 +71,10 @@ def replacement_of_stream(
     for logits, own, targets in batches:
         derived = np.asarray((dependencies.coefficients @ np.ascontiguousarray(logits.T)).T)
         samples += len(logits)
-        sums["error"] += np.abs(own - derived).sum(0, dtype=np.float64)
+        errors = np.abs(own - derived)
+        sums["error"] += errors.sum(0, dtype=np.float64)
+        if watch is not None:
+            watch(errors)
         sums["size"] += np.abs(own).sum(0, dtype=np.float64)
         if targets is None:
             labelled = False
@@ -182,7 +189,7 @@ class _State:
     def __init__(self, logits: np.ndarray, targets: np.ndarray, lasso: CovarianceLasso) -> None:
         kind = logits.dtype if logits.dtype.kind == "f" else np.float64
         self.columns = np.array(logits, dtype=kind, order="F")  # a copy: columns are overwritten
-        self.targets, self.lasso, self.matrix = targets, lasso, lasso.moment_.matrix()
+        self.targets, self.lasso = targets, lasso
         self.leader = leaders(logits)[0]
         self.right = int((self.leader == targets).sum())
         self.gone = np.zeros(logits.shape[1], bool)
@@ -227,10 +234,5 @@ class _State:
         row = self.lasso.dependencies_.coefficients[[place]]
         theta = row.toarray()[0]
         if self.gone[row.indices].any():
-            left = np.flatnonzero(~self.gone & (np.arange(len(self.gone)) != place))
-            lam, nothing = self.lasso.dependencies_.lam[[place]], np.array([-1])
-            start = row[:, left]
-            found = solve(self.matrix[np.ix_(left, left)], self.matrix[[place]][:, left], lam, nothing, start)
-            theta = np.zeros(len(self.gone))
-            theta[left] = found.toarray()[0]
+            theta = self.lasso.derive(place, np.flatnonzero(~self.gone & (np.arange(len(self.gone)) != place)))
         return theta

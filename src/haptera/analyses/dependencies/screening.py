@@ -9,6 +9,7 @@ Theorem 3 is safe, but screens little: most pairs near λ_max, none at the α th
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,17 +47,32 @@ class Screening:
     def __init__(self, moment: SecondMoment, redundancy: Redundancy | None = None) -> None:
         self.matrix, self.right, self.own = moment.problems()
         self.left_out = moment.left_out()
-        redundancy = redundancy or Redundancy.of(moment)
-        self.rest = redundancy.value
         self.lambda_max = largest_lambda(self.right, self.left_out)
-        # ‖A_j‖ ‖A⁻ᵀb‖ for each pair. A larger product screens less, so R counts as the least that it may be.
-        least = self.rest * np.maximum(1 - redundancy.uncertainty, 0.0)
+        self._moment, self._known = moment, redundancy
+
+    @cached_property
+    def _redundancy(self) -> Redundancy:
+        """The conjecture does without it, and it costs an eigendecomposition."""
+        return self._known or Redundancy.of(self._moment)
+
+    @property
+    def rest(self) -> np.ndarray:
+        """`(targets,)`, the redundancy of each target."""
+        return self._redundancy.value
+
+    @cached_property
+    def product(self) -> np.ndarray:
+        """`(targets, classes)`, ‖A_j‖ ‖A⁻ᵀb‖, the constant of theorems 2 and 3.
+
+        A larger product screens less, so R counts as the least that it may be.
+        """
+        least = self.rest * np.maximum(1 - self._redundancy.uncertainty, 0.0)
         reach = np.sqrt(np.maximum(self.own - least, 0.0)) * (1 + 1e-9)
-        self._product = reach[:, None] * np.sqrt(self.matrix.diagonal())
+        return np.asarray(reach[:, None] * np.sqrt(self.matrix.diagonal()))
 
     def slope_bound(self, lam: float, other: float) -> np.ndarray:
         """`(targets, classes)`, theorem 2: how far (Cθ − b)_j / λ can differ between two λ."""
-        return self._product * abs(1 / lam - 1 / other)
+        return self.product * abs(1 / lam - 1 / other)
 
     def screen(self, lam: float | np.ndarray) -> np.ndarray:
         """`(targets, classes)`, true where theorem 3 says that a coefficient is 0 at this λ."""
@@ -64,7 +80,7 @@ class Screening:
         inside = (lam < self.lambda_max)[:, None]
         top = np.where(self.lambda_max > 0, self.lambda_max, 1.0)
         gap = np.abs(1 / lam - 1 / top)[:, None]
-        safe = 2 * np.abs(self.right) / top[:, None] < 1 - 2 * self._product * gap
+        safe = 2 * np.abs(self.right) / top[:, None] < 1 - 2 * self.product * gap
         return self._without_own(np.where(inside, safe, True))
 
     def exclude(self, lam: float | np.ndarray) -> np.ndarray:

@@ -193,6 +193,34 @@ class SecondMoment:
             raise HapteraError("the second moment has seen no samples")
         return self.within / self.samples
 
+    def sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The root mean square of every logit, `(classes,)` and `(targets,)`; 1 for one that is always 0."""
+        own = np.sqrt(self.matrix().diagonal())
+        onto = own if self.onto is None else np.sqrt(self.onto / self.samples)
+        return np.where(own > 0, own, 1.0), np.where(onto > 0, onto, 1.0)
+
+    def scaled(self) -> "SecondMoment":
+        """The moment of the same logits, each in units of its own root mean square.
+
+        >>> SecondMoment.given([[4.0, 1.0], [1.0, 1.0]]).scaled().matrix().tolist()
+        [[1.0, 0.5], [0.5, 1.0]]
+        """
+        own, onto = self.sizes()
+        assert self.within is not None  # or sizes would have complained
+        rest = SecondMoment(self.samples, self.within / np.outer(own, own), precision=self.precision)
+        if self.cross is not None and self.onto is not None:
+            rest.cross, rest.onto = self.cross / np.outer(own, onto), self.onto / onto**2
+        return rest
+
+    def __add__(self, other: "SecondMoment") -> "SecondMoment":
+        """The moment of both sets of samples; the precision stays that of the first."""
+        if self.within is None or other.within is None:
+            raise HapteraError("the second moment has seen no samples")
+        both = SecondMoment(self.samples + other.samples, self.within + other.within, precision=self.precision)
+        if self.cross is not None and other.cross is not None and self.onto is not None and other.onto is not None:
+            both.cross, both.onto = self.cross + other.cross, self.onto + other.onto
+        return both
+
     def problems(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the lasso needs: E[f fᵀ], right sides `(targets, classes)`, the targets' own squares `(targets,)`."""
         matrix = self.matrix()
@@ -227,6 +255,12 @@ def check_logits(name: str, logits: np.ndarray) -> np.ndarray:
     return logits
 
 
+def check_finite(name: str, rows: np.ndarray, before: int) -> None:
+    """Refuse a batch with NaN or infinite values; `before` rows came before it."""
+    if not np.isfinite(rows).all():
+        _check_finite(name, np.array([np.nan]), rows, 0, before)
+
+
 def _blocks(logits: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Blocks of rows in float64, in one buffer, with the number of their first row."""
     buffer = np.empty((min(BLOCK, len(logits)), logits.shape[1]))
@@ -240,7 +274,7 @@ def _check_finite(name: str, squares: np.ndarray, logits: np.ndarray, first: int
     """A single NaN makes its sum of squares NaN, so only then is it looked for."""
     if np.isfinite(squares).all():
         return
-    rows = logits[first : first + BLOCK]
+    rows = logits[first:]
     bad = np.argwhere(~np.isfinite(rows))
     if not len(bad):
         raise HapteraError(f"{name} are so large that their squares overflow")

@@ -5,6 +5,7 @@ const STAR_NODES_NARROW = 9;
 const NAMED_NODES = 24;
 const NAMED_NODES_NARROW = 8;
 const EDGE_STEPS = 4;
+const MOST_ARROWS = 1500;
 
 const signed = (number) => (number < 0 ? Theme.color('below') : Theme.color('above'));
 const signs = () => [[{ name: 'adds', color: Theme.color('above'), dash: 0 }, { name: 'takes away', color: Theme.color('below'), dash: 0 }]];
@@ -60,13 +61,17 @@ function graphChart(frame, encoding, rows, slots, width) {
   const [own, weight] = [frame.column(encoding.choose), frame.column(encoding.value[0])];
   const [other, otherX, otherY] = encoding.ends.map((end) => frame.column(end));
   const [x, y] = [frame.column(encoding.x), frame.column(encoding.y)];
+  const group = encoding.color.length ? frame.column(encoding.color[0]) : null;
+  const palette = Theme.palette();
+  const tint = (one) => (one.group && Number(one.group) <= palette.length ? palette[Number(one.group) - 1] : Theme.color('ink'));
   const nodes = new Map();
   const node = (name, at, up) => {
-    if (!nodes.has(name)) nodes.set(name, { name, x: at, y: up, needs: 0, needed: 0, lit: false });
+    if (!nodes.has(name)) nodes.set(name, { name, x: at, y: up, needs: 0, needed: 0, lit: false, group: '' });
     return nodes.get(name);
   };
   for (const row of frame.all()) {
     const from = node(own.shown(row), x.at(row), y.at(row));
+    if (group && group.at(row) !== null) from.group = group.shown(row);
     if (weight.at(row) === null) continue;
     from.needs += 1;
     node(other.shown(row), otherX.at(row), otherY.at(row)).needed += 1;
@@ -89,16 +94,29 @@ function graphChart(frame, encoding, rows, slots, width) {
       });
     }
   }
+  // The way a class goes to the one it is derived from: a head two thirds along, turned as the line before it.
+  const arrows = edges.length <= MOST_ARROWS ? edges : [];
+  if (arrows.length) {
+    const along = (from, to) => from + 0.66 * (to - from);
+    traces.push({
+      type: 'scatter', mode: 'markers', hoverinfo: 'skip', opacity: some ? 0.9 : 0.55,
+      x: arrows.flatMap((row) => [x.at(row), along(x.at(row), otherX.at(row))]), y: arrows.flatMap((row) => [y.at(row), along(y.at(row), otherY.at(row))]),
+      marker: {
+        symbol: 'arrow', angleref: 'previous', line: { width: 0 }, size: arrows.flatMap(() => [0, edges.length > 300 && some === false ? 6 : 10]),
+        color: arrows.flatMap((row) => [signed(weight.at(row)), signed(weight.at(row))]),
+      },
+    });
+  }
   const all = [...nodes.values()].sort((a, b) => a.needed - b.needed);
   const named = new Set(all.filter(({ lit }) => lit).slice(width < 600 ? -NAMED_NODES_NARROW : -NAMED_NODES));
   traces.push({
     type: 'scatter', mode: 'markers+text', x: all.map((one) => one.x), y: all.map((one) => one.y), cliponaxis: false,
     marker: {
-      size: all.map((one) => Math.min((all.length > 300 ? 4 : 6) + 1.6 * Math.sqrt(one.needed), 22)), color: all.map((one) => (one.lit ? Theme.color('ink') : Theme.color('rule'))),
+      size: all.map((one) => Math.min((all.length > 300 ? 4 : 6) + 1.6 * Math.sqrt(one.needed), 22)), color: all.map((one) => (one.lit ? tint(one) : Theme.color('rule'))),
       line: { color: Theme.color('paper'), width: 1 },
     },
     text: all.map((one) => (named.has(one) ? plain(shortened(one.name, 22)) : '')), textposition: 'top center', textfont: { size: 11.5, color: Theme.color('ink') },
-    customdata: all.map((one) => `<b>${plain(shortened(one.name, 60))}</b><br>depends on: ${one.needs}<br>others depend on it: ${one.needed}`),
+    customdata: all.map((one) => `<b>${plain(shortened(one.name, 60))}</b><br>depends on: ${one.needs}<br>others depend on it: ${one.needed}${one.group ? `<br>group: ${plain(one.group)}` : ''}`),
     hovertemplate: '%{customdata}<extra></extra>',
   });
   return { traces, layout: bare(encoding, width), legend: edges.length ? signs() : [], note: '' };
