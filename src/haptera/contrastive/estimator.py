@@ -25,6 +25,7 @@ from haptera.contrastive.model import NEGATIVES, Model
 from haptera.contrastive.model_file import read_model, write_model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError
+from haptera.recordings.prepared import Preparation
 
 
 class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -268,10 +269,10 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             y = (options.pop("y"),)
         return self.goodness_of_fit(X, *y, unit="bits", **options)
 
-    def save(self, path: str | Path) -> None:
-        """Write weights and settings into one safetensors file."""
+    def save(self, path: str | Path, sessions: Sequence[Preparation] = ()) -> None:
+        """Write weights and settings into one safetensors file, and how signals were prepared if that is given."""
         check_is_fitted(self, "model_")
-        write_model(self.model_, self.mode_, Path(path))
+        write_model(self.model_, self.mode_, Path(path), sessions)
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> Self:

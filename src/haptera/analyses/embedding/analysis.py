@@ -135,7 +135,8 @@ class Embedding(Analysis):
 
     def files(self) -> dict[str, Callable[[Path], None]]:
         """Return what writes the embedding with its labels, and the model of the first seed."""
-        return {"embedding.npz": self._write_arrays, "model.safetensors": self.model.save}
+        save = partial(self.model.save, sessions=[self.parts.preparation])
+        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
 
     def _write_arrays(self, path: Path) -> None:
         recording = self.parts.whole

@@ -70,7 +70,6 @@ class FitTask(Task[Fit]):
 
     def make(self) -> Fit:
         """Fit an estimator, score it, and embed the recording."""
-        model = ContrastiveEmbedding(**self.settings)
         parts = (self.parts.train, self.parts.test)
         shuffle = self.seed if self.shuffled else None
         data = [inputs_of(part, self.plan.training_labels, shuffle) for part in parts]
@@ -78,17 +77,20 @@ class FitTask(Task[Fit]):
         if self.seed != self.plan.seed or self.shuffled or self.fold:
             log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
         try:
-            signal, labels, blocks = data[0]
-            model.fit(signal, *labels, trials=blocks)
+            model = self.learn(*data[0])
         finally:
             log.setLevel(level)
         scores = [
             model.goodness_of_fit(signal, *labels, trials=blocks) if all(map(_changes, labels)) else np.nan
             for signal, labels, blocks in data
         ]
-        every = (self.parts.train, self.parts.validation, self.parts.test)
-        whole = np.concatenate([model.transform(part.signal(), trials=_blocks(part)) for part in every])
-        return Fit(self.seed, self.shuffled, model, whole, *scores)
+        return Fit(self.seed, self.shuffled, model, embed_parts(model, self.parts), *scores)
+
+    def learn(
+        self, signal: np.ndarray, labels: Sequence[np.ndarray], blocks: np.ndarray | None
+    ) -> ContrastiveEmbedding:
+        """Return an estimator that has learnt from the training part."""
+        return ContrastiveEmbedding(**self.settings).fit(signal, *labels, trials=blocks)
 
     def write(self, result: Fit, path: Path) -> None:
         """Write the model, and beside it embedding and scores."""
@@ -100,6 +102,12 @@ class FitTask(Task[Fit]):
         arrays = read_npz(path / ARRAYS)
         model = ContrastiveEmbedding.load(path / MODEL, **own_settings(self.settings))
         return Fit(self.seed, self.shuffled, model, arrays["embedding"], *(float(one) for one in arrays["scores"]))
+
+
+def embed_parts(model: ContrastiveEmbedding, parts: Parts, session: int | None = None) -> np.ndarray:
+    """Return the embedding of a whole recording, each part and block by itself."""
+    every = (parts.train, parts.validation, parts.test)
+    return np.concatenate([model.transform(part.signal(), session, trials=_blocks(part)) for part in every])
 
 
 class BaselineTask(Task[np.ndarray]):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from haptera.analyses.embedding.decoding import nested_folds
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
 from haptera.recordings.label import Label
-from haptera.recordings.preparation import Scaling, smooth, varies
+from haptera.recordings.preparation import Scaling, varies
+from haptera.recordings.prepared import Preparation
 from haptera.recordings.recording import Recording
 
 MODES = ("label", "time", "hybrid")
@@ -119,12 +121,14 @@ class Parts:
         validation: for the settings of decoders.
         test: held out.
         whole: all of it, as one, in the order of time.
+        preparation: what was done to the signal.
     """
 
     train: Recording
     validation: Recording
     test: Recording
     whole: Recording
+    preparation: Preparation
 
     @classmethod
     def of(cls, recording: Recording, plan: Plan) -> "Parts":
@@ -153,22 +157,18 @@ class Parts:
         for label in plan.training_labels:
             _check_varies(parts[0].label(label), label, " of the training part")
         kept, notes = _varying_channels(parts[0], name)
-        values = [part.signal(name)[:, kept] for part in parts]
-        if plan.smoothing:
-            values = [
-                smooth(signal, plan.smoothing, part.blocks, causal=plan.causal)
-                for signal, part in zip(values, parts, strict=True)
-            ]
+        made = _preparation(whole, name, kept, plan)
+        values = [made.values(part) for part in parts]
         if plan.zscore:
-            scaling = Scaling.of(values[0])
-            values = [scaling(signal) for signal in values]
+            made = replace(made, scaling=Scaling.of(values[0]))
+            values = [made.values(part) for part in parts]
         notes += [note for label in plan.labels if (note := whole.label(label).note)]
         notes += [note + advice for label in plan.labels if (note := _unseen_note(parts[0], parts[2], label))]
         train, validation, test, every = (
             replace(part.with_channels(name, kept), signals={name: signal}, notes=(*part.notes, *notes))
             for part, signal in zip((*parts, whole), (*values, np.concatenate(values)), strict=True)
         )
-        return cls(train, validation, test, every)
+        return cls(train, validation, test, every, made)
 
     def fingerprint(self) -> str:
         """Return a fingerprint of everything that encoders and decoders see."""
@@ -188,6 +188,15 @@ def _signal_name(recording: Recording, plan: Plan) -> str:
     for label in plan.labels:
         _check_varies(recording.label(label), label)
     return next(iter(recording.signals)) if plan.signal is None else plan.signal
+
+
+def _preparation(recording: Recording, name: str, kept: np.ndarray, plan: Plan) -> Preparation:
+    """Return how channels are chosen and smoothed; they are not scaled yet."""
+    places = tuple(np.flatnonzero(kept).tolist())
+    names = recording.channel_names(name)
+    title = Path(recording.source).stem
+    of = (tuple(names[place] for place in places), places, len(kept), recording.step)
+    return Preparation(title, name, *of, plan.smoothing, plan.causal)
 
 
 def _varying_channels(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
