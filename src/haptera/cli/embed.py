@@ -10,6 +10,8 @@ from haptera.errors import HapteraError
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
     from haptera.analyses.embedding.plan import Plan
+    from haptera.analyses.sessions.adaptation import Adaptation
+    from haptera.analyses.sessions.analysis import JointEmbedding
     from haptera.recordings.reading import Source
 
 
@@ -24,6 +26,9 @@ class SourceOptions:
         trials: the trial of each sample; for NWB files, the table of trials.
         epoch: only the epochs with this tag, for NWB files.
         units: only units whose COLUMN=VALUE, such as location=adn.
+        behaviour: a second file, such as tracking, whose labels are joined by time; one for each recording, in order.
+        behaviour_rate: its samples per second, if it has no times.
+        behaviour_start: the time of its first sample in the recording's clock, if it has no times.
     """
 
     signal: str | None = None
@@ -32,13 +37,21 @@ class SourceOptions:
     trials: str | None = None
     epoch: str | None = None
     units: Sequence[str] = ()
+    behaviour: Sequence[Path] = ()
+    behaviour_rate: float | None = None
+    behaviour_start: float = 0.0
 
-    def source(self, path: Path) -> "Source":
-        """Return how to read a file."""
+    def sources(self, paths: Sequence[Path]) -> "list[Source]":
+        """Return how to read each file."""
         width, facts = None if self.bin is None else _seconds(self.bin), dict(map(_fact, self.units))
+        if self.behaviour and len(self.behaviour) != len(paths):
+            raise HapteraError(f"--behaviour is given {len(self.behaviour)} times for {len(paths)} recordings")
         from haptera.recordings.reading import Source
 
-        return Source(path, self.signal, list(self.label), self.trials, width, self.epoch, facts)
+        read = (self.signal, list(self.label), self.trials, width, self.epoch, facts)
+        seconds = list(self.behaviour) or [None] * len(paths)
+        rate = (self.behaviour_rate, self.behaviour_start)
+        return [Source(path, *read, second, *rate) for path, second in zip(paths, seconds, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,12 @@ class PlanOptions:
     controls: bool = True
     seed: int = 0
 
+    def check_several(self, what: str = "several recordings") -> None:
+        """Refuse options that are for one recording alone."""
+        for name, given in (("--folds", bool(self.folds)), ("--baseline", bool(self.baseline))):
+            if given:
+                raise HapteraError(f"{name} is for one recording, and not for {what}; leave it out")
+
     def plan(self, labels: Sequence[str], settings: dict[str, Any]) -> "Plan":
         """Return what to fit and to compare."""
         from haptera.analyses.embedding.plan import Plan
@@ -122,28 +141,63 @@ class PlanOptions:
 
 
 def embed(
-    recording: Path,
+    recordings: list[Path],
     read: SourceOptions,
     encoder: EncoderOptions,
     options: PlanOptions,
+    adapt: Path | None = None,
+    session: str | None = None,
     out: Path | None = None,
     progress: bool | None = None,
-) -> "Embedding":
-    """Embed a recording, and say what is in the embedding beside what chance, shuffles and others find.
+) -> "Embedding | JointEmbedding | Adaptation":
+    """Embed recordings, and say what is in the embedding beside what chance, shuffles and others find.
 
     Args:
-        recording: an .nwb, .npz, .npy, .csv, .mat or .h5 file.
-        read: what is read of it.
+        recordings: files to embed; several share one embedding, with an encoder each.
+        read: what is read of them.
         encoder: how encoders are trained.
         options: what is fitted and compared.
+        adapt: a model.safetensors of an embedding that is there, to fit the recording to, in a fifth of its steps.
+        session: of that model, the one to begin from; the first if left out.
         out: a folder for fits and results.
         progress: show a bar.
     """
-    source = read.source(recording)
+    sources = read.sources(recordings)
     plan = options.plan(read.label, encoder.settings())
-    from haptera.analyses.embedding.analysis import embed as embed_recording
+    if adapt is not None:
+        return _adapt(adapt, sources, plan, encoder, options, {"session": session, "out": out, "progress": progress})
+    if session is not None:
+        raise HapteraError("--session is for --adapt, whose model may have several")
+    if len(sources) == 1:
+        from haptera.analyses.embedding.analysis import embed as embed_recording
 
-    return embed_recording(source, plan, out=out, progress=progress)
+        return embed_recording(sources[0], plan, out=out, progress=progress)
+    options.check_several()
+    from haptera.analyses.sessions.analysis import embed_sessions
+
+    return embed_sessions(sources, plan, alone=options.controls, out=out, progress=progress)
+
+
+def _adapt(
+    model: Path,
+    sources: "Sequence[Source]",
+    plan: "Plan",
+    encoder: EncoderOptions,
+    options: PlanOptions,
+    more: dict[str, Any],
+) -> "Adaptation":
+    """Adapt a saved model, whose settings hold, to one recording."""
+    if len(sources) > 1:
+        raise HapteraError(f"--adapt takes one new recording at a time; {len(sources)} were given")
+    usual = EncoderOptions()
+    if own := [name for name in vars(usual) if name != "steps" and getattr(encoder, name) != getattr(usual, name)]:
+        flag = f"--{own[0].replace('_', '-')}"
+        raise HapteraError(f"{flag} is set, and with --adapt the settings of {model} hold; leave it out")
+    options.check_several("--adapt")
+    from haptera.analyses.sessions.adaptation import adapt_session
+
+    steps = None if encoder.steps == usual.steps else encoder.steps
+    return adapt_session(model, sources[0], plan, steps=steps, controls=options.controls, **more)
 
 
 def _seconds(text: str) -> float:

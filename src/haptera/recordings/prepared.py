@@ -14,7 +14,7 @@ import numpy as np
 from haptera.errors import HapteraError
 from haptera.files.schema import FLAG, TEXT, check, list_of, number, optional, whole_number
 from haptera.recordings.preparation import Scaling, smooth
-from haptera.recordings.recording import Recording
+from haptera.recordings.recording import PLACE, Recording
 
 NUMBERS = list_of(number())
 FACTS = {
@@ -73,7 +73,9 @@ class Preparation:
         every = recording.signal(name)
         places = list(self.places)
         if every.shape[1] != self.of:
-            known = {one: place for place, one in enumerate(recording.channel_names(name))}
+            # Without ids a name is only a place, which says nothing about another set of channels.
+            told = {"id", PLACE} & set(recording.channels.get(name, ()))
+            known = {one: place for place, one in enumerate(recording.channel_names(name))} if told else {}
             if missing := [one for one in self.channels if one not in known]:
                 raise HapteraError(
                     f"{recording.source} has {every.shape[1]} channels, session {self.name!r} of the model had "

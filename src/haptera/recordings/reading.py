@@ -14,11 +14,13 @@ needs few, and pynwb brings ten packages and a schema for every version of the f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from haptera.errors import HapteraError, hint, unknown
-from haptera.recordings.arrays import open_arrays, recording_of
+from haptera.recordings.arrays import open_arrays, recording_of, split_kind
+from haptera.recordings.behaviour import Behaviour
 from haptera.recordings.nwb import read_nwb
 from haptera.recordings.recording import Recording
 
@@ -38,6 +40,9 @@ class Source:
         bin: seconds, for NWB files; 0.1 for spikes and the rate of a series if left out.
         epoch: for NWB files, the tag of the epochs to read, such as `wake`.
         units: column -> value: only the channels of which that is known, such as `{"location": "adn"}`.
+        behaviour: a second file, such as tracking, whose labels are joined to the samples by time.
+        behaviour_rate: its samples per second, where it has no times.
+        behaviour_start: the time of its first sample in the clock of the recording, where it has no times.
     """
 
     path: Path | str
@@ -47,9 +52,25 @@ class Source:
     bin: float | None = None
     epoch: str | None = None
     units: Mapping[str, str] = field(default_factory=dict)
+    behaviour: Path | str | None = None
+    behaviour_rate: float | None = None
+    behaviour_start: float = 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        fields = asdict(self) | {"labels": list(self.labels)}
+        return {name: str(value) if isinstance(value, Path) else value for name, value in fields.items()}
 
     def read(self) -> Recording:
         """Return the recording."""
+        if self.behaviour is None:
+            return self._read()
+        second = Behaviour(self.behaviour, self.behaviour_rate, self.behaviour_start)
+        there = [label for label in self.labels if split_kind(label)[0] in second.names]
+        own = [label for label in self.labels if label not in there]
+        return second.join_to(replace(self, labels=own)._read(), there) if there else self._read()
+
+    def _read(self) -> Recording:
         path = Path(self.path).expanduser()
         if not path.is_file():
             beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -112,7 +112,7 @@ def _read(group: Any, path: str) -> Series:
     times = _times(group, len(values), path)
     if times.shape != (len(values),):
         raise HapteraError(f"{path} has {len(values):,} values and {times.size:,} times; one for each was expected")
-    return _in_order(Series(path, times, values, kind if values.ndim == 1 else None))
+    return in_order(Series(path, times, values, kind if values.ndim == 1 else None))
 
 
 def _times(group: Any, samples: int, path: str) -> np.ndarray:
@@ -134,7 +134,7 @@ def _number(item: Any, key: str, default: float | None, path: str) -> float:
     return float(value)
 
 
-def _in_order(series: Series) -> Series:
+def in_order(series: Series) -> Series:
     """Return the series with rising times: the stamp of a sample says where it belongs, not its place in the file."""
     timed = np.isfinite(series.times)
     times, values, notes = series.times[timed], series.values[timed], []

@@ -148,6 +148,8 @@ def attribute_embedding(
 def read_facts(path: Path) -> tuple[Source, dict[str, Any]]:
     """Return what the `result.json` of an embedding says about how the recording was read, and how it was prepared."""
     facts = check(read_json(path), {}, str(path))
+    if "recordings" in facts or "adapt_steps" in facts:
+        raise HapteraError(f"{path} is of several sessions; attribute takes the embedding of one recording")
     if not {"read", "prepared"} <= set(facts):
         raise HapteraError(f"{path} does not say how to read the recording; embed it again")
     source = read_as(Source, facts["read"], f"{path}: read", f"key of read in {path}")

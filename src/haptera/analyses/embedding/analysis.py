@@ -14,7 +14,7 @@ Cost: `seeds + shuffles + folds` fits, then decoders, baselines and topology.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import islice
@@ -118,8 +118,7 @@ class Embedding(Analysis):
         """Return how the recording was read and prepared, so that it can be read again; empty where it was given."""
         if self.source is None:
             return {}
-        read = asdict(self.source) | {"path": str(self.source.path), "labels": list(self.source.labels)}
-        return {"read": read, "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)}}
+        return {"read": self.source.plain(), "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)}}
 
     def headline(self) -> str:
         """Return how large the recording is, and what its labels are."""

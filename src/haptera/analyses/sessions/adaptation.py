@@ -21,7 +21,7 @@ from haptera.analyses.embedding.comparison import COLUMNS, SHUFFLED_TRAINING, de
 from haptera.analyses.embedding.fits import Fit, FitTask, inputs_of
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.analyses.sessions.adapted_page import ADAPTED, DEFINITIONS, OWN, OWN_SHORT, findings, sections
-from haptera.analyses.sessions.analysis import distance_of, plain_source
+from haptera.analyses.sessions.analysis import distance_of
 from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.model_file import read_preparations
@@ -69,7 +69,9 @@ class AdaptTask(FitTask):
         self.piece = Piece(key, f"fits/{title.replace(' ', '-')}-{key[:8]}", title)
         self.work = start.steps / max(int(self.settings["max_iterations"]), 1)
 
-    def learn(self, signal: np.ndarray, labels: Sequence[np.ndarray], blocks: np.ndarray | None) -> ContrastiveEmbedding:
+    def learn(
+        self, signal: np.ndarray, labels: Sequence[np.ndarray], blocks: np.ndarray | None
+    ) -> ContrastiveEmbedding:
         """Fit the saved model to the new session."""
         own = {"random_state": self.seed, "max_adapt_iterations": self.start.steps}
         model = ContrastiveEmbedding.load(self.start.path, **own)
@@ -117,7 +119,7 @@ class Adaptation(Analysis):
     def settings(self) -> dict[str, Any]:
         """Return what was asked, and the settings of the model."""
         plan = {name: getattr(self.plan, name) for name in ("held", "seeds", "smoothing", "causal", "zscore", "seed")}
-        read = {} if self.source is None else {"recording": plain_source(self.source)}
+        read = {} if self.source is None else {"recording": self.source.plain()}
         began = {"adapt": str(self.start.path), "session": self.session, "adapt_steps": self.start.steps}
         return began | {"mode": self.plan.by} | plan | dict(self.plan.settings) | read
 
@@ -202,9 +204,7 @@ def adapt_session(
     notes = parts.whole.notes
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
     folder = None if out is None else Path(out)
-    return Adaptation(
-        start, name, plan, parts, named[ADAPTED], named.get(OWN, ()), mode, table, notes, source, folder
-    )
+    return Adaptation(start, name, plan, parts, named[ADAPTED], named.get(OWN, ()), mode, table, notes, source, folder)
 
 
 def find_session(path: Path, model: ContrastiveEmbedding, session: str | None) -> tuple[int, str]:
@@ -228,10 +228,12 @@ def _check_mode(model: ContrastiveEmbedding, parts: Parts, plan: Plan) -> None:
     discrete = any(label.dtype.kind != "f" for label in labels)
     numbers = any(label.dtype.kind == "f" for label in labels)
     conditional = model.mode_.conditional
-    wanted = {"time": (False, False), "discrete": (True, False)}.get(conditional, (conditional.startswith("mixed"), True))
+    wanted = {"time": (False, False), "discrete": (True, False)}.get(
+        conditional, (conditional.startswith("mixed"), True)
+    )
     if (discrete, numbers) != wanted:
         raise HapteraError(
-            f"the model drew pairs by {conditional!r}, which the labels {', '.join(plan.labels) or '(none)'} do not fit; "
+            f"the model drew pairs by {conditional!r}, which labels {', '.join(plan.labels) or '(none)'} do not fit; "
             "name labels of the same kinds as those it learnt from"
         )
 

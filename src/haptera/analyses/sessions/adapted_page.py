@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ADAPTED, OWN, OWN_SHORT = "adapted", "fit of its own", "fit of its own, as few steps"
 DEFINITIONS = {
     "adapted": "the encoder of a session that the model knows, with a new first layer; all of it learns on",
-    "fit of its own": "an encoder that knows nothing of the model, with the same settings, in all the steps of the model",
+    "fit of its own": "an encoder that knows nothing of the model, with its settings and in all of its steps",
     "error": "median error of a number or an angle, share of wrong classes; on held-out samples, by nearest neighbours",
     "shuffled training": "adapted to labels in a random order, and read with true ones",
 }

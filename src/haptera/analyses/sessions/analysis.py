@@ -10,7 +10,7 @@ Cost: `seeds + shuffles` joint fits, and one more for each session.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -93,7 +93,7 @@ class JointEmbedding(Analysis):
     def settings(self) -> dict[str, Any]:
         """Return what was asked, and the settings of the estimator."""
         plan = {"mode": self.plan.by} | {name: getattr(self.plan, name) for name in PLANNED}
-        read = [None if one is None else plain_source(one) for one in self.sources]
+        read = [None if one is None else one.plain() for one in self.sources]
         return plan | self.plan.estimator_settings(self.sessions[0].parts.whole, self.plan.seed) | {"recordings": read}
 
     def headline(self) -> str:
@@ -146,12 +146,6 @@ class JointEmbedding(Analysis):
         table = pd.concat(frames, ignore_index=True).reindex(columns=list(ROWS))
         texts = ("session", "label", "decoder")
         return table.astype(dict.fromkeys(texts, object)).fillna(dict.fromkeys(texts, ""))
-
-
-def plain_source(source: Source) -> dict[str, Any]:
-    """Return how a recording is read, as JSON can hold it."""
-    fields = asdict(source) | {"labels": list(source.labels)}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in fields.items()}
 
 
 def embed_sessions(

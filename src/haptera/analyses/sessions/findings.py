@@ -46,7 +46,9 @@ SHOWN = {
 def headline(joint: "JointEmbedding") -> str:
     """Return how large each session is, and what the labels are."""
     wholes = {session.name: session.parts.whole for session in joint.sessions}
-    sizes = [f"{name} {one.signal().shape[1]} {one.channel_noun()}, {len(one):,} samples" for name, one in wholes.items()]
+    sizes = [
+        f"{name} {one.signal().shape[1]} {one.channel_noun()}, {len(one):,} samples" for name, one in wholes.items()
+    ]
     first = joint.sessions[0].parts.whole
     labels = [f"{name} is {describe_label(first.label(name))}" for name in joint.plan.labels]
     return "; ".join([f"{len(sizes)} sessions: {'; '.join(sizes)}", *labels])
@@ -119,8 +121,8 @@ def _better(joint: "JointEmbedding", label: str, numbers: dict[str, Any]) -> str
     if numbers["alone"] is None or sign * numbers["alone"] <= sign * numbers["embedding"]:
         return ""
     return (
-        f"{label} is read better from fits of one session, {score_text(numbers['alone'], kind)}{UNITS[kind]}, than from "
-        f"the joint one, {score_text(numbers['embedding'], kind)}"
+        f"{label} is read better from fits of one session, {score_text(numbers['alone'], kind)}{UNITS[kind]}, than "
+        f"from the joint one, {score_text(numbers['embedding'], kind)}"
     )
 
 

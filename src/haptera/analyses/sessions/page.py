@@ -39,7 +39,9 @@ def _cloud(joint: "JointEmbedding", label: str | None) -> Figure:
     for session, points in zip(joint.sessions, joint.fits[0].embeddings, strict=True):
         rows = np.unique(np.linspace(0, len(points) - 1, POINTS).astype(int))
         frame = cloud_points(session.name, points[rows, :3], "session").assign(part=session.parts.names[rows])
-        frames.append(frame if label is None else frame.assign(**{label: session.parts.whole.label(label).readable[rows]}))
+        frames.append(
+            frame if label is None else frame.assign(**{label: session.parts.whole.label(label).readable[rows]})
+        )
     frame = pd.concat(frames, ignore_index=True)
     text = f"Seed {joint.fits[0].seed}, at most {POINTS:,} samples of each session."
     text += f" The first three of {points.shape[1]} dimensions." * (points.shape[1] > 3)
@@ -69,7 +71,9 @@ def consistency_section(joint: "JointEmbedding") -> Section | None:
         return None
     names = [session.name for session in joint.sessions]
     mean = joint.consistency.groupby(["what", "source", "target"], sort=False)["value"].mean().reset_index()
-    same = [pd.DataFrame({"what": what, "source": names, "target": names, "value": 1.0}) for what in mean["what"].unique()]
+    same = [
+        pd.DataFrame({"what": what, "source": names, "target": names, "value": 1.0}) for what in mean["what"].unique()
+    ]
     frame = pd.concat([mean, *same], ignore_index=True)
     frame = frame.replace({"what": {EMBEDDING: "joint"}}).rename(columns={"what": "fit"})
     order = {name: place for place, name in enumerate(names)}
@@ -127,9 +131,9 @@ def methods(joint: "JointEmbedding") -> str:
     controls = f", {plan.shuffles} joint fits with {what} of every session in a random order" * bool(plan.shuffles)
     controls += ", and a fit of each session alone" * bool(joint.alone)
     return (
-        f"{recordings} were embedded together with haptera {__version__} (ContrastiveEmbedding with an encoder for each "
-        f"session, {model.model_architecture}, {model.output_dimension} dimensions, {model.num_hidden_units} hidden "
-        f"units, {model.distance} similarity, temperature {model.temperature:g}, Adam with a learning rate of "
+        f"{recordings} were embedded together with haptera {__version__} (ContrastiveEmbedding with an encoder for "
+        f"each session, {model.model_architecture}, {model.output_dimension} dimensions, {model.num_hidden_units} "
+        f"hidden units, {model.distance} similarity, temperature {model.temperature:g}, Adam with a learning rate of "
         f"{model.learning_rate:g}, {model.n_iter_:,} steps of {model.batch_size} pairs of each session; {joint.mode}). "
         f"Encoders learnt from the first part of each recording; decoders (k nearest neighbours, k from 1, 4, 9, 16, "
         f"25, and ridge regression) were chosen on the next {plan.chosen_on:.0%} of the rest and scored on the last "

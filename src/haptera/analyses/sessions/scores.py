@@ -25,7 +25,11 @@ from haptera.analyses.sessions.session import Session, shared_classes
 from haptera.recordings.label import Label
 from haptera.recordings.windows import Offset
 
-OTHERS, OTHERS_CHANCE, OTHERS_SHUFFLED = "other sessions", "other sessions, shuffled decoder", "other sessions, shuffled"
+OTHERS, OTHERS_CHANCE, OTHERS_SHUFFLED = (
+    "other sessions",
+    "other sessions, shuffled decoder",
+    "other sessions, shuffled",
+)
 OTHERS_CONSTANT, ALONE = "other sessions, constant", "alone"
 ROWS = ("session", *COLUMNS)
 PAIRS = ("what", "seed", "source", "target", "value", "n")
@@ -119,5 +123,3 @@ def _join(parts: Sequence[Part]) -> Part:
     for part in parts[1:]:
         joined = joined.join_with(part)
     return joined
-
-

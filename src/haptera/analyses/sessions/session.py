@@ -50,9 +50,7 @@ def session_names(sources: Sequence[str]) -> list[str]:
     """
     stems = [Path(source).stem for source in sources]
     numbers = [stems[: place + 1].count(stem) for place, stem in enumerate(stems)]
-    return [
-        f"{stem} {number}" if stems.count(stem) > 1 else stem for stem, number in zip(stems, numbers, strict=True)
-    ]
+    return [f"{stem} {number}" if stems.count(stem) > 1 else stem for stem, number in zip(stems, numbers, strict=True)]
 
 
 def agree_on_labels(recordings: Sequence[Recording], names: Sequence[str]) -> list[Recording]:
