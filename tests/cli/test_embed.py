@@ -21,7 +21,7 @@ def here(tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     angle = np.mod(np.cumsum(generator.normal(0, 0.15, 1200)), 2 * np.pi)
     rates = 0.1 + 4 * np.exp(3 * (np.cos(angle[:, None] - np.arange(10) * 0.628) - 1))
-    np.savez("mouse.npz", spikes=generator.poisson(rates), heading=angle, still=np.ones(1200), short=angle[1:])
+    np.savez("mouse.npz", spikes=generator.poisson(rates), heading=angle, still=np.ones(1200), short=angle[100:])
     return tmp_path
 
 
@@ -118,7 +118,7 @@ def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
         (["mouse.npz", "--label", "haeding", "--out", "x"], "did you mean 'heading'"),
         (["mouse.npz", "--signal", "spike", "--out", "x"], "did you mean 'spikes'"),
         (["mouse.npz", "--label", "still", "--out", "x"], "the same in every sample"),
-        (["mouse.npz", "--label", "short", "--out", "x"], "1,199 samples"),
+        (["mouse.npz", "--label", "short", "--out", "x"], "1,100 samples"),
         (["mouse.npz", "--bin", "100ms", "--out", "x"], "bin is for .nwb files"),
         (["mouse.npz", "--bin", "wide", "--out", "x"], "a width such as 100ms"),
         (["mouse.npz", "--units", "adn", "--out", "x"], "COLUMN=VALUE was expected"),

@@ -56,28 +56,9 @@ class Behaviour:
         columns = {name: self._column(name) for name in wanted}
         if recording.times is None or (self.clock is None and self._rate is None):
             return self._join_rows(recording, columns, wanted)
-        notes: list[str] = []
-        joined: dict[str, Label] = {}
-        kept = np.ones(len(recording), bool)
-        for name, values in columns.items():
-            series = in_order(Series(name, self._times(len(values)), values, None))
-            notes += series.notes
-            before, times = _label_of(series, wanted[name])
-            found = to_samples(times, before, recording)
-            kept &= np.isfinite(found.reshape(len(found), -1)).all(1)
-            joined[name] = replace(before, values=found)
-        if not kept.any():
-            stamps = self._times(len(values))
-            raise HapteraError(
-                f"{recording.source} runs from {recording.times[0]:g} to {recording.times[-1]:g} s, {self.path} from "
-                f"{np.nanmin(stamps):g} to {np.nanmax(stamps):g} s; they have no sample in common. Is it another clock?"
-            )
-        if left := int((~kept).sum()):
-            notes.append(f"{left:,} of {len(kept):,} samples left out: {self.path.name} has no label there")
-            recording = recording[np.flatnonzero(kept)]
-        done = {name: _settle(label, kept) for name, label in joined.items()}
-        notes.append(f"{', '.join(done)} from {self.path.name}, by time")
-        return replace(recording, labels={**recording.labels, **done}, notes=(*recording.notes, *notes))
+        series = {name: Series(name, self._times(len(one)), one, None) for name, one in columns.items()}
+        joined = join_timed(recording, series, wanted, self.path.name)
+        return replace(joined, notes=(*joined.notes, f"{', '.join(columns)} from {self.path.name}, by time"))
 
     def _join_rows(
         self, recording: Recording, columns: Mapping[str, np.ndarray], wanted: Mapping[str, str | None]
@@ -126,6 +107,41 @@ class Behaviour:
         return times.astype(float)
 
 
+def join_timed(
+    recording: Recording, series: Mapping[str, Series], kinds: Mapping[str, str | None], origin: str
+) -> Recording:
+    """Return a recording with labels that were sampled at times of their own, and only the samples that have all.
+
+    Args:
+        recording: with times.
+        series: name -> times and values.
+        kinds: name -> kind, where it is known.
+        origin: where the labels are from, for messages.
+    """
+    assert recording.times is not None
+    notes: list[str] = []
+    found: dict[str, Label] = {}
+    kept = np.ones(len(recording), bool)
+    for name, unordered in series.items():
+        one = in_order(unordered)
+        notes += one.notes
+        before, times = label_of(one, kinds.get(name))
+        values = to_samples(times, before, recording)
+        kept &= np.isfinite(values.reshape(len(values), -1)).all(1)
+        found[name] = replace(before, values=values)
+    if not kept.any():
+        stamps = np.concatenate([one.times for one in series.values()])
+        raise HapteraError(
+            f"{recording.source} runs from {recording.times[0]:g} to {recording.times[-1]:g} s, {origin} from "
+            f"{np.nanmin(stamps):g} to {np.nanmax(stamps):g} s; they have no sample in common. Is it another clock?"
+        )
+    if left := int((~kept).sum()):
+        notes.append(f"{left:,} of {len(kept):,} samples left out: {origin} has no label there")
+        recording = recording[np.flatnonzero(kept)]
+    labels = {name: settle(label, kept) for name, label in found.items()}
+    return replace(recording, labels={**recording.labels, **labels}, notes=(*recording.notes, *notes))
+
+
 def to_samples(times: np.ndarray, label: Label, recording: Recording) -> np.ndarray:
     """Return values of a label at the samples of a recording, each a bin as wide as a step; NaN where there is none."""
     assert recording.times is not None
@@ -145,7 +161,7 @@ def to_samples(times: np.ndarray, label: Label, recording: Recording) -> np.ndar
     return values
 
 
-def _label_of(series: Series, kind: str | None) -> tuple[Label, np.ndarray]:
+def label_of(series: Series, kind: str | None) -> tuple[Label, np.ndarray]:
     """Return the label of the samples that have a value, and their times."""
     known = ~missing_values(series.values)
     if not known.any():
@@ -153,7 +169,7 @@ def _label_of(series: Series, kind: str | None) -> tuple[Label, np.ndarray]:
     return Label.of(series.values[known], kind, series.path), series.times[known]
 
 
-def _settle(label: Label, kept: np.ndarray) -> Label:
+def settle(label: Label, kept: np.ndarray) -> Label:
     """Return the label of samples that have one; codes of classes are integers again."""
     values = label.values[kept]
     return replace(label, values=values.astype(np.int64) if label.kind == "discrete" else values)

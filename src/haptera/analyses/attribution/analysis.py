@@ -20,7 +20,7 @@ from haptera.analyses.attribution import DecoyTest
 from haptera.analyses.attribution.carriers import Carriers, carriers
 from haptera.analyses.attribution.page import DEFINITIONS, findings, sections
 from haptera.analyses.embedding.fits import inputs_of
-from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
 from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.modes import hybrid_dimensions
@@ -164,6 +164,8 @@ def prepared_recording(source: Source, prepared: Mapping[str, Any], path: Path |
     recording = source.read()
     try:
         plan = Plan(labels=tuple(recording.labels), baselines=(), **{name: prepared[name] for name in PREPARED})
-        return Parts.of(recording, plan).whole
+        recording, plan = without_constant_labels(recording, plan)
+        whole = Parts.of(recording, plan).whole
+        return replace(whole, labels={name: whole.labels[name] for name in plan.labels})
     except HapteraError as error:
         raise HapteraError(f"{source.path}: {error}") from error

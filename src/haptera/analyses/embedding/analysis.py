@@ -39,7 +39,7 @@ from haptera.analyses.embedding.decoding import Distance
 from haptera.analyses.embedding.findings import DEFINITIONS, findings, headline
 from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, goodness_of_fit, inputs_of, training_history
 from haptera.analyses.embedding.page import sections
-from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
 from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
 from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -212,6 +212,7 @@ def embed(
     """
     plan = plan or Plan()
     source, read = (recording, recording.read()) if isinstance(recording, Source) else (None, recording)
+    read, plan = without_constant_labels(read, plan)
     parts = Parts.of(read, plan)
     if plan.topology and find_spec("ripser") is None:
         raise HapteraError(NO_RIPSER)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ labels are not learnt by heart."""
 OFFSETS = {"label": 10, "hybrid": 10, "time": 3}
 """Samples between the two of a pair. Labels are compared after 10, as in the source. By time alone fewer are better to
 decode from; but then windows overlap, which is enough to tell a pair, and shuffled samples fit better than chance."""
+BLOCKS = (
+    "{0} is the same in all of the first part, as in a block design; so every block of it is cut by itself, and its "
+    "end is held out"
+)
 NAMED = 10
 """Units or classes that a note names; of more, the first."""
 
@@ -136,6 +141,11 @@ class Parts:
         name = _signal_name(recording, plan)
         rest, test = recording.split(plan.held)
         train, validation = rest.split(plan.chosen_on)
+        if block := _block_label(recording, train, plan):
+            rows = cut_blocks(recording.label(block).values, plan.held, plan.chosen_on)
+            whole = replace(recording, times=None)[np.concatenate(rows)]
+            whole = replace(whole, notes=(*whole.notes, BLOCKS.format(block)))
+            return cls._prepare(tuple(recording[part] for part in rows), whole, name, plan)
         advice = "" if recording.trials is None else "; folds hold out whole trials instead"
         return cls._prepare((train, validation, test), recording, name, plan, advice)
 
@@ -182,6 +192,41 @@ class Parts:
         return np.repeat(list(sizes), list(sizes.values()))
 
 
+def _block_label(recording: Recording, train: Recording, plan: Plan) -> str | None:
+    """Return a label of classes that is always the same in the training part, though not in the recording."""
+    for name in plan.training_labels:
+        label = recording.label(name)
+        if label.kind == "discrete" and len(np.unique(train.label(name).values)) < 2 <= len(np.unique(label.values)):
+            return name
+    return None
+
+
+def cut_blocks(values: np.ndarray, held: float, chosen_on: float) -> tuple[np.ndarray, ...]:
+    """Return rows of training, validation and held-out part, each the same share of every run of equal values.
+
+    >>> [rows.tolist() for rows in cut_blocks(np.array([0] * 4 + [1] * 4), 0.25, 0.34)]
+    [[0, 1, 4, 5], [2, 6], [3, 7]]
+    """
+    ends = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1), len(values)]
+    parts: tuple[list[np.ndarray], ...] = ([], [], [])
+    for start, stop in pairwise(ends):
+        last = start + round((stop - start) * (1 - held))
+        middle = start + round((last - start) * (1 - chosen_on))
+        for part, rows in zip(parts, np.split(np.arange(start, stop), [middle - start, last - start]), strict=True):
+            part.append(rows)
+    return tuple(np.concatenate(part) for part in parts)
+
+
+def without_constant_labels(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
+    """Return both without labels that are the same in every sample, with a note, as long as another one is left."""
+    kept = tuple(name for name in plan.labels if not _is_constant(recording.label(name)))
+    if not kept or len(kept) == len(plan.labels):
+        return recording, plan
+    left = ", ".join(name for name in plan.labels if name not in kept)
+    note = f"{left} left out, the same in every sample"
+    return replace(recording, notes=(*recording.notes, note)), replace(plan, labels=kept)
+
+
 def _signal_name(recording: Recording, plan: Plan) -> str:
     """Return the name of the signal, after checking that everything that the plan names is there and changes."""
     recording.signal(plan.signal)  # says so if there is none, or more than one
@@ -225,6 +270,10 @@ def _unseen_note(train: Recording, test: Recording, name: str) -> str:
     )
 
 
+def _is_constant(label: Label) -> bool:
+    return bool((label.values == label.values[:1]).all())
+
+
 def _check_varies(label: Label, name: str, where: str = "") -> None:
-    if (label.values == label.values[:1]).all():
+    if _is_constant(label):
         raise HapteraError(f"label {name!r} is the same in every sample{where}; there is nothing to learn from it")
