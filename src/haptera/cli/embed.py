@@ -1,7 +1,7 @@
 """`embed`: what a recorded population encodes, with the controls built in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,9 @@ class EncoderOptions:
         temperature: by which similarities are divided.
         learning_rate: of Adam.
         batch_size: pairs in a step.
+        distance: cosine, euclidean, dot or learnable; cosine, or euclidean for -mse, if left out.
+        jacobian_weight: of the term that keeps the encoder's Jacobian small (8.3), such as 0.1.
+        device: cpu, cuda, ...; a GPU if there is one.
     """
 
     dimensions: int = 3
@@ -77,11 +80,15 @@ class EncoderOptions:
     temperature: float = 1.0
     learning_rate: float = 1e-3
     batch_size: int = 512
+    distance: str | None = None
+    jacobian_weight: float = 0.0
+    device: str | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the estimator."""
         names = {"dimensions": "output_dimension", "steps": "max_iterations", "architecture": "model_architecture"}
-        own = {name: value for name, value in vars(self).items() if name not in ("time_offset", "delta")}
+        unset = {"time_offset", "delta"} | {name for name in ("distance", "device") if getattr(self, name) is None}
+        own = {name: value for name, value in vars(self).items() if name not in unset}
         settings: dict[str, Any] = {names.get(name, name): value for name, value in own.items()}
         if self.time_offset:
             settings["time_offsets"] = list(self.time_offset) if len(self.time_offset) > 1 else self.time_offset[0]
@@ -98,7 +105,8 @@ class PlanOptions:
         causal: smoothing looks back only.
         zscore: scale channels by the training part.
         held: share of the samples, at the end, to score on.
-        folds: decode again over so many folds of whole trials (3 or more); needs --trials.
+        part: a label or time with the dimensions it shapes, such as position:0-2 or time:3-5 (8.3).
+        folds: decode again over so many folds of whole trials (3 or more), or trial for each by itself; needs --trials.
         seeds: fits that differ in their seed alone.
         shuffles: fits of shuffled labels.
         baseline: one of pca, tsne or umap; all that are installed if left out.
@@ -112,7 +120,8 @@ class PlanOptions:
     causal: bool = False
     zscore: bool = False
     held: float = 0.3
-    folds: int = 0
+    part: Sequence[str] = ()
+    folds: str = "0"
     seeds: int = 3
     shuffles: int = 3
     baseline: Sequence[str] = ()
@@ -122,7 +131,7 @@ class PlanOptions:
 
     def check_several(self, what: str = "several recordings") -> None:
         """Refuse options that are for one recording alone."""
-        for name, given in (("--folds", bool(self.folds)), ("--baseline", bool(self.baseline))):
+        for name, given in (("--folds", self.folds != "0"), ("--baseline", bool(self.baseline))):
             if given:
                 raise HapteraError(f"{name} is for one recording, and not for {what}; leave it out")
 
@@ -131,13 +140,18 @@ class PlanOptions:
         from haptera.analyses.embedding.plan import Plan
         from haptera.recordings.arrays import split_kind
 
-        given = vars(self) | {"smoothing": self.smooth, "settings": settings}
-        given |= {"labels": tuple(split_kind(name)[0] for name in labels)}
+        parts = tuple(map(_part, self.part))
+        names = [split_kind(name)[0] for name in labels]
+        given = vars(self) | {"smoothing": self.smooth, "settings": settings, "parts": parts, "labels": tuple(names)}
+        given |= {"folds": int(self.folds) if self.folds.lstrip("-").isdigit() else self.folds}
+        if parts:
+            most = max(dimension for _, some in parts for dimension in some) + 1
+            settings["output_dimension"] = max(most, settings["output_dimension"])
         if self.baseline:
             given["baselines"] = tuple(self.baseline)
         if not self.controls:
             given |= {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
-        return Plan(**{name: given[name] for name in given if name not in ("smooth", "baseline", "controls")})
+        return Plan(**{name: given[name] for name in given if name not in ("smooth", "baseline", "controls", "part")})
 
 
 def embed(
@@ -162,6 +176,9 @@ def embed(
         out: a folder for fits and results.
         progress: show a bar.
     """
+    named = {label.rpartition(":")[0] or label for label in read.label}
+    more = [name for name, _ in map(_part, options.part) if name != "time" and name not in named]
+    read = replace(read, label=[*read.label, *more])  # the label of a part need not be named twice
     sources = read.sources(recordings)
     plan = options.plan(read.label, encoder.settings())
     if adapt is not None:
@@ -211,6 +228,24 @@ def _seconds(text: str) -> float:
         return float(value) / scale
     except ValueError as error:
         raise HapteraError(f"--bin is {text!r}; a width such as 100ms or 0.1s was expected") from error
+
+
+def _part(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return the label of a part, or time, and its dimensions.
+
+    >>> _part("position:0-2"), _part("time:3,5")
+    (('position', (0, 1, 2)), ('time', (3, 5)))
+    """
+    name, colon, places = text.rpartition(":")
+    found: list[int] = []
+    for piece in places.split(","):
+        first, _, last = piece.partition("-")
+        if not (colon and name and first.isdigit() and (last or first).isdigit()) or int(last or first) > 4096:
+            raise HapteraError(f"--part is {text!r}; LABEL:FIRST-LAST was expected, such as position:0-2 or time:3-5")
+        found += range(int(first), int(last or first) + 1)
+    if not found:
+        raise HapteraError(f"--part is {text!r}; the first dimension is after the last one")
+    return name, tuple(found)
 
 
 def _fact(text: str) -> tuple[str, str]:

@@ -47,7 +47,7 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         prior: of discrete labels, `empirical` or `uniform`.
         differences_per_label: with both kinds of labels, take differences within the class of the reference.
         hybrid: also go by time: True for both on all dimensions, a number or list of dimensions for behaviour with time
-            on all, or `{"behaviour": ..., "time": ...}`.
+            on all, `{"behaviour": ..., "time": ...}`, or parts, `{"0": ..., "1": ..., "time": ...}` (8.3).
         distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `Similarity` of `haptera.contrastive.loss`;
             architectures with `-mse` take any but the first.
         temperature: by which similarities are divided.

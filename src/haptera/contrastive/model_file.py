@@ -126,7 +126,7 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
         model.modules.load_state_dict(tensors)
     except RuntimeError as error:
         raise HapteraError(f"the weights of {path} do not fit the model: {error}") from error
-    mode = facts["mode"] | {"time_offsets": tuple(facts["mode"]["time_offsets"])}
+    mode = facts["mode"] | {name: tuple(facts["mode"][name]) for name in ("time_offsets", "parts")}
     return model, Mode(**mode)
 
 

@@ -118,7 +118,10 @@ class Embedding(Analysis):
         """Return how the recording was read and prepared, so that it can be read again; empty where it was given."""
         if self.source is None:
             return {}
-        return {"read": self.source.plain(), "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)}}
+        return {
+            "read": self.source.plain(),
+            "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)} | self._parts,
+        }
 
     def headline(self) -> str:
         """Return how large the recording is, and what its labels are."""
@@ -235,7 +238,7 @@ def embed(
         ]
         shape, nulls = _topology(fits[0], null, plan.seed, bar) if plan.topology else (None, ())
     runs = {f"seed {fit.seed}": fit.embedding[-len(parts.test) :] for fit in fits}
-    _, labels, _ = inputs_of(parts.train, plan.training_labels)
+    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
     return Embedding(
         plan,
         parts,

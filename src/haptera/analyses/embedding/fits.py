@@ -72,7 +72,7 @@ class FitTask(Task[Fit]):
         """Fit an estimator, score it, and embed the recording."""
         parts = (self.parts.train, self.parts.test)
         shuffle = self.seed if self.shuffled else None
-        data = [inputs_of(part, self.plan.training_labels, shuffle) for part in parts]
+        data = [inputs_of(part, self.plan.training_labels, shuffle, apart=bool(self.plan.parts)) for part in parts]
         level = log.level
         if self.seed != self.plan.seed or self.shuffled or self.fold:
             log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
@@ -156,7 +156,7 @@ def training_history(fits: Sequence[Fit]) -> pd.DataFrame:
 
 
 def inputs_of(
-    part: Recording, labels: Sequence[str], shuffle: int | None = None
+    part: Recording, labels: Sequence[str], shuffle: int | None = None, *, apart: bool = False
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray | None]:
     """Return signal, labels and blocks for an estimator.
 
@@ -164,12 +164,14 @@ def inputs_of(
         part: of a recording.
         labels: names; none is by time.
         shuffle: the seed of a random order of labels, or of samples where there are no labels; None leaves them.
+        apart: every label by itself, for parts of the embedding; else continuous ones stand side by side.
     """
     signal, targets = part.signal(), [part.label(name) for name in labels]
     if shuffle is not None:  # all labels in the same new order: what they have to do with each other stays
         order = np.random.default_rng(shuffle).permutation(len(part))
         signal, targets = signal if labels else signal[order], [label[order] for label in targets]
-    return signal, estimator_targets(targets), _blocks(part)
+    made = [label.features for label in targets] if apart else estimator_targets(targets)
+    return signal, made, _blocks(part)
 
 
 def _changes(label: np.ndarray) -> bool:

@@ -176,7 +176,8 @@ def methods(embedding: "Embedding") -> str:
     prepared = f", smoothed by a Gaussian of {plan.smoothing:g} samples{looks_back}" * bool(plan.smoothing)
     prepared += ", scaled by means and deviations of the training part" * plan.zscore
     controls = f" and {plan.shuffles} fits with {what} in a random order" * bool(plan.shuffles)
-    folds = f"Labels were decoded again in {plan.folds} folds of whole trials, each with an encoder of its own. "
+    count = embedding.folds["fold"].nunique()
+    folds = f"Labels were decoded again in {count} folds of whole trials, each with an encoder of its own. "
     others = f"Baselines were {', '.join(embedding.baselines)} of the same windows. "
     shape = (
         f"Persistent cohomology up to dimension 2 was computed with ripser on 150 points of the embedding; classes "

@@ -199,7 +199,7 @@ def adapt_session(
     groups = [tuple(made[first : first + plan.seeds]) for first in range(0, len(made), plan.seeds)]
     named = dict(zip((ADAPTED, OWN, OWN_SHORT, SHUFFLED_TRAINING), groups, strict=False))
     tables = [_decoding(parts, label, named) for label in plan.labels]
-    _, labels, _ = inputs_of(parts.train, plan.training_labels)
+    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
     mode = named[ADAPTED][0].model.mode_.describe(Context.of(labels, [len(parts.train)], several=False))
     notes = parts.whole.notes
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
@@ -224,7 +224,7 @@ def find_session(path: Path, model: ContrastiveEmbedding, session: str | None) -
 
 def _check_mode(model: ContrastiveEmbedding, parts: Parts, plan: Plan) -> None:
     """Refuse labels of other kinds than those that the model learnt from."""
-    _, labels, _ = inputs_of(parts.train, plan.training_labels)
+    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
     discrete = any(label.dtype.kind != "f" for label in labels)
     numbers = any(label.dtype.kind == "f" for label in labels)
     conditional = model.mode_.conditional

@@ -181,7 +181,7 @@ def embed_sessions(
     with Progress("decode", len(plan.labels), progress, unit="labels") as bar:
         tables = [_decoding(sessions, label, fits, null, single, bar) for label in plan.labels]
     pairs = [_consistency(sessions, plan.labels, fits, null, single)] if plan.labels else []
-    inputs = [inputs_of(session.parts.train, plan.training_labels)[1] for session in sessions]
+    inputs = [inputs_of(session.parts.train, plan.training_labels, apart=bool(plan.parts))[1] for session in sessions]
     targets = [list(each) for each in zip(*inputs, strict=True)]
     context = Context.of(targets, [len(session.parts.train) for session in sessions], several=True)
     notes = [f"{session.name}: {note}" for session in sessions for note in session.parts.whole.notes]

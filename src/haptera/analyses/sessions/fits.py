@@ -62,7 +62,7 @@ class JointFitTask(Task[JointFit]):
         """Fit one encoder for each session, and embed all of them."""
         shuffle = self.seed if self.shuffled else None
         sides = [
-            [inputs_of(part, self.plan.training_labels, shuffle) for part in parts]
+            [inputs_of(part, self.plan.training_labels, shuffle, apart=bool(self.plan.parts)) for part in parts]
             for parts in zip(*((session.parts.train, session.parts.test) for session in self.sessions), strict=True)
         ]
         model = ContrastiveEmbedding(**self.settings)
