@@ -120,7 +120,7 @@ class Embedding(Analysis):
             return {}
         return {
             "read": self.source.plain(),
-            "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)} | self._parts,
+            "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)} | self.plan.facts,
         }
 
     def headline(self) -> str:
