@@ -11,6 +11,8 @@ from haptera.analyses.dependencies import learn_new_classes
 from haptera.analyses.embedding.plan import Plan
 from haptera.analyses.identify import Training
 from haptera.analyses.identify.analysis import identify_rows
+from haptera.analyses.sessions.adaptation import adapt_session as adapt
+from haptera.analyses.sessions.analysis import embed_sessions as joint
 from haptera.data import ArrayData, digits
 from haptera.models import LeNet, ResNet
 from haptera.recordings.reading import Source
@@ -134,11 +136,11 @@ def stability(folder):
     return haptera.stability(nets, digits("test", size=16), initial=fresh, samples=40, delta=(1, 2), layers=True)
 
 
-def recording(folder, *labels):
+def recording(folder, *labels, units=5):
     """A head that turns, and five units that each fire around a direction of their own, in a file."""
     generator = np.random.default_rng(0)
     heading = np.mod(np.cumsum(generator.normal(0, 0.15, 300)), 2 * np.pi)
-    rates = 0.1 + 4 * np.exp(3 * (np.cos(heading[:, None] - np.arange(5) * 1.257) - 1))
+    rates = 0.1 + 4 * np.exp(3 * (np.cos(heading[:, None] - np.arange(units) * 1.257) - 1))
     side, trial = np.where(heading > np.pi, "left", "right"), np.arange(300) // 20
     np.savez(folder / "mouse.npz", spikes=generator.poisson(rates), heading=heading, side=side, trial=trial)
     return Source(folder / "mouse.npz", "spikes", list(labels), trials="trial")
@@ -152,6 +154,22 @@ def embed(folder):
 def embed_by_time(folder):
     plan = Plan(seeds=1, shuffles=1, baselines=("pca",), topology=False, settings=SHORT)
     return partial(haptera.embed, recording(folder), plan, progress=False)
+
+
+def embed_sessions(folder):
+    sources = []
+    for place, units in enumerate((5, 7)):
+        (folder / str(place)).mkdir()
+        sources.append(recording(folder / str(place), "heading", "side", units=units))
+    plan = Plan(labels=("heading", "side"), seeds=1, shuffles=1, baselines=(), topology=False, settings=SHORT)
+    return partial(joint, sources, plan, progress=False)
+
+
+def adapt_session(folder):
+    plan = Plan(labels=("heading",), seeds=1, shuffles=0, baselines=(), topology=False, settings=SHORT)
+    haptera.embed(recording(folder, "heading"), plan, progress=False).save(folder / "hd")
+    new = recording(folder, "heading", units=6)
+    return partial(adapt, folder / "hd" / "model.safetensors", new, plan, progress=False)
 
 
 def attribute(folder):
@@ -190,6 +208,8 @@ ANALYSES = [
     pytest.param(stability, marks=pytest.mark.long),
     pytest.param(embed, marks=pytest.mark.long),
     embed_by_time,
+    pytest.param(embed_sessions, marks=pytest.mark.long),
+    pytest.param(adapt_session, marks=pytest.mark.long),
     attribute,
     pytest.param(identify, marks=pytest.mark.long),
     pytest.param(identify_tables, marks=pytest.mark.long),

@@ -21,7 +21,7 @@ def here(tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     angle = np.mod(np.cumsum(generator.normal(0, 0.15, 1200)), 2 * np.pi)
     rates = 0.1 + 4 * np.exp(3 * (np.cos(angle[:, None] - np.arange(10) * 0.628) - 1))
-    np.savez("mouse.npz", spikes=generator.poisson(rates), heading=angle, still=np.ones(1200), short=angle[1:])
+    np.savez("mouse.npz", spikes=generator.poisson(rates), heading=angle, still=np.ones(1200), short=angle[100:])
     return tmp_path
 
 
@@ -118,7 +118,7 @@ def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
         (["mouse.npz", "--label", "haeding", "--out", "x"], "did you mean 'heading'"),
         (["mouse.npz", "--signal", "spike", "--out", "x"], "did you mean 'spikes'"),
         (["mouse.npz", "--label", "still", "--out", "x"], "the same in every sample"),
-        (["mouse.npz", "--label", "short", "--out", "x"], "1,199 samples"),
+        (["mouse.npz", "--label", "short", "--out", "x"], "1,100 samples"),
         (["mouse.npz", "--bin", "100ms", "--out", "x"], "bin is for .nwb files"),
         (["mouse.npz", "--bin", "wide", "--out", "x"], "a width such as 100ms"),
         (["mouse.npz", "--units", "adn", "--out", "x"], "COLUMN=VALUE was expected"),
@@ -127,6 +127,14 @@ def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
         (["mouse.npz", "--label", "heading", "--architecture", "offset11-model", "--out", "x"], "did you mean"),
         (["mouse.npz", "--label", "heading", "--out", "mouse.npz"], "it is a file"),
         (["mouse.npz", "--label", "heading", "--folds", "3", "--out", "x"], "folds hold out whole trials"),
+        (["mouse.npz", "--label", "heading", "--folds", "trail", "--out", "x"], "did you mean 'trial'"),
+        (["mouse.npz", "--part", "heading", "--out", "x"], "LABEL:FIRST-LAST was expected"),
+        (["mouse.npz", "--part", "heading:2-0", "--out", "x"], "the first dimension is after the last"),
+        (["mouse.npz", "--part", "haeding:0-1", "--out", "x"], "did you mean 'heading'"),
+        (["mouse.npz", "--part", "time:0-1", "--out", "x"], "every label once, and at least one"),
+        (["mouse.npz", "--part", "heading:0-1", "--mode", "time", "--out", "x"], "leave one of them out"),
+        (["mouse.npz", "--label", "heading", "--distance", "cosin", "--out", "x"], "did you mean 'cosine'"),
+        (["mouse.npz", "--label", "heading", "--jacobian-weight", -1, "--out", "x"], "jacobian_weight"),
     ],
 )
 def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):
@@ -135,6 +143,38 @@ def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):
     assert message in told.err
     assert "Traceback" not in told.err
     assert told.out == ""
+
+
+@pytest.mark.long
+def test_parts_with_a_jacobian_term_are_embedded_and_attributed(here, capsys):
+    parts = ("--part", "heading:0-2", "--part", "time:3-4", "--jacobian-weight", 0.01, "--device", "cpu")
+    quick = ("--no-controls", "--steps", 8, "--batch-size", 64, "--out", "hd", "--json", "--quiet")
+    assert call("embed", "mouse.npz", "--signal", "spikes", *parts, *quick) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["settings"]["hybrid"] == {"0": [0, 1, 2], "time": [3, 4]}
+    assert (content["settings"]["output_dimension"], content["settings"]["jacobian_weight"]) == (5, 0.01)
+    assert content["prepared"]["parts"] == {"heading": [0, 1, 2], "time": [3, 4]}
+    assert "median_error" in content["labels"]["heading"]["decoding"]
+    assert call("attribute", "hd", "--fits", 1, "--copies", 2, "--quiet", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["jacobian_weight"] == 0.01  # that of the embedding
+    assert found["part_dimensions"] == [3, 2]
+    assert found["what"] == "heading"
+    assert call("attribute", "hd", "--part", "haeding") == 2
+    assert "did you mean 'heading'" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_each_trial_is_a_fold(here, capsys):
+    generator = np.random.default_rng(0)
+    np.savez(
+        "rat.npz", spikes=generator.poisson(2.0, (200, 4)), place=np.arange(200) % 40 / 40, trial=np.arange(200) // 40
+    )
+    quick = ("--no-controls", "--steps", 3, "--batch-size", 32, "--json", "--quiet", "--distance", "dot")
+    assert call("embed", "rat.npz", "--label", "place", "--trials", "trial", "--folds", "trial", *quick) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert len(content["folds"]["values"]) == 5
+    assert content["settings"]["distance"] == "dot"
 
 
 def test_widths_have_units():

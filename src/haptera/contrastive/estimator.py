@@ -25,6 +25,7 @@ from haptera.contrastive.model import NEGATIVES, Model
 from haptera.contrastive.model_file import read_model, write_model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError
+from haptera.recordings.prepared import Preparation
 
 
 class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -46,7 +47,7 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         prior: of discrete labels, `empirical` or `uniform`.
         differences_per_label: with both kinds of labels, take differences within the class of the reference.
         hybrid: also go by time: True for both on all dimensions, a number or list of dimensions for behaviour with time
-            on all, or `{"behaviour": ..., "time": ...}`.
+            on all, `{"behaviour": ..., "time": ...}`, or parts, `{"0": ..., "1": ..., "time": ...}` (8.3).
         distance: `cosine`, `euclidean`, `dot`, `learnable`, or a `Similarity` of `haptera.contrastive.loss`;
             architectures with `-mse` take any but the first.
         temperature: by which similarities are divided.
@@ -268,10 +269,10 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             y = (options.pop("y"),)
         return self.goodness_of_fit(X, *y, unit="bits", **options)
 
-    def save(self, path: str | Path) -> None:
-        """Write weights and settings into one safetensors file."""
+    def save(self, path: str | Path, sessions: Sequence[Preparation] = ()) -> None:
+        """Write weights and settings into one safetensors file, and how signals were prepared if that is given."""
         check_is_fitted(self, "model_")
-        write_model(self.model_, self.mode_, Path(path))
+        write_model(self.model_, self.mode_, Path(path), sessions)
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> Self:

@@ -16,8 +16,9 @@ from haptera.contrastive.encoder import new_encoder
 from haptera.contrastive.inputs import Inputs
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.loss import InfoNCE, similarity
-from haptera.contrastive.modes import Context, Mode, hybrid_dimensions
+from haptera.contrastive.modes import Context, Mode
 from haptera.contrastive.neighbours import LabelSpace
+from haptera.contrastive.parts import hybrid_dimensions
 from haptera.contrastive.signals import Embedder, Signal, Timeline, embed
 from haptera.errors import HapteraError, unknown
 from haptera.models.source import choose_device
@@ -143,6 +144,15 @@ class Model:
         random = np.random.default_rng(self.seed)
         pairs = [objective.sampler.draw(negatives, random) for objective in objectives]
         return training.goodness_of_fit(self._sides(inputs, timeline, 3 * negatives, sessions), objectives, pairs)
+
+    def pairs(self, inputs: Inputs, mode: Mode, count: int) -> list[tuple[list[int] | None, np.ndarray, np.ndarray]]:
+        """Return for every objective its dimensions, and places of references and of their positives."""
+        timeline = Timeline(inputs.lengths, self.offset, inputs.trials)
+        random = np.random.default_rng(self.seed)
+        samplers = mode.samplers(inputs.context, timeline)
+        drawn = [sampler.draw(count, random) for sampler in samplers]
+        slices = zip(self._slices(), drawn, strict=True)
+        return [(chosen, one.reference.ravel(), one.positive.ravel()) for chosen, one in slices]
 
     def embed(
         self, session: int, signal: np.ndarray, trials: Any = None, *, side: str = "reference", pad: bool = True

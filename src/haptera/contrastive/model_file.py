@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -34,8 +34,10 @@ from haptera.files.schema import (
     table_of,
     whole_number,
 )
+from haptera.recordings.prepared import Preparation
 
 _KEY = "haptera.embedding"
+_PREPARED = "haptera.preparation"
 _ANCHORS = "anchors."
 _HISTORIES = ("loss_history", "goodness_of_fit_history", "jacobian_history")
 OWN = ("model_architecture", "distance")
@@ -61,8 +63,17 @@ def own_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: settings[name] for name in OWN if not isinstance(settings.get(name, ""), str)}
 
 
-def write_model(model: Model, mode: Mode, path: Path) -> None:
-    """Write a model; an encoder or distance of the user's own is written as its weights only."""
+def write_model(model: Model, mode: Mode, path: Path, sessions: Sequence[Preparation] = ()) -> None:
+    """Write a model; an encoder or distance of the user's own is written as its weights only.
+
+    Args:
+        model: encoders and losses.
+        mode: how pairs were drawn.
+        path: of the file.
+        sessions: how the signal of each session was prepared, if that is known.
+    """
+    if sessions and len(sessions) != len(model.encoders):
+        raise HapteraError(f"{len(sessions)} preparations were given for {len(model.encoders)} sessions")
     facts: dict[str, Any] = {
         "version": __version__,
         "settings": {name: _plain(name, value) for name, value in model.settings.items()},
@@ -78,7 +89,16 @@ def write_model(model: Model, mode: Mode, path: Path) -> None:
             if anchors.continuous is not None:
                 tensors[f"{_ANCHORS}{session}.continuous"] = torch.from_numpy(anchors.continuous)
     with whole(path) as file:
-        file.write(save(tensors, {_KEY: json.dumps(facts, default=_number)}))
+        prepared = {_PREPARED: json.dumps({"sessions": [one.facts() for one in sessions]})} if sessions else {}
+        file.write(save(tensors, {_KEY: json.dumps(facts, default=_number)} | prepared))
+
+
+def read_preparations(path: Path) -> list[Preparation]:
+    """Return how the signal of each session of a saved model was prepared, without reading its weights."""
+    writer = "`haptera embed` wrote with how its signals were prepared"
+    where = f"the header of {path}"
+    sessions = check(read_header(path, _PREPARED, "model", writer), {"sessions": list_of(TABLE)}, where)["sessions"]
+    return [Preparation.of_facts(one, where) for one in sessions]
 
 
 def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
@@ -106,7 +126,7 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
         model.modules.load_state_dict(tensors)
     except RuntimeError as error:
         raise HapteraError(f"the weights of {path} do not fit the model: {error}") from error
-    mode = facts["mode"] | {"time_offsets": tuple(facts["mode"]["time_offsets"])}
+    mode = facts["mode"] | {name: tuple(facts["mode"][name]) for name in ("time_offsets", "parts")}
     return model, Mode(**mode)
 
 

@@ -4,13 +4,14 @@ Floating-point labels are continuous, all others discrete. Several continuous la
 discrete labels form their combinations. A setting or label that the mode would not use is an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from haptera.contrastive.neighbours import LabelSpace
+from haptera.contrastive.parts import part_names
 from haptera.contrastive.sampling import (
     ContinuousSampler,
     DiscreteSampler,
@@ -34,27 +35,32 @@ class Context:
         continuous: `(samples, columns)` or None.
         classes: `(samples,)`, codes from 0 on, or None.
         names: of the classes, one text for each code.
+        each: the same of every label by itself, for objectives that see one of them.
     """
 
     continuous: np.ndarray | None = None
     classes: np.ndarray | None = None
     names: np.ndarray | None = None
+    each: "tuple[Context, ...]" = ()
 
     @classmethod
     def of(cls, labels: Sequence[Any], lengths: Sequence[int], several: bool) -> "Context":
         """Read labels as `fit` takes them: an array each, or of several sessions a list of arrays each."""
         continuous: list[np.ndarray] = []
         discrete: list[np.ndarray] = []
+        each: list[Context] = []
         for number, label in enumerate(labels):
             values = _join(label, f"label {number}", lengths, several)
             if (values == values[:1]).all():
                 raise HapteraError(f"label {number} is the same for every sample; it says nothing about them")
             if values.dtype.kind == "f":
                 continuous.append(values.astype(np.float64))
+                each.append(cls(continuous[-1]))
             else:
                 discrete += list(values.T)
+                each.append(cls(None, *_combine(list(values.T))))
         classes, names = _combine(discrete) if discrete else (None, None)
-        return cls(np.hstack(continuous) if continuous else None, classes, names)
+        return cls(np.hstack(continuous) if continuous else None, classes, names, tuple(each))
 
     def part(self, start: int, stop: int) -> "Context":
         """Return the context of some samples in a row."""
@@ -68,13 +74,15 @@ class Mode:
     """How pairs are drawn.
 
     Attributes:
-        conditional: `time`, `time_delta`, `delta`, `discrete`; or `mixed`, `mixed_delta` with both kinds of labels.
+        conditional: `time`, `time_delta`, `delta`, `discrete`; or `mixed`, `mixed_delta` with both kinds of labels; or
+            `parts`, where every label has an objective of its own.
         hybrid: also pairs in time.
         time_offsets: Δ.
         delta: δ.
         period: of the continuous label.
         prior: of a discrete label.
         differences_per_label: D(k) instead of D.
+        parts: numbers of labels, as text, and `time`: an objective each, in that order.
     """
 
     conditional: str
@@ -84,6 +92,7 @@ class Mode:
     period: Any = None
     prior: str = "empirical"
     differences_per_label: bool = False
+    parts: tuple[str, ...] = ()
 
     @classmethod
     def choose(cls, context: Context, settings: dict[str, Any]) -> "Mode":
@@ -91,21 +100,24 @@ class Mode:
         wanted, delta = settings["conditional"], settings["delta"]
         if wanted is not None and wanted not in CONDITIONALS:
             raise unknown("conditional", wanted, CONDITIONALS)
-        hybrid = settings["hybrid"] is not False
-        found = _conditional(context, wanted, hybrid)
+        parts = part_names(settings["hybrid"])
+        hybrid = settings["hybrid"] is not False and not parts
+        found = _check_parts(parts, context, wanted) if parts else _conditional(context, wanted, hybrid)
         steps = settings["time_offsets"]
         offsets = (steps,) if np.ndim(steps) == 0 else tuple(steps)
         if not offsets or not all(isinstance(step, int | np.integer) and step > 0 for step in offsets):
             raise HapteraError(f"time_offsets is {steps!r}; whole numbers of at least 1 were expected")
-        by_difference, gaussian = found in ("time_delta", "mixed"), found in ("delta", "mixed_delta")
+        numbers = bool(parts) and context.continuous is not None
+        by_difference = found in ("time_delta", "mixed") or (numbers and wanted != "delta")
+        gaussian = found in ("delta", "mixed_delta") or (numbers and wanted == "delta")
         if gaussian and delta is None:
             raise HapteraError(
                 "conditional is 'delta', and delta is not given: it is the spread of the label in a pair"
             )
         unused = {
             "delta": delta is not None and not gaussian,
-            "time_offsets": offsets != (1,) and not (hybrid or found == "time" or by_difference),
-            "period": settings["period"] is not None and not (by_difference or gaussian),
+            "time_offsets": offsets != (1,) and not (hybrid or found == "time" or by_difference or "time" in parts),
+            "period": settings["period"] is not None and (bool(parts) or not (by_difference or gaussian)),
             "prior": settings["prior"] != "empirical" and context.classes is None,
             "differences_per_label": settings["differences_per_label"] and found != "mixed",
         }
@@ -120,10 +132,15 @@ class Mode:
             settings["period"],
             settings["prior"],
             settings["differences_per_label"],
+            parts,
         )
 
     def describe(self, context: Context) -> str:
         """The mode in words."""
+        if self.parts:
+            told = [(name, one.describe(part)) for name, one, part in self._each(context)]
+            said = [text if name == "time" else f"label {name}, {text}" for name, text in told]
+            return "parts: " + "; ".join(said)
         steps = " or ".join(map(str, self.time_offsets)) + (" sample" if self.time_offsets == (1,) else " samples")
         columns = 0 if context.continuous is None else context.continuous.shape[1]
         label = f"a continuous label of {columns} column{'s' * (columns != 1)}"
@@ -141,7 +158,9 @@ class Mode:
         return f"hybrid: {words}; and in time, {steps} later" if self.hybrid else words
 
     def samplers(self, context: Context, timeline: Timeline) -> list[Sampler]:
-        """The sampler of behaviour or time; with `hybrid` that of time after it."""
+        """The sampler of behaviour or time; with `hybrid` that of time after it; or one for each part."""
+        if self.parts:
+            return [one.samplers(part, timeline)[0] for _, one, part in self._each(context)]
         if self.conditional == "time":
             return [TimeSampler(timeline, self.time_offsets)]
         marginal = Marginal(timeline, context.classes, self.prior)
@@ -159,6 +178,32 @@ class Mode:
                 change = TimeDelta(timeline, labels, space, self.time_offsets, per_label)
             behaviour = ContinuousSampler(marginal, labels, space, change)
         return [behaviour, TimeSampler(timeline, self.time_offsets)] if self.hybrid else [behaviour]
+
+    def _each(self, context: Context) -> "Iterator[tuple[str, Mode, Context]]":
+        """Yield name, mode and context of each part."""
+        for name in self.parts:
+            if name == "time":
+                yield name, Mode("time", time_offsets=self.time_offsets), Context()
+                continue
+            part = context.each[int(name)]
+            if part.continuous is None:
+                yield name, Mode("discrete", prior=self.prior), part
+            else:
+                found = "time_delta" if self.delta is None else "delta"
+                yield name, Mode(found, time_offsets=self.time_offsets, delta=self.delta), part
+
+
+def _check_parts(parts: Sequence[str], context: Context, wanted: str | None) -> str:
+    """Refuse parts that leave a label out, or name one that is not there."""
+    numbers = sorted(int(name) for name in parts if name != "time")
+    if numbers != list(range(len(context.each))):
+        raise HapteraError(
+            f"hybrid has the parts {', '.join(parts)}, and {len(context.each)} labels were given; one part for each, "
+            "by its number from 0 on, was expected"
+        )
+    if wanted in ("time", "discrete"):
+        raise HapteraError(f"conditional is {wanted!r}, and every part of hybrid goes by its own label; leave it out")
+    return "parts"
 
 
 def _conditional(context: Context, wanted: str | None, hybrid: bool) -> str:
@@ -214,32 +259,3 @@ def _combine(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         pairs, codes = np.unique(codes * len(values) + more, return_inverse=True)
         names = np.array([f"{names[pair // len(values)]} {values[pair % len(values)]}" for pair in pairs])
     return codes, names
-
-
-def hybrid_dimensions(hybrid: Any, dimensions: int) -> list[list[int] | None]:
-    """Which dimensions behaviour shapes, and which time; None is all of them.
-
-    Args:
-        hybrid: True is all for both; a number or list for behaviour, time on all; or a mapping with both.
-        dimensions: of the embedding.
-
-    >>> hybrid_dimensions(3, 8)
-    [[0, 1, 2], None]
-    >>> hybrid_dimensions({"behaviour": 2, "time": [2, 3]}, 4)
-    [[0, 1], [2, 3]]
-    """
-    if hybrid is True:
-        return [None, None]
-    parts = hybrid if isinstance(hybrid, dict) else {"behaviour": hybrid}
-    if not set(parts) <= {"behaviour", "time"} or "behaviour" not in parts:
-        raise HapteraError(f"hybrid has {sorted(parts)}; 'behaviour', and 'time' or nothing, was expected")
-    chosen = []
-    for name in ("behaviour", "time"):
-        part = parts.get(name)
-        some = list(range(part)) if isinstance(part, int) else None if part is None else [int(one) for one in part]
-        if some is not None and (not some or len(set(some)) < len(some) or not all(0 <= k < dimensions for k in some)):
-            raise HapteraError(
-                f"hybrid has {part!r} for {name}; how many, or which of 0 to {dimensions - 1}, was expected"
-            )
-        chosen.append(some)
-    return chosen

@@ -1,30 +1,33 @@
-"""Arrays by name, out of npz, npy, mat, h5 and csv, and the recording that some of them make.
+"""Arrays by name, out of npz, npy, mat, h5, csv, parquet and xlsx.
 
 Arrays are read when they are asked for, so a large file with one needed array costs that array. A CSV has a header with
-the names of its columns. A DeepLabCut table (three levels of columns: scorer, bodyparts, coords), CSV or HDF5, becomes
+the names of its columns, and so has the first sheet of an .xlsx file. A MATLAB cell is an array of objects, an array
+each. A DeepLabCut table (three levels of columns: scorer, bodyparts, coords), CSV or HDF5, becomes
 `tracks` (frames, 2 x parts), a signal for embeddings of behaviour alone, and each part (frames, 2), a label. Where the
 likelihood is low, or nothing was found, the place is interpolated in time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from functools import partial
 from math import prod
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 from zlib import error as ZlibError
 
 import numpy as np
 import pandas as pd
 
-from haptera.errors import HapteraError, unknown
+from haptera.errors import HapteraError
+from haptera.extras import import_extra
 from haptera.files.atomic import check_expansion, check_plain_file
 from haptera.files.deeplabcut import KEY, read_deeplabcut
 from haptera.files.hdf5 import open_hdf5, values_of
 from haptera.files.npz import map_npy, member, open_npz
-from haptera.recordings.recording import Recording
+from haptera.recordings.cells import as_cells
 
-SIGNALS = ("signal", "spikes", "neural", "counts", "tracks", "X")
+TABLES = (".csv", ".parquet", ".xlsx")
 TIMES = ("times", "time", "timestamps", "t")
 
 MAT_ERRORS = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError, ZlibError)
@@ -54,7 +57,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
             yield {key: partial(member, file, key, path) for key in file.files}
     elif ending == ".npy":
         yield {"signal": partial(map_npy, path)}
-    elif ending == ".csv":
+    elif ending in TABLES:
         yield {name: partial(np.asarray, column) for name, column in read_columns(path).items()}
     elif ending == ".mat" and not _is_hdf5(path):
         yield {name: partial(np.asarray, array) for name, array in _mat(path).items()}
@@ -66,79 +69,6 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
                 yield _datasets(path, file, transposed=ending == ".mat")
         if is_table:
             yield {name: partial(np.asarray, column) for name, column in read_tracks(path).items()}
-
-
-def recording_of(
-    arrays: Arrays, signal: str | None, labels: Sequence[str], trials: str | None, *, source: str
-) -> Recording:
-    """The recording that the named arrays make."""
-    wanted = dict(map(split_kind, labels))
-    found = {name: (_squeeze(_find(arrays, name, "label", source)), kind) for name, kind in wanted.items()}
-    trial = None if trials is None else _squeeze(_find(arrays, trials, "array", source))
-    clock = next((name for name in TIMES if name in arrays and name not in wanted), None)
-    taken = {*wanted, *([trials] if trials else []), *([clock] if clock else [])}
-    name, values = _signal(arrays, signal, taken, source)
-    if values.ndim != 2:
-        raise HapteraError(f"{source}: signal {name!r} has the shape {values.shape}; (samples, channels) was expected")
-    for label, (each, _) in found.items():
-        if each.dtype.kind not in "fiubUSO":
-            raise HapteraError(f"{source}: label {label!r} holds {each.dtype}; numbers or text were expected")
-        if not len(each):
-            raise HapteraError(f"{source}: label {label!r} has no samples, signal {name!r} has {len(values):,}")
-    for label, (each, _) in found.items():
-        if len(each) != len(values) and len(each) == values.shape[1]:
-            raise HapteraError(
-                f"{source}: signal {name!r} is {values.shape} and label {label!r} has {len(each):,} samples; "
-                "it looks transposed, (samples, channels) was expected"
-            )
-    times = None
-    if clock is not None and len(stamps := _squeeze(arrays[clock]())) == len(values) and stamps.ndim == 1:
-        times = stamps.astype(float)
-    return Recording.from_arrays({name: values}, found, trials=trial, times=times, source=source)
-
-
-def _find(arrays: Arrays, name: str, what: str, source: str) -> np.ndarray:
-    if name not in arrays:
-        raise unknown(f"{what} in {source}", name, arrays)
-    return arrays[name]()
-
-
-def _signal(arrays: Arrays, name: str | None, taken: set[str], source: str) -> tuple[str, np.ndarray]:
-    """The signal's name and its values `(samples, channels)`."""
-    if name is not None and name in arrays:
-        values = arrays[name]()
-        return name, values[:, None] if values.ndim == 1 else values
-    free = [key for key in arrays if key not in taken]
-    if name is not None:
-        columns = [key for key in free if fnmatchcase(key, name)]
-        if not columns:
-            raise unknown(f"signal in {source}", name, arrays)
-        return name, _columns(arrays, columns, source)
-    usual = [key for key in SIGNALS if key in free]
-    if len(usual) == 1:
-        return _signal(arrays, usual[0], taken, source)
-    loaded = {key: arrays[key]() for key in free}
-    matrices = [key for key, values in loaded.items() if values.ndim == 2 and values.dtype.kind in "fiub"]
-    if len(matrices) == 1:
-        return matrices[0], loaded[matrices[0]]
-    numbers = [key for key, values in loaded.items() if values.ndim == 1 and values.dtype.kind in "fiub"]
-    if not matrices and len(numbers) > 1 and len({len(loaded[key]) for key in numbers}) == 1:
-        return "signal", np.column_stack([loaded[key] for key in numbers])
-    listed = ", ".join(f"{key} {values.shape}" for key, values in loaded.items()) or "nothing else"
-    raise HapteraError(f"{source} has {listed}; name the signal, (samples, channels)")
-
-
-def _columns(arrays: Arrays, names: Sequence[str], source: str) -> np.ndarray:
-    columns = [arrays[name]() for name in names]
-    for name, column in zip(names, columns, strict=True):
-        if column.ndim != 1 or column.dtype.kind not in "fiub" or len(column) != len(columns[0]):
-            raise HapteraError(f"{source}: {name!r} is {column.dtype} {column.shape}; a column of numbers was expected")
-    return np.column_stack(columns)
-
-
-def _squeeze(values: np.ndarray) -> np.ndarray:
-    """MATLAB has no vectors, only matrices with one row or column; a single value is an array of one."""
-    return values.ravel() if values.ndim == 0 or (values.ndim == 2 and 1 in values.shape) else values
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -169,6 +99,8 @@ def _leaves(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[s
             yield from _leaves(value, f"{prefix}{key}/")
         elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubUS":
             yield f"{prefix}{key}", value
+        elif not key.startswith("__") and (cells := as_cells(value)) is not None:
+            yield f"{prefix}{key}", cells
 
 
 def _datasets(path: Path, file: Mapping, transposed: bool) -> dict[str, Callable[[], np.ndarray]]:
@@ -177,6 +109,8 @@ def _datasets(path: Path, file: Mapping, transposed: bool) -> dict[str, Callable
     found: dict[str, Callable[[], np.ndarray]] = {}
 
     def read(data: h5py.Dataset, name: str) -> np.ndarray:
+        if h5py.check_ref_dtype(data.dtype) is not None:
+            return _cells_of(path, file, data, name)
         values = values_of(data, f"{path}: {name!r}", "fiubOS")
         return values.T if transposed else values
 
@@ -188,16 +122,38 @@ def _datasets(path: Path, file: Mapping, transposed: bool) -> dict[str, Callable
     return found
 
 
+def _cells_of(path: Path, file: Mapping, data: Any, name: str) -> np.ndarray:
+    """Return the arrays that a MATLAB cell of an HDF5 file refers to; an empty one says so by an attribute."""
+    parts = []
+    for reference in np.ravel(data[()]):
+        inner = file[reference] if reference else None
+        if inner is None or "MATLAB_empty" in inner.attrs:
+            parts.append(np.zeros(0))
+        else:
+            parts.append(values_of(inner, f"{path}: a cell of {name!r}").T)
+    cells = as_cells(parts)
+    if cells is None:
+        raise HapteraError(f"{path}: the cell {name!r} does not hold arrays of numbers")
+    return cells
+
+
 def read_columns(path: Path) -> dict[str, np.ndarray]:
     """Columns by name; for a DeepLabCut table, `tracks` and the body parts."""
     check_plain_file(path)
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            first = file.readline().split(",")[0].strip().strip('"').lower()
-        if first == "scorer":
-            return read_tracks(path)
-        frame = pd.read_csv(path)
-    except (OSError, ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors
+        if path.suffix.lower() == ".csv":
+            with path.open(encoding="utf-8-sig") as file:
+                first = file.readline().split(",")[0].strip().strip('"').lower()
+            if first == "scorer":
+                return read_tracks(path)
+            frame = pd.read_csv(path)
+        elif path.suffix.lower() == ".xlsx":
+            import_extra("openpyxl", "recordings", f"reading {path.name}")
+            frame = pd.read_excel(path, engine="openpyxl")
+        else:
+            frame = pd.read_parquet(path)
+    except (OSError, ValueError, OverflowError, LookupError, TypeError, BadZipFile) as error:
+        # pandas' and pyarrow's own errors are ValueErrors
         raise HapteraError(f"cannot read {path}: {error}") from error
     if pd.to_numeric(frame.columns.to_series(), errors="coerce").notna().all():
         raise HapteraError(f"{path} begins with numbers; a first row with the names of the columns was expected")

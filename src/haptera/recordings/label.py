@@ -60,6 +60,8 @@ class Label:
             raise HapteraError(f"label {name!r} has shape {values.shape}; one value or row for each sample expected")
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         note = "" if kind else _doubt(values, name)
+        if kind is None and _in_degrees(values, name):
+            kind, note = "degrees", f"{name} is taken as an angle in degrees; {name}:continuous takes it as a number"
         kind = kind or ("continuous" if note else _guess(values, name))
         if kind == "discrete":
             return cls._discrete(values, name)
@@ -71,7 +73,7 @@ class Label:
             return cls(numbers, "continuous", note=note)
         if numbers.ndim != 1:
             raise HapteraError(f"label {name!r} has {numbers.shape[1]} columns; an angle has one")
-        return cls(np.mod(np.deg2rad(numbers) if kind == "degrees" else numbers, _TURN), "angle")
+        return cls(np.mod(np.deg2rad(numbers) if kind == "degrees" else numbers, _TURN), "angle", note=note)
 
     @classmethod
     def _discrete(cls, values: np.ndarray, name: str) -> "Label":
@@ -209,6 +211,18 @@ def _doubt(values: np.ndarray, name: str) -> str:
         f"{name} has {count:,} different whole numbers and is taken as continuous; {name}:discrete takes them as "
         f"classes, {name}:degrees as an angle"
     )
+
+
+def _in_degrees(values: np.ndarray, name: str) -> bool:
+    """Say whether numbers are named like an angle and go round a turn of 360; few whole numbers are classes."""
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or not any(word in name.lower() for word in _ANGULAR):
+        return False
+    known = values[np.isfinite(values)]
+    if not len(known) or (values.dtype.kind in "iu" and len(np.unique(known)) <= MANY):
+        return False
+    low, high = float(known.min()), float(known.max())
+    inside = (low >= 0 and high <= 360) or (low >= -180 and high <= 180)
+    return inside and high - low > 0.75 * 360
 
 
 def _guess(values: np.ndarray, name: str) -> Kind:

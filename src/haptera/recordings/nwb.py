@@ -21,7 +21,7 @@ from haptera.recordings.arrays import split_kind
 from haptera.recordings.label import Label, missing_values
 from haptera.recordings.preparation import bin_edges, bin_spikes, resample
 from haptera.recordings.recording import Recording
-from haptera.recordings.series import Series, find_series
+from haptera.recordings.series import Series, cell_series, find_series
 
 if TYPE_CHECKING:
     from haptera.recordings.reading import Source
@@ -41,8 +41,8 @@ def read_nwb(asked: "Source") -> Recording:
 
 
 def _read(file: Any, asked: "Source") -> Recording:
-    signal, bin = asked.signal or "spikes", asked.bin
     notes: list[str] = []
+    signal, bin = asked.signal or _default_signal(file, notes), asked.bin
     spikes = series = None
     if signal in SPIKES:
         spikes = _spikes(file)
@@ -149,6 +149,27 @@ def _check_bins(
             f"from {first:g} to {last:g} s there are {bins:,.0f} bins of {bin:g} s for {stored:,} values of "
             f"{channels:,} channels; is a time wrong? Else take wider bins (bin), or one epoch"
         )
+
+
+def _default_signal(file: Any, notes: list[str]) -> str:
+    """Return spikes where there are units, else the series of cells of an imaging plane; a note says which."""
+    if "units" in file:
+        return SPIKES[0]
+    known = cell_series(file)
+    best = min(known, key=lambda path: (_rank(path), path), default=None)
+    if best is None:
+        return SPIKES[0]
+    others = ", ".join(path for path in known if path != best)
+    notes.append(f"the signal is {best}, as there are no units" + f"; others are {others}" * bool(others))
+    return best
+
+
+def _rank(path: str) -> int:
+    """Say how likely a series of cells is meant: deconvolved activity first, neuropil last."""
+    order = ("deconv", "dff", "df_over_f", "fluor")
+    return next(
+        (place for place, word in enumerate(order) if word in path.lower()), 9 if "neuropil" in path.lower() else 5
+    )
 
 
 def _spikes(file: Any) -> list[np.ndarray]:

@@ -3,8 +3,11 @@
 | file | what is in it |
 |---|---|
 | `.npz`, `.h5`, `.mat` | arrays by name: a signal (samples, channels), labels and trials (samples,) |
+| `.mat` with cells | a cell of vectors: spike times of units; a cell of matrices: trials |
+| `.npz` of pynapple | units, or a series |
 | `.npy` | one signal |
-| `.csv` | a column for each channel and label |
+| `.csv`, `.parquet`, `.xlsx` | a column for each channel and label; or two: spike times and their units |
+| a folder of suite2p or pynapple | cells of all planes; units or a series, the others are labels |
 | DeepLabCut's `.csv`, `.h5` | body parts are labels, and together the signal `tracks` |
 | `.nwb` | spike times, or a series; behaviour sampled at other times is brought into the same bins |
 
@@ -14,15 +17,20 @@ needs few, and pynwb brings ten packages and a schema for every version of the f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from haptera.errors import HapteraError, hint, unknown
-from haptera.recordings.arrays import open_arrays, recording_of
+from haptera.recordings.arrays import open_arrays, split_kind
+from haptera.recordings.behaviour import Behaviour
+from haptera.recordings.choosing import recording_of
+from haptera.recordings.folders import read_folder
 from haptera.recordings.nwb import read_nwb
+from haptera.recordings.pynapple import is_pynapple, read_pynapple
 from haptera.recordings.recording import Recording
 
-ENDINGS = (".npz", ".npy", ".csv", ".mat", ".h5", ".hdf5", ".nwb")
+ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".xlsx", ".mat", ".h5", ".hdf5", ".nwb")
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,9 @@ class Source:
         bin: seconds, for NWB files; 0.1 for spikes and the rate of a series if left out.
         epoch: for NWB files, the tag of the epochs to read, such as `wake`.
         units: column -> value: only the channels of which that is known, such as `{"location": "adn"}`.
+        behaviour: a second file, such as tracking, whose labels are joined to the samples by time.
+        behaviour_rate: its samples per second, where it has no times.
+        behaviour_start: the time of its first sample in the clock of the recording, where it has no times.
     """
 
     path: Path | str
@@ -47,10 +58,29 @@ class Source:
     bin: float | None = None
     epoch: str | None = None
     units: Mapping[str, str] = field(default_factory=dict)
+    behaviour: Path | str | None = None
+    behaviour_rate: float | None = None
+    behaviour_start: float = 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        fields = asdict(self) | {"labels": list(self.labels)}
+        return {name: str(value) if isinstance(value, Path) else value for name, value in fields.items()}
 
     def read(self) -> Recording:
         """Return the recording."""
+        if self.behaviour is None:
+            return self._read()
+        second = Behaviour(self.behaviour, self.behaviour_rate, self.behaviour_start)
+        there = [label for label in self.labels if split_kind(label)[0] in second.names]
+        own = [label for label in self.labels if label not in there]
+        return second.join_to(replace(self, labels=own)._read(), there) if there else self._read()
+
+    def _read(self) -> Recording:
         path = Path(self.path).expanduser()
+        if path.is_dir():
+            recording = read_folder(replace(self, path=path))
+            return recording.only_channels(next(iter(recording.signals)), **self.units) if self.units else recording
         if not path.is_file():
             beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
             raise HapteraError(f"there is no file {path};{hint(path.name, beside, cutoff=0.6)}".rstrip(";"))
@@ -61,11 +91,12 @@ class Source:
         return recording.only_channels(next(iter(recording.signals)), **self.units) if self.units else recording
 
     def _read_arrays(self, path: Path) -> Recording:
-        for name in ("bin", "epoch"):
-            if getattr(self, name) is not None:
-                raise HapteraError(f"{name} is for .nwb files, whose spikes have times; {path.name} has samples")
+        if self.epoch is not None:
+            raise HapteraError(f"epoch is for .nwb files, which name their epochs; {path.name} does not")
+        if path.suffix.lower() == ".npz" and is_pynapple(path):
+            return read_pynapple(replace(self, path=path), {path.stem: path})
         with open_arrays(path) as arrays:
-            return recording_of(arrays, self.signal, self.labels, self.trials, source=str(path))
+            return recording_of(arrays, self.signal, self.labels, self.trials, bin=self.bin, source=str(path))
 
 
 def read_recording(

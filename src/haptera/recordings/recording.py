@@ -20,6 +20,8 @@ from haptera.recordings.label import Label, estimator_targets, missing_values
 
 PLACE = "place"
 """Column of the facts about channels: where each was before others were left out."""
+POOR = 0.5
+"""Share of missing values beyond which a channel, rather than the samples, is left out."""
 JUMP = 1.5
 """Samples further apart than so many usual steps belong to different blocks."""
 
@@ -73,9 +75,12 @@ class Recording:
         (3, ('1 of 4 samples left out: 1 without x',), [0, 1, 1])
         """
         given = {name: value if isinstance(value, tuple) else (value, None) for name, value in (labels or {}).items()}
+        signals, channels, notes = without_empty_channels(signals)
         length = len(next(iter(signals.values()), ()))
         absent = {f"without {name}": missing_values(np.asarray(values)) for name, (values, _) in given.items()}
         absent |= {} if trials is None else {"outside of trials": missing_values(np.asarray(trials))}
+        holes = {f"without a value of {name}": signal for name, signal in signals.items() if signal.dtype.kind == "f"}
+        absent |= {what: bad for what, signal in holes.items() if (bad := missing_values(signal)).any()}
         if any(len(one) != length for one in (*absent.values(), *signals.values())):  # the recording says which
             absent = {}
         lost = np.any([np.zeros(length, bool), *absent.values()], axis=0)
@@ -90,13 +95,15 @@ class Recording:
             found,
             None if trials is None else np.asarray(trials)[rows],
             None if times is None else np.asarray(times)[rows],
-            source=source,
+            channels,
+            source,
+            notes,
         )
         if isinstance(rows, slice):
             return recording
         counts = ", ".join(f"{int(some.sum()):,} {what}" for what, some in absent.items() if some.any())
         note = f"{int(lost.sum()):,} of {length:,} samples left out: {counts}"
-        return replace(recording, notes=(note,), gaps=_breaks(rows))
+        return replace(recording, notes=(*notes, note), gaps=_breaks(rows))
 
     def __post_init__(self) -> None:
         if not self.signals:
@@ -262,6 +269,23 @@ class Recording:
         if facts is not None and PLACE in facts:
             return facts[PLACE].astype(str).tolist()
         return [str(place) for place in range(self.signal(name).shape[1])]
+
+
+def without_empty_channels(
+    signals: Mapping[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], dict[str, pd.DataFrame], tuple[str, ...]]:
+    """Return signals without channels that miss most of their values, the places of the others, and what to say."""
+    kept, facts, notes = dict(signals), {}, []
+    for name, signal in signals.items():
+        if signal.ndim != 2 or signal.dtype.kind != "f" or not len(signal):
+            continue
+        poor = (~np.isfinite(signal)).mean(0) > POOR
+        if poor.any() and not poor.all():
+            kept[name] = signal[:, ~poor]
+            facts[name] = pd.DataFrame({PLACE: np.flatnonzero(~poor)})
+            some = ", ".join(map(str, np.flatnonzero(poor)[:10])) + ", ..." * (int(poor.sum()) > 10)
+            notes.append(f"{int(poor.sum())} of {len(poor)} channels left out, which miss most of their values: {some}")
+    return kept, facts, tuple(notes)
 
 
 def _breaks(rows: np.ndarray) -> np.ndarray:

@@ -77,6 +77,17 @@ def _all_series(file: Any) -> dict[str, Any]:
     return found
 
 
+def cell_series(file: Any) -> list[str]:
+    """Return the paths of series that hold the activity of cells of an imaging plane."""
+    return [path for path, group in _all_series(file).items() if _type(group) == "RoiResponseSeries"]
+
+
+def _cells(group: Any) -> int | None:
+    """Return how many cells a series is of, where it says so."""
+    rois = group.get("rois")
+    return None if rois is None or len(getattr(rois, "shape", ())) != 1 else int(rois.shape[0])
+
+
 def _holds(file: Any, path: str, name: str) -> bool:
     """Say whether the container of a series has this name, or is of the type that the name stands for."""
     container = path.rpartition("/")[0]
@@ -109,10 +120,14 @@ def _read(group: Any, path: str) -> Series:
     values = values * scale + shift if (scale, shift) != (1.0, 0.0) else values
     kind = {"radian": "angle", "radians": "angle", "rad": "angle"}.get(unit)
     kind = "degrees" if unit in ("degree", "degrees", "deg") else kind
+    notes: tuple[str, ...] = ()
+    if (cells := _cells(group)) is not None and values.ndim == 2 and values.shape[1] != cells == len(values):
+        values = values.T
+        notes = (f"{path} is {data.shape}, cells by samples, and was turned",)
     times = _times(group, len(values), path)
     if times.shape != (len(values),):
         raise HapteraError(f"{path} has {len(values):,} values and {times.size:,} times; one for each was expected")
-    return _in_order(Series(path, times, values, kind if values.ndim == 1 else None))
+    return in_order(Series(path, times, values, kind if values.ndim == 1 else None, notes))
 
 
 def _times(group: Any, samples: int, path: str) -> np.ndarray:
@@ -134,10 +149,10 @@ def _number(item: Any, key: str, default: float | None, path: str) -> float:
     return float(value)
 
 
-def _in_order(series: Series) -> Series:
+def in_order(series: Series) -> Series:
     """Return the series with rising times: the stamp of a sample says where it belongs, not its place in the file."""
     timed = np.isfinite(series.times)
-    times, values, notes = series.times[timed], series.values[timed], []
+    times, values, notes = series.times[timed], series.values[timed], list(series.notes)
     if not len(times):
         raise HapteraError(f"{series.path} has no sample with a time")
     if untimed := int((~timed).sum()):

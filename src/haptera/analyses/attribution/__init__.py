@@ -48,7 +48,8 @@ def attribute(
     folder: Path,
     *,
     recording: Path | None = None,
-    jacobian_weight: float = 0.1,
+    jacobian_weight: float | None = None,
+    part: str | None = None,
     out: Path | None = None,
     progress: bool | None = None,
     **settings: Annotated[Any, DecoyTest],
@@ -58,7 +59,8 @@ def attribute(
     Args:
         folder: what `haptera embed --out` wrote.
         recording: the recording, if it is no longer where it was.
-        jacobian_weight: of the term that keeps Jacobians small, in the fits.
+        jacobian_weight: of the term that keeps Jacobians small, in the fits; that of the embedding, or 0.1.
+        part: of an embedding by parts, the label whose dimensions are attributed; the first if left out.
         out: a folder for the fits, which are not made again; by default `attribution` in the folder of the embedding.
         progress: show a bar; None does on a terminal.
         **settings: those of `DecoyTest`: `method`, `fits`, `copies`, `level`, `seed`.
@@ -67,4 +69,5 @@ def attribute(
     test = DecoyTest(**settings)
     from haptera.analyses.attribution.analysis import attribute_embedding
 
-    return attribute_embedding(folder, recording, test, jacobian_weight=jacobian_weight, out=out, progress=progress)
+    of = {"jacobian_weight": jacobian_weight, "part": part}
+    return attribute_embedding(folder, recording, test, **of, out=out, progress=progress)

@@ -20,11 +20,11 @@ from haptera.analyses.attribution import DecoyTest
 from haptera.analyses.attribution.carriers import Carriers, carriers
 from haptera.analyses.attribution.page import DEFINITIONS, findings, sections
 from haptera.analyses.embedding.fits import inputs_of
-from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
 from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.contrastive.modes import hybrid_dimensions
-from haptera.errors import HapteraError
+from haptera.contrastive.parts import hybrid_dimensions
+from haptera.errors import HapteraError, unknown
 from haptera.files.json import read_json
 from haptera.files.schema import FLAG, TEXT, check, number, read_as
 from haptera.recordings.reading import Source
@@ -32,6 +32,8 @@ from haptera.recordings.recording import Recording
 from haptera.report.section import Finding, Section
 
 PREPARED = {"mode": TEXT, "held": number(0, 1), "smoothing": number(0), "causal": FLAG, "zscore": FLAG}
+WEIGHT, TIME = 0.1, "time"
+"""Of the Jacobian term where the embedding has none, as in the text."""
 MODEL, RESULT, OUT = "model.safetensors", "result.json", "attribution"
 
 
@@ -112,9 +114,10 @@ def attribute_embedding(
     recording: Path | str | None,
     test: DecoyTest,
     *,
-    jacobian_weight: float,
-    out: Path | str | None,
-    progress: bool | None,
+    jacobian_weight: float | None = None,
+    part: str | None = None,
+    out: Path | str | None = None,
+    progress: bool | None = None,
 ) -> Attribution:
     """Attribute what is in the folder of an embedding; the arguments are those of `attribute`."""
     folder = Path(folder)
@@ -124,30 +127,45 @@ def attribute_embedding(
     source, prepared = read_facts(folder / RESULT)
     model = ContrastiveEmbedding.load(folder / MODEL)
     whole = prepared_recording(source, prepared, None if recording is None else Path(recording))
-    labels = list(whole.labels) if prepared["mode"] != "time" else []
-    signal, targets, blocks = inputs_of(whole, labels)
+    parts = _parts(prepared, part)
+    labels = [name for name in parts if name != TIME] or (list(whole.labels) if prepared["mode"] != "time" else [])
+    signal, targets, blocks = inputs_of(whole, labels, apart=bool(parts))
+    weight = (model.jacobian_weight or WEIGHT) if jacobian_weight is None else jacobian_weight
     if signal.shape[1] != model.n_features_in_:
         raise HapteraError(f"the recording has {signal.shape[1]} channels; the model knows {model.n_features_in_}")
     tied = prepared["mode"] == "hybrid" and model.hybrid is not True
+    labels = [part or labels[0]] if parts else labels
+    place = list(parts).index(labels[0]) if parts else 0
     where = folder / OUT if out is None else Path(out)
     found = carriers(
-        model.set_params(jacobian_weight=jacobian_weight),
+        model.set_params(jacobian_weight=weight),
         signal,
         *targets,
         trials=blocks,
-        dimensions=hybrid_dimensions(model.hybrid, model.output_dimension)[0] if tied else None,
+        dimensions=hybrid_dimensions(model.hybrid, model.output_dimension)[place] if tied else None,
         test=test,
         out=where,
         progress=progress,
     )
     what = " and ".join(labels) or "structure in time"
     names, noun = whole.channel_names(), whole.channel_noun()
-    return Attribution(folder, what, noun, names, test, jacobian_weight, tied, found, where)
+    return Attribution(folder, what, noun, names, test, weight, tied, found, where)
+
+
+def _parts(prepared: Mapping[str, Any], part: str | None) -> dict[str, Any]:
+    """Return the parts of an embedding, name -> dimensions, after checking that the one that is asked for is there."""
+    parts = dict(prepared.get("parts") or {})
+    labels = [name for name in parts if name != TIME]
+    if part is not None and part not in labels:
+        raise unknown("part of the embedding", part, labels or ["(none: it has no parts)"])
+    return parts
 
 
 def read_facts(path: Path) -> tuple[Source, dict[str, Any]]:
     """Return what the `result.json` of an embedding says about how the recording was read, and how it was prepared."""
     facts = check(read_json(path), {}, str(path))
+    if "recordings" in facts or "adapt_steps" in facts:
+        raise HapteraError(f"{path} is of several sessions; attribute takes the embedding of one recording")
     if not {"read", "prepared"} <= set(facts):
         raise HapteraError(f"{path} does not say how to read the recording; embed it again")
     source = read_as(Source, facts["read"], f"{path}: read", f"key of read in {path}")
@@ -162,6 +180,8 @@ def prepared_recording(source: Source, prepared: Mapping[str, Any], path: Path |
     recording = source.read()
     try:
         plan = Plan(labels=tuple(recording.labels), baselines=(), **{name: prepared[name] for name in PREPARED})
-        return Parts.of(recording, plan).whole
+        recording, plan = without_constant_labels(recording, plan)
+        whole = Parts.of(recording, plan).whole
+        return replace(whole, labels={name: whole.labels[name] for name in plan.labels})
     except HapteraError as error:
         raise HapteraError(f"{source.path}: {error}") from error

@@ -32,6 +32,7 @@ from sklearn.base import clone
 from torch import nn
 
 from haptera.analyses.attribution import DecoyTest
+from haptera.analyses.attribution.assumptions import Assumptions, check_assumptions
 from haptera.analyses.attribution.maps import attribution_map
 from haptera.analyses.embedding.alignment import procrustes
 from haptera.contrastive.encoder import encode_windows
@@ -61,6 +62,7 @@ class Carriers:
         null: the values of all decoys.
         level: the rate of false discoveries.
         fits: how many.
+        assumptions: what could be seen of the premises of theorem 2 in the first fit.
     """
 
     table: pd.DataFrame
@@ -68,6 +70,7 @@ class Carriers:
     null: np.ndarray
     level: float
     fits: int
+    assumptions: Assumptions
 
     @property
     def channels(self) -> list[int]:
@@ -154,7 +157,8 @@ def carriers(
     )
     maps /= maps.mean((1, 2), keepdims=True)  # fits differ in the scale of their embedding
     table, null = compare_with_decoys(maps.sum(1).reshape(test.fits, 1 + test.copies, -1), test.level)
-    return Carriers(table, maps[..., : signal.shape[1]].mean(0), null, test.level, test.fits)
+    seen = check_assumptions(fitted[0], together, *labels, trials=trials)
+    return Carriers(table, maps[..., : signal.shape[1]].mean(0), null, test.level, test.fits, seen)
 
 
 def compare_with_decoys(attributions: np.ndarray, level: float = 0.05) -> tuple[pd.DataFrame, np.ndarray]:

@@ -42,6 +42,9 @@ def findings(attribution: "Attribution") -> list[Finding]:
     return [
         Finding("carriers", f"Which {noun} carry {what}?", f"{sentence}{': ' + shown if names else few}", numbers),
         Finding("theory", "What does theory promise?", promise, theory),
+        Finding(
+            "premises", "Which of its premises hold here?", test.assumptions.sentence(), test.assumptions.numbers()
+        ),
     ]
 
 
@@ -63,7 +66,32 @@ def promise_of(attribution: "Attribution") -> str:
 
 def sections(attribution: "Attribution") -> list[Section]:
     """Return the channels beside their decoys, and the map."""
-    return [carriers_section(attribution), map_section(attribution)]
+    return [carriers_section(attribution), map_section(attribution), premises_section(attribution)]
+
+
+def premises_section(attribution: "Attribution") -> Section:
+    """Show what could be seen of the premises of theorem 2."""
+    seen = attribution.carriers.assumptions
+    frame = seen.diversity.assign(
+        pairs=np.where(seen.diversity["above"], "more than shuffled", "no more than shuffled")
+    )
+    frame = frame.assign(part="part " + frame["part"].astype(str))[["part", "place", "correlation", "null", "pairs"]]
+    text = "Of references and their positives in the embedding, beside the largest of pairs in a random order."
+    style: dict[str, Any] = {
+        "x": "place",
+        "y": "correlation",
+        "color": ("part",),
+        "dash": "pairs",
+        "limits": (0.0, 1.0),
+    }
+    figure = Figure("Canonical correlations of pairs", text, frame, kind="scatter", **style)
+    text = (
+        "Theorem 2 needs a mixing whose Jacobian has full rank, diverse conditionals (definition 5; definition 6 for "
+        "the strong form), a fit at its minimum with endlessly many negatives, and no noise. The first two can be "
+        f"looked at; here {seen.sentence()}. Estimates see linear relations alone. A missing rank disproves a premise; "
+        "nothing here proves one."
+    )
+    return Section("Premises", text, (figure,))
 
 
 def carriers_section(attribution: "Attribution") -> Section:

@@ -14,7 +14,7 @@ Cost: `seeds + shuffles + folds` fits, then decoders, baselines and topology.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import islice
@@ -39,7 +39,7 @@ from haptera.analyses.embedding.decoding import Distance
 from haptera.analyses.embedding.findings import DEFINITIONS, findings, headline
 from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, goodness_of_fit, inputs_of, training_history
 from haptera.analyses.embedding.page import sections
-from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
 from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
 from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -118,8 +118,10 @@ class Embedding(Analysis):
         """Return how the recording was read and prepared, so that it can be read again; empty where it was given."""
         if self.source is None:
             return {}
-        read = asdict(self.source) | {"path": str(self.source.path), "labels": list(self.source.labels)}
-        return {"read": read, "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)}}
+        return {
+            "read": self.source.plain(),
+            "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)} | self.plan.facts,
+        }
 
     def headline(self) -> str:
         """Return how large the recording is, and what its labels are."""
@@ -135,7 +137,8 @@ class Embedding(Analysis):
 
     def files(self) -> dict[str, Callable[[Path], None]]:
         """Return what writes the embedding with its labels, and the model of the first seed."""
-        return {"embedding.npz": self._write_arrays, "model.safetensors": self.model.save}
+        save = partial(self.model.save, sessions=[self.parts.preparation])
+        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
 
     def _write_arrays(self, path: Path) -> None:
         recording = self.parts.whole
@@ -212,6 +215,7 @@ def embed(
     """
     plan = plan or Plan()
     source, read = (recording, recording.read()) if isinstance(recording, Source) else (None, recording)
+    read, plan = without_constant_labels(read, plan)
     parts = Parts.of(read, plan)
     if plan.topology and find_spec("ripser") is None:
         raise HapteraError(NO_RIPSER)
@@ -234,7 +238,7 @@ def embed(
         ]
         shape, nulls = _topology(fits[0], null, plan.seed, bar) if plan.topology else (None, ())
     runs = {f"seed {fit.seed}": fit.embedding[-len(parts.test) :] for fit in fits}
-    _, labels, _ = inputs_of(parts.train, plan.training_labels)
+    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
     return Embedding(
         plan,
         parts,

@@ -100,24 +100,24 @@ def decode_embedding(
     whole: np.ndarray, parts: Parts, label: str, *, what: str, seed: int, distance: Distance = "cosine"
 ) -> pd.DataFrame:
     """Return rows for both decoders of an embedding of the whole recording."""
-    cut = _cut(whole, parts, label)
+    cut = cut_parts(whole, parts, label)
     found = [decode_knn(*cut, distance=distance), decode_ridge(*cut)]
-    return _rows(found, what, label, seed, len(cut[2].label))
+    return score_rows(found, what, label, seed, len(cut[2].label))
 
 
 def decode_shuffled(
     whole: np.ndarray, parts: Parts, label: str, *, seed: int, distance: Distance = "cosine"
 ) -> pd.DataFrame:
     """Return rows of the nearest neighbour with labels in a random order: chance."""
-    train, validation, test = _cut(whole, parts, label)
+    train, validation, test = cut_parts(whole, parts, label)
     train, validation = (Part(part.embedding, part.label.shuffle(seed)) for part in (train, validation))
     found = decode_knn(train, validation, test, neighbours=(1,), distance=distance)
-    return _rows([found], SHUFFLED_DECODER, label, seed, len(test.label))
+    return score_rows([found], SHUFFLED_DECODER, label, seed, len(test.label))
 
 
 def decode_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFrame:
     """Return rows of decoders that see the signal itself: the windows of an encoder, counts for the Bayesian one."""
-    cut = _cut(block_windows(parts.whole, offset), parts, label)
+    cut = cut_parts(block_windows(parts.whole, offset), parts, label)
     found = [decode_knn(*cut, distance="euclidean"), decode_ridge(*cut)]
     train, test = (part.signal() for part in (parts.train, parts.test))
     target: Label = parts.train.label(label)
@@ -126,8 +126,8 @@ def decode_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFrame:
         joined = cut[0].join_with(cut[1]).label
         bins = sorted({1, max(len(offset) // 2, 1)})
         found += [decode_bayesian(both, joined, test, parts.test.label(label), window=window) for window in bins]
-    constant = _rows([decode_constant(cut[0].join_with(cut[1]), cut[2])], CONSTANT, label, 0, len(parts.test))
-    return pd.concat([_rows(found, WINDOWS, label, 0, len(parts.test)), constant], ignore_index=True)
+    constant = score_rows([decode_constant(cut[0].join_with(cut[1]), cut[2])], CONSTANT, label, 0, len(parts.test))
+    return pd.concat([score_rows(found, WINDOWS, label, 0, len(parts.test)), constant], ignore_index=True)
 
 
 def block_windows(recording: Recording, offset: Offset) -> np.ndarray:
@@ -151,13 +151,15 @@ def value_of(table: pd.DataFrame, **where: object) -> float | None:
     return None if rows.empty else float(rows["value"].mean())
 
 
-def _cut(whole: np.ndarray, parts: Parts, label: str) -> list[Part]:
+def cut_parts(whole: np.ndarray, parts: Parts, label: str) -> list[Part]:
+    """Return training, validation and held-out part of an embedding of the whole recording, with a label."""
     pieces = np.split(whole, np.cumsum([len(parts.train), len(parts.validation)]))
     every = zip(pieces, (parts.train, parts.validation, parts.test), strict=True)
     return [Part(piece, part.label(label)) for piece, part in every]
 
 
-def _rows(found: Iterable[Decoding], what: str, label: str, seed: int, n: int) -> pd.DataFrame:
+def score_rows(found: Iterable[Decoding], what: str, label: str, seed: int, n: int) -> pd.DataFrame:
+    """Return a row for every score of decoders."""
     rows = [
         (what, label, _decoder_name(each), float(each.setting), seed, measure, value, n)
         for each in found

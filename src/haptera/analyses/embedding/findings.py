@@ -54,11 +54,12 @@ def headline(embedding: "Embedding") -> str:
     """Return how large the recording is, and what its labels are."""
     whole = embedding.parts.whole
     step = f" of {1000 * whole.step:g} ms" if whole.step else ""
-    labels = [f"{name} is {_description(whole.label(name))}" for name in embedding.plan.labels]
+    labels = [f"{name} is {describe_label(whole.label(name))}" for name in embedding.plan.labels]
     return "; ".join([f"{whole.signal().shape[1]} {whole.channel_noun()}, {len(whole):,} samples{step}", *labels])
 
 
-def _description(label: Label) -> str:
+def describe_label(label: Label) -> str:
+    """Return the kind of a label in words."""
     if label.kind == "discrete":
         return f"discrete, {len(label.classes)} classes"
     if label.kind == "angle":
@@ -126,11 +127,16 @@ def _better(reading: Reading) -> str:
 
 
 def _text(value: float | None, reading: Reading) -> str:
+    return score_text(value, reading.kind)
+
+
+def score_text(value: float | None, kind: str) -> str:
+    """Return a score as sentences have it: degrees of an angle, R² of a number, per cent of classes."""
     if value is None:
         return "nothing"
-    if reading.kind == "angle":
+    if kind == "angle":
         return f"{value:.1f}" if value < 20 else f"{value:.0f}"
-    return f"{value:.1%}" if reading.kind == "discrete" else f"{value:.2f}"
+    return f"{value:.1%}" if kind == "discrete" else f"{value:.2f}"
 
 
 def _recording_numbers(embedding: "Embedding") -> dict[str, Any]:

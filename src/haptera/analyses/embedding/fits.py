@@ -70,25 +70,27 @@ class FitTask(Task[Fit]):
 
     def make(self) -> Fit:
         """Fit an estimator, score it, and embed the recording."""
-        model = ContrastiveEmbedding(**self.settings)
         parts = (self.parts.train, self.parts.test)
         shuffle = self.seed if self.shuffled else None
-        data = [inputs_of(part, self.plan.training_labels, shuffle) for part in parts]
+        data = [inputs_of(part, self.plan.training_labels, shuffle, apart=bool(self.plan.parts)) for part in parts]
         level = log.level
         if self.seed != self.plan.seed or self.shuffled or self.fold:
             log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
         try:
-            signal, labels, blocks = data[0]
-            model.fit(signal, *labels, trials=blocks)
+            model = self.learn(*data[0])
         finally:
             log.setLevel(level)
         scores = [
             model.goodness_of_fit(signal, *labels, trials=blocks) if all(map(_changes, labels)) else np.nan
             for signal, labels, blocks in data
         ]
-        every = (self.parts.train, self.parts.validation, self.parts.test)
-        whole = np.concatenate([model.transform(part.signal(), trials=_blocks(part)) for part in every])
-        return Fit(self.seed, self.shuffled, model, whole, *scores)
+        return Fit(self.seed, self.shuffled, model, embed_parts(model, self.parts), *scores)
+
+    def learn(
+        self, signal: np.ndarray, labels: Sequence[np.ndarray], blocks: np.ndarray | None
+    ) -> ContrastiveEmbedding:
+        """Return an estimator that has learnt from the training part."""
+        return ContrastiveEmbedding(**self.settings).fit(signal, *labels, trials=blocks)
 
     def write(self, result: Fit, path: Path) -> None:
         """Write the model, and beside it embedding and scores."""
@@ -100,6 +102,12 @@ class FitTask(Task[Fit]):
         arrays = read_npz(path / ARRAYS)
         model = ContrastiveEmbedding.load(path / MODEL, **own_settings(self.settings))
         return Fit(self.seed, self.shuffled, model, arrays["embedding"], *(float(one) for one in arrays["scores"]))
+
+
+def embed_parts(model: ContrastiveEmbedding, parts: Parts, session: int | None = None) -> np.ndarray:
+    """Return the embedding of a whole recording, each part and block by itself."""
+    every = (parts.train, parts.validation, parts.test)
+    return np.concatenate([model.transform(part.signal(), session, trials=_blocks(part)) for part in every])
 
 
 class BaselineTask(Task[np.ndarray]):
@@ -148,7 +156,7 @@ def training_history(fits: Sequence[Fit]) -> pd.DataFrame:
 
 
 def inputs_of(
-    part: Recording, labels: Sequence[str], shuffle: int | None = None
+    part: Recording, labels: Sequence[str], shuffle: int | None = None, *, apart: bool = False
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray | None]:
     """Return signal, labels and blocks for an estimator.
 
@@ -156,12 +164,14 @@ def inputs_of(
         part: of a recording.
         labels: names; none is by time.
         shuffle: the seed of a random order of labels, or of samples where there are no labels; None leaves them.
+        apart: every label by itself, for parts of the embedding; else continuous ones stand side by side.
     """
     signal, targets = part.signal(), [part.label(name) for name in labels]
     if shuffle is not None:  # all labels in the same new order: what they have to do with each other stays
         order = np.random.default_rng(shuffle).permutation(len(part))
         signal, targets = signal if labels else signal[order], [label[order] for label in targets]
-    return signal, estimator_targets(targets), _blocks(part)
+    made = [label.features for label in targets] if apart else estimator_targets(targets)
+    return signal, made, _blocks(part)
 
 
 def _changes(label: np.ndarray) -> bool:

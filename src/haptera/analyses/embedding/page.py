@@ -44,21 +44,26 @@ def _cloud(embedding: "Embedding", label: str) -> Figure:
     text += f" {len(rows):,} of {len(recording):,} samples are drawn." * (len(rows) < len(recording))
     text += f" The first three of {size} dimensions." * (size > 3)
     text += f" Of {label}, the first column." * (known is not None and known.values.ndim > 1)
-    style: dict[str, Any] = {"x": "dimension 1", "y": "dimension 2", "depth": "dimension 3"}
-    style |= {"color": (label,)} if kind == "discrete" else {"value": (label,)}
-    style |= {"cyclic": True, "limits": (0.0, 360.0)} if kind == "angle" else {}
-    style |= {"select": ("embedding",) if embedding.baselines else ()}
-    style |= {"labels": {label: f"{label}{' (degrees)' if kind == 'angle' else unit}"}}
-    frames = [_points("contrastive", embedding.embedding[rows, :3])]
-    frames += [_points(name, _unit(points[rows, :3])) for name, points in embedding.baselines.items()]
+    style = cloud_style(label, kind, unit) | {"select": ("embedding",) if embedding.baselines else ()}
+    frames = [cloud_points("contrastive", embedding.embedding[rows, :3])]
+    frames += [cloud_points(name, _unit(points[rows, :3])) for name, points in embedding.baselines.items()]
     frames = [frame.assign(**{label: values[rows], "part": embedding.parts.names[rows]}) for frame in frames]
     return Figure(f"Embedding by {label}", text, pd.concat(frames, ignore_index=True), kind="cloud", **style)
 
 
-def _points(name: str, places: np.ndarray) -> pd.DataFrame:
+def cloud_style(label: str, kind: str, unit: str = "") -> dict[str, Any]:
+    """Return how a cloud is coloured by a label of a kind."""
+    style: dict[str, Any] = {"x": "dimension 1", "y": "dimension 2", "depth": "dimension 3"}
+    style |= {"color": (label,)} if kind == "discrete" else {"value": (label,)}
+    style |= {"cyclic": True, "limits": (0.0, 360.0)} if kind == "angle" else {}
+    return style | {"labels": {label: f"{label}{' (degrees)' if kind == 'angle' else unit}"}}
+
+
+def cloud_points(name: str, places: np.ndarray, column: str = "embedding") -> pd.DataFrame:
+    """Return the first three dimensions of points, filled up with zeros, and a column with a name."""
     places = np.pad(places, ((0, 0), (0, 3 - places.shape[1])))
-    columns = {f"dimension {place + 1}": column for place, column in enumerate(places.T)}
-    return pd.DataFrame({"embedding": name} | columns)
+    columns = {f"dimension {place + 1}": values for place, values in enumerate(places.T)}
+    return pd.DataFrame({column: name} | columns)
 
 
 def _unit(places: np.ndarray) -> np.ndarray:
@@ -68,8 +73,17 @@ def _unit(places: np.ndarray) -> np.ndarray:
 
 def fit_section(embedding: "Embedding") -> Section:
     """Show the goodness of fit over training, between chance and what the best fit reached."""
-    batch, history = embedding.model.batch_size or len(embedding.parts.train), embedding.history
-    true, ends = "true order" if embedding.plan.by == "time" else "true labels", [1, int(history["step"].max())]
+    batch = embedding.model.batch_size or len(embedding.parts.train)
+    figure = loss_figure(embedding.history, batch, by_time=embedding.plan.by == "time")
+    text = "With 4,096 negatives, so that parts and fits can be compared."
+    listing = Listing("Goodness of fit", text, embedding.goodness_of_fit)
+    text = "Whether there is anything to learn, and whether it holds on new samples."
+    return Section("Fit", text, (figure,), (listing,))
+
+
+def loss_figure(history: pd.DataFrame, batch: int, *, by_time: bool) -> Figure:
+    """Return the goodness of fit over training, between chance and what `batch` negatives can show."""
+    true, ends = "true order" if by_time else "true labels", [1, int(history["step"].max())]
     fits = np.where(history["shuffled"], "shuffled", true)
     lines = history[["step", "nats"]].assign(fit=fits, seed="seed " + history["seed"].astype(str))
     bounds = {"a constant embedding": 0.0, "minus log n": -float(np.log(batch))}
@@ -83,11 +97,7 @@ def fit_section(embedding: "Embedding") -> Section:
     style: dict[str, Any] = {"x": "step", "y": "nats", "color": ("fit",), "dash": "seed", "choose": "fit"}
     style |= {"start": {"fit": list(frame["fit"].unique()[:-1])}}  # but for what log n allows
     style |= {"labels": {"nats": "goodness of fit (nats, lower is better)"}}
-    figure = Figure("Goodness of fit over training", text, frame, kind="line", **style)
-    text = "With 4,096 negatives, so that parts and fits can be compared."
-    listing = Listing("Goodness of fit", text, embedding.goodness_of_fit)
-    text = "Whether there is anything to learn, and whether it holds on new samples."
-    return Section("Fit", text, (figure,), (listing,))
+    return Figure("Goodness of fit over training", text, frame, kind="line", **style)
 
 
 def decoding_section(embedding: "Embedding") -> Section | None:
@@ -166,7 +176,8 @@ def methods(embedding: "Embedding") -> str:
     prepared = f", smoothed by a Gaussian of {plan.smoothing:g} samples{looks_back}" * bool(plan.smoothing)
     prepared += ", scaled by means and deviations of the training part" * plan.zscore
     controls = f" and {plan.shuffles} fits with {what} in a random order" * bool(plan.shuffles)
-    folds = f"Labels were decoded again in {plan.folds} folds of whole trials, each with an encoder of its own. "
+    count = embedding.folds["fold"].nunique()
+    folds = f"Labels were decoded again in {count} folds of whole trials, each with an encoder of its own. "
     others = f"Baselines were {', '.join(embedding.baselines)} of the same windows. "
     shape = (
         f"Persistent cohomology up to dimension 2 was computed with ripser on 150 points of the embedding; classes "

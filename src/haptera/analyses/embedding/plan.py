@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from haptera.analyses.embedding.baselines import BASELINES, available_baselines
+from haptera.analyses.embedding.cutting import block_label, cut_blocks, is_constant, unseen_note, varying_channels
 from haptera.analyses.embedding.decoding import nested_folds
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
 from haptera.recordings.label import Label
-from haptera.recordings.preparation import Scaling, smooth, varies
+from haptera.recordings.preparation import Scaling
+from haptera.recordings.prepared import Preparation
 from haptera.recordings.recording import Recording
 
 MODES = ("label", "time", "hybrid")
+TRIAL, TIME = "trial", "time"
 DEFAULTS: Mapping[str, Any] = {
     "model_architecture": "offset10-model",
     "output_dimension": 3,
@@ -26,8 +30,10 @@ labels are not learnt by heart."""
 OFFSETS = {"label": 10, "hybrid": 10, "time": 3}
 """Samples between the two of a pair. Labels are compared after 10, as in the source. By time alone fewer are better to
 decode from; but then windows overlap, which is enough to tell a pair, and shuffled samples fit better than chance."""
-NAMED = 10
-"""Units or classes that a note names; of more, the first."""
+BLOCKS = (
+    "{0} is the same in all of the first part, as in a block design; so every block of it is cut by itself, and its "
+    "end is held out"
+)
 
 
 @dataclass(frozen=True)
@@ -43,14 +49,15 @@ class Plan:
         seeds: fits that differ in nothing but their seed.
         shuffles: fits of shuffled labels (or, by time alone, of shuffled samples); 0 for none.
         baselines: `pca`, `tsne`, `umap`.
-        folds: decode a second time over so many folds of whole trials, at least 3, each with a fit of its own; 0 for
-            none.
+        folds: decode a second time over so many folds of whole trials, at least 3, each with a fit of its own; `trial`
+            holds out each trial by itself; 0 for none.
         topology: whether to count rings.
         smoothing: standard deviation of a Gaussian, in samples; 0 for none.
         causal: whether smoothing looks back only.
         zscore: whether channels are scaled by means and deviations of the training part.
         seed: the first one.
         settings: of the estimator, beside `DEFAULTS`.
+        parts: a label or `time`, and the dimensions that its pairs shape (8.3); labels of no part are only decoded.
     """
 
     signal: str | None = None
@@ -65,9 +72,10 @@ class Plan:
     smoothing: float = 0.0
     causal: bool = False
     zscore: bool = False
-    folds: int = 0
+    folds: int | str = 0
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if self.mode is not None and self.mode not in MODES:
@@ -80,19 +88,43 @@ class Plan:
         for name, least in (("seeds", 1), ("shuffles", 0)):
             if getattr(self, name) < least:
                 raise HapteraError(f"{name} is {getattr(self, name)}; at least {least} was expected")
-        if self.folds and self.folds < 3:
+        if isinstance(self.folds, str) and self.folds != TRIAL:
+            raise unknown("folds", self.folds, [TRIAL, "a number of at least 3"])
+        if isinstance(self.folds, int) and self.folds and self.folds < 3:
             raise HapteraError(f"folds is {self.folds}; at least 3, or 0 for none, was expected")
+        self._check_parts()
         if self.smoothing < 0:
             raise HapteraError(f"smoothing is {self.smoothing}; 0 samples or more were expected")
+
+    def _check_parts(self) -> None:
+        names = [name for name, _ in self.parts]
+        if not names:
+            return
+        if self.mode is not None:
+            raise HapteraError(f"mode is {self.mode!r}, and parts say how each of them goes; leave one of them out")
+        for name in names:
+            if name != TIME and name not in self.labels:
+                raise unknown("label of a part", name, (*self.labels, TIME))
+        if len(set(names)) < len(names) or set(names) == {TIME}:
+            raise HapteraError(f"the parts are {', '.join(names)}; every label once, and at least one, was expected")
 
     @property
     def by(self) -> str:
         """Return the mode, chosen if nobody did."""
+        if self.parts:
+            return "hybrid"
         return self.mode or ("label" if self.labels else "time")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the parts of the embedding, if there are some, as JSON can hold them."""
+        return {"parts": {name: list(some) for name, some in self.parts}} if self.parts else {}
 
     @property
     def training_labels(self) -> tuple[str, ...]:
         """Return the labels that encoders learn from; by time alone there is none."""
+        if self.parts:
+            return tuple(name for name, _ in self.parts if name != TIME)
         return () if self.by == "time" else self.labels
 
     def estimator_settings(self, recording: Recording, seed: int) -> dict[str, Any]:
@@ -105,7 +137,10 @@ class Plan:
         # By classes alone, or by a Gaussian around a label, no pair depends on time.
         if self.by != "label" or not (by_classes or settings.get("delta") is not None):
             settings.setdefault("time_offsets", OFFSETS[self.by])
-        if self.by == "hybrid":
+        if self.parts:
+            number = {name: str(place) for place, name in enumerate(self.training_labels)} | {TIME: TIME}
+            settings["hybrid"] = {number[name]: list(dimensions) for name, dimensions in self.parts}
+        elif self.by == "hybrid":
             settings.setdefault("hybrid", True)
         return settings
 
@@ -119,12 +154,14 @@ class Parts:
         validation: for the settings of decoders.
         test: held out.
         whole: all of it, as one, in the order of time.
+        preparation: what was done to the signal.
     """
 
     train: Recording
     validation: Recording
     test: Recording
     whole: Recording
+    preparation: Preparation
 
     @classmethod
     def of(cls, recording: Recording, plan: Plan) -> "Parts":
@@ -132,6 +169,11 @@ class Parts:
         name = _signal_name(recording, plan)
         rest, test = recording.split(plan.held)
         train, validation = rest.split(plan.chosen_on)
+        if block := block_label(recording, train, plan.training_labels):
+            rows = cut_blocks(recording.label(block).values, plan.held, plan.chosen_on)
+            whole = replace(recording, times=None)[np.concatenate(rows)]
+            whole = replace(whole, notes=(*whole.notes, BLOCKS.format(block)))
+            return cls._prepare(tuple(recording[part] for part in rows), whole, name, plan)
         advice = "" if recording.trials is None else "; folds hold out whole trials instead"
         return cls._prepare((train, validation, test), recording, name, plan, advice)
 
@@ -141,7 +183,8 @@ class Parts:
         name = _signal_name(recording, plan)
         if recording.trials is None:
             raise HapteraError(f"folds hold out whole trials, and {recording.source} has none; name the trials")
-        for rows in nested_folds(recording.trials, plan.folds, plan.seed):
+        count = len(np.unique(recording.trials)) if isinstance(plan.folds, str) else plan.folds
+        for rows in nested_folds(recording.trials, count, plan.seed):
             whole = replace(recording, times=None)[np.concatenate(rows)]
             yield cls._prepare(tuple(recording[part] for part in rows), whole, name, plan)
 
@@ -152,23 +195,19 @@ class Parts:
         """Leave out what is silent, then smooth each part by itself, then scale by the training part."""
         for label in plan.training_labels:
             _check_varies(parts[0].label(label), label, " of the training part")
-        kept, notes = _varying_channels(parts[0], name)
-        values = [part.signal(name)[:, kept] for part in parts]
-        if plan.smoothing:
-            values = [
-                smooth(signal, plan.smoothing, part.blocks, causal=plan.causal)
-                for signal, part in zip(values, parts, strict=True)
-            ]
+        kept, notes = varying_channels(parts[0], name)
+        made = _preparation(whole, name, kept, plan)
+        values = [made.values(part) for part in parts]
         if plan.zscore:
-            scaling = Scaling.of(values[0])
-            values = [scaling(signal) for signal in values]
+            made = replace(made, scaling=Scaling.of(values[0]))
+            values = [made.values(part) for part in parts]
         notes += [note for label in plan.labels if (note := whole.label(label).note)]
-        notes += [note + advice for label in plan.labels if (note := _unseen_note(parts[0], parts[2], label))]
+        notes += [note + advice for label in plan.labels if (note := unseen_note(parts[0], parts[2], label))]
         train, validation, test, every = (
             replace(part.with_channels(name, kept), signals={name: signal}, notes=(*part.notes, *notes))
             for part, signal in zip((*parts, whole), (*values, np.concatenate(values)), strict=True)
         )
-        return cls(train, validation, test, every)
+        return cls(train, validation, test, every, made)
 
     def fingerprint(self) -> str:
         """Return a fingerprint of everything that encoders and decoders see."""
@@ -182,6 +221,17 @@ class Parts:
         return np.repeat(list(sizes), list(sizes.values()))
 
 
+def without_constant_labels(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
+    """Return both without labels that are the same in every sample, with a note, as long as another one is left."""
+    parts = [name for name, _ in plan.parts]  # what shapes the embedding cannot be left out
+    kept = tuple(name for name in plan.labels if name in parts or not is_constant(recording.label(name)))
+    if not kept or len(kept) == len(plan.labels):
+        return recording, plan
+    left = ", ".join(name for name in plan.labels if name not in kept)
+    note = f"{left} left out, the same in every sample"
+    return replace(recording, notes=(*recording.notes, note)), replace(plan, labels=kept)
+
+
 def _signal_name(recording: Recording, plan: Plan) -> str:
     """Return the name of the signal, after checking that everything that the plan names is there and changes."""
     recording.signal(plan.signal)  # says so if there is none, or more than one
@@ -190,32 +240,15 @@ def _signal_name(recording: Recording, plan: Plan) -> str:
     return next(iter(recording.signals)) if plan.signal is None else plan.signal
 
 
-def _varying_channels(train: Recording, name: str) -> tuple[np.ndarray, list[str]]:
-    """Return which channels change in the training part, and what is to be said about the others."""
-    kept = varies(train.signal(name))
-    if kept.all():
-        return kept, []
-    what = train.channel_noun(name)
-    if not kept.any():
-        raise HapteraError(f"{train.source}: none of the {len(kept)} {what} changes in the training part")
-    silent = [one for one, stays in zip(train.channel_names(name), kept, strict=True) if not stays]
-    some = ", ".join(silent[:NAMED]) + ", ..." * (len(silent) > NAMED)
-    return kept, [f"{len(silent)} of {len(kept)} {what} left out, which never change in the training part: {some}"]
-
-
-def _unseen_note(train: Recording, test: Recording, name: str) -> str:
-    """Return what is to be said about held-out classes that no encoder and no decoder learns."""
-    label, known = test.label(name), train.label(name).values
-    if label.kind != "discrete" or not len(strange := np.setdiff1d(label.values, known)):
-        return ""
-    share = int(np.isin(label.values, strange).sum())
-    some = ", ".join(label.classes[code] for code in strange[:NAMED]) + ", ..." * (len(strange) > NAMED)
-    return (
-        f"training never saw {len(strange)} of the held-out classes of {name} ({some}), which are {share:,} of "
-        f"{len(label):,} held-out samples and cannot be read"
-    )
+def _preparation(recording: Recording, name: str, kept: np.ndarray, plan: Plan) -> Preparation:
+    """Return how channels are chosen and smoothed; they are not scaled yet."""
+    places = tuple(np.flatnonzero(kept).tolist())
+    names = recording.channel_names(name)
+    title = Path(recording.source).stem
+    of = (tuple(names[place] for place in places), places, len(kept), recording.step)
+    return Preparation(title, name, *of, plan.smoothing, plan.causal)
 
 
 def _check_varies(label: Label, name: str, where: str = "") -> None:
-    if (label.values == label.values[:1]).all():
+    if is_constant(label):
         raise HapteraError(f"label {name!r} is the same in every sample{where}; there is nothing to learn from it")

@@ -1,0 +1,249 @@
+"""Adaptation: a new recording in an embedding that is there, in a fraction of the steps, beside a fit of its own.
+
+    adapted = adapt_session("rats/model.safetensors", Source("new.nwb", labels=["position"]), plan, out="new")
+
+Source: thesis, chapter 7, "adapt": all layers of a fitted encoder, and a new first layer that reads the new channels.
+Here that layer begins by a regression (`haptera.contrastive.adapting`), and everything learns on from there.
+Beside it stand a fit of the recording's own with all the steps that the model took, and one with as few steps.
+Cost: for each seed one short fit and, with controls, one long fit and two short ones.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from haptera.analyses.embedding.comparison import COLUMNS, SHUFFLED_TRAINING, decode_embedding, decode_windows
+from haptera.analyses.embedding.fits import Fit, FitTask, inputs_of
+from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.sessions.adapted_page import ADAPTED, DEFINITIONS, OWN, OWN_SHORT, findings, sections
+from haptera.analyses.sessions.analysis import distance_of
+from haptera.analysis import Analysis, numbers_table
+from haptera.contrastive.estimator import ContrastiveEmbedding
+from haptera.contrastive.model_file import read_preparations
+from haptera.contrastive.modes import Context
+from haptera.errors import HapteraError, unknown
+from haptera.files.atomic import whole
+from haptera.files.fingerprint import SCHEMA, fingerprint, of_file
+from haptera.recordings.reading import Source
+from haptera.recordings.recording import Recording
+from haptera.report.section import Finding, Section
+from haptera.run.ledger import Piece
+from haptera.run.tasks import finish
+
+KIND = "adapted embedding"
+
+FRACTION = 5
+"""Of the steps that the model took, the part in which a new session is adapted where nobody says how many."""
+NOT_OURS = ("max_iterations", "max_adapt_iterations", "random_state", "verbose", "device")
+
+
+@dataclass(frozen=True)
+class Start:
+    """A saved model and the session of it from which a new one begins.
+
+    Attributes:
+        path: of the model.
+        session: which of its sessions.
+        steps: of adaptation.
+    """
+
+    path: Path
+    session: int
+    steps: int
+
+
+class AdaptTask(FitTask):
+    """A fit that begins from a saved model."""
+
+    def __init__(self, parts: Parts, plan: Plan, seed: int, start: Start, *, shuffled: bool = False) -> None:
+        super().__init__(parts, plan, seed, shuffled=shuffled)
+        self.start = start
+        self.settings["max_adapt_iterations"] = start.steps
+        key = fingerprint(SCHEMA, "adaptation", self.piece.key, of_file(start.path), start.session, start.steps)
+        title = f"{'shuffle' if shuffled else 'adapted'} {seed}"
+        self.piece = Piece(key, f"fits/{title.replace(' ', '-')}-{key[:8]}", title)
+        self.work = start.steps / max(int(self.settings["max_iterations"]), 1)
+
+    def learn(
+        self, signal: np.ndarray, labels: Sequence[np.ndarray], blocks: np.ndarray | None
+    ) -> ContrastiveEmbedding:
+        """Fit the saved model to the new session."""
+        own = {"random_state": self.seed, "max_adapt_iterations": self.start.steps}
+        model = ContrastiveEmbedding.load(self.start.path, **own)
+        return model.fit(signal, *labels, trials=blocks, adapt="all", session_id=self.start.session)
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation(Analysis):
+    """A new recording in an embedding that was there.
+
+    Attributes:
+        start: the model and the session that it began from.
+        session: the name of that session.
+        plan: what was asked for, with the settings of the model.
+        parts: the recording as it was used.
+        fits: adapted, one for each seed.
+        own: fits of its own, one for each seed; empty without controls.
+        mode: how pairs were drawn, in words.
+        decoding: the columns of an embedding's `decoding`.
+        notes: what was decided and left out, in words.
+        source: how to read the recording again; None where it was given as it is.
+        folder: where fits are kept, if they are.
+    """
+
+    kind: ClassVar[str] = "embed"
+    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    start: Start
+    session: str
+    plan: Plan
+    parts: Parts
+    fits: tuple[Fit, ...]
+    own: tuple[Fit, ...]
+    mode: str
+    decoding: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    source: Source | None = None
+    folder: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the name of the file and of the model."""
+        return f"{Path(self.parts.whole.source).name} adapted to {self.start.path}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what was asked, and the settings of the model."""
+        plan = {name: getattr(self.plan, name) for name in ("held", "seeds", "smoothing", "causal", "zscore", "seed")}
+        read = {} if self.source is None else {"recording": self.source.plain()}
+        began = {"adapt": str(self.start.path), "session": self.session, "adapt_steps": self.start.steps}
+        return began | {"mode": self.plan.by} | plan | dict(self.plan.settings) | read
+
+    def headline(self) -> str:
+        """Return how large the recording is."""
+        one = self.parts.whole
+        return f"{one.signal().shape[1]} {one.channel_noun()}, {len(one):,} samples"
+
+    def findings(self) -> list[Finding]:
+        """Return how it was adapted, and how it compares with a fit of its own."""
+        return findings(self)
+
+    def sections(self) -> list[Section]:
+        """Return the cloud, the loss, the decoders."""
+        return sections(self)
+
+    def files(self) -> dict[str, Callable[[Path], None]]:
+        """Return what writes the embedding with its labels, and the adapted model of the first seed."""
+        save = partial(self.fits[0].model.save, sessions=[self.parts.preparation])
+        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
+
+    def _write_arrays(self, path: Path) -> None:
+        recording = self.parts.whole
+        arrays = {"embedding": self.fits[0].embedding, "part": self.parts.names}
+        arrays |= {f"label_{name}": recording.label(name).values for name in self.plan.labels}
+        arrays |= {} if recording.times is None else {"times": recording.times}
+        with whole(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    def table(self) -> pd.DataFrame:
+        """Return every number in one tidy frame: scores, then the numbers of the findings."""
+        numbers = numbers_table(self.findings()).rename(columns={"finding": "what"})
+        table = pd.concat([frame for frame in (self.decoding, numbers) if len(frame)], ignore_index=True)
+        table = table.reindex(columns=list(COLUMNS))
+        return table.astype({"label": object, "decoder": object}).fillna({"label": "", "decoder": ""})
+
+
+def adapt_session(
+    model: Path | str,
+    recording: Recording | Source,
+    plan: Plan,
+    *,
+    session: str | None = None,
+    steps: int | None = None,
+    controls: bool = True,
+    out: Path | str | None = None,
+    progress: bool | None = None,
+) -> Adaptation:
+    """Adapt a saved model to a new recording, and say how it compares with a fit of its own.
+
+    Args:
+        model: what `haptera embed` or `ContrastiveEmbedding.save` wrote.
+        recording: the new one, with labels of the kinds that the model learnt from.
+        plan: labels, preparation and seeds; the settings of the encoder are those of the model.
+        session: the name or number of the session of the model to begin from; the first if left out.
+        steps: of adaptation; a fifth of those that the model took if left out.
+        controls: also fit the recording by itself, with all steps and with as few, and adapt to shuffled labels.
+        out: a folder for fits, which are not made again.
+        progress: show a bar; None does on a terminal.
+    """
+    path = Path(model)
+    known = ContrastiveEmbedding.load(path)
+    place, name = find_session(path, known, session)
+    start = Start(path, place, steps or max(known.n_iter_ // FRACTION, 1))
+    source, read = (recording, recording.read()) if isinstance(recording, Source) else (None, recording)
+    settings = {key: value for key, value in known.get_params(deep=False).items() if key not in NOT_OURS}
+    plan = replace(plan, settings=settings | {"max_iterations": known.n_iter_})
+    parts = Parts.of(read, plan)
+    _check_mode(known, parts, plan)
+    seeds = range(plan.seed, plan.seed + plan.seeds)
+    tasks: list[FitTask] = [AdaptTask(parts, plan, seed, start) for seed in seeds]
+    short = replace(plan, settings={**plan.settings, "max_iterations": start.steps})
+    if controls:
+        tasks += [FitTask(parts, plan, seed) for seed in seeds] + [FitTask(parts, short, seed) for seed in seeds]
+        tasks += [AdaptTask(parts, plan, seed, start, shuffled=True) for seed in seeds]
+    made = finish(tasks, out, KIND, progress=progress).finished
+    groups = [tuple(made[first : first + plan.seeds]) for first in range(0, len(made), plan.seeds)]
+    named = dict(zip((ADAPTED, OWN, OWN_SHORT, SHUFFLED_TRAINING), groups, strict=False))
+    tables = [_decoding(parts, label, named) for label in plan.labels]
+    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
+    mode = named[ADAPTED][0].model.mode_.describe(Context.of(labels, [len(parts.train)], several=False))
+    notes = parts.whole.notes
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
+    folder = None if out is None else Path(out)
+    return Adaptation(start, name, plan, parts, named[ADAPTED], named.get(OWN, ()), mode, table, notes, source, folder)
+
+
+def find_session(path: Path, model: ContrastiveEmbedding, session: str | None) -> tuple[int, str]:
+    """Return the place and the name of a session of a model, by its name or number; the first where none is said."""
+    try:
+        names = [one.name for one in read_preparations(path)]
+    except HapteraError:  # saved from Python, where nobody names sessions
+        names = [f"session {place}" for place in range(model.n_sessions_)]
+    if session is None:
+        return 0, names[0]
+    if session in names:
+        return names.index(session), session
+    if session.isdigit() and int(session) < len(names):
+        return int(session), names[int(session)]
+    raise unknown(f"session of {path}", session, names)
+
+
+def _check_mode(model: ContrastiveEmbedding, parts: Parts, plan: Plan) -> None:
+    """Refuse labels of other kinds than those that the model learnt from."""
+    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
+    discrete = any(label.dtype.kind != "f" for label in labels)
+    numbers = any(label.dtype.kind == "f" for label in labels)
+    conditional = model.mode_.conditional
+    wanted = {"time": (False, False), "discrete": (True, False)}.get(
+        conditional, (conditional.startswith("mixed"), True)
+    )
+    if (discrete, numbers) != wanted:
+        raise HapteraError(
+            f"the model drew pairs by {conditional!r}, which labels {', '.join(plan.labels) or '(none)'} do not fit; "
+            "name labels of the same kinds as those it learnt from"
+        )
+
+
+def _decoding(parts: Parts, label: str, fits: Mapping[str, Sequence[Fit]]) -> pd.DataFrame:
+    distance = distance_of(fits[ADAPTED][0])
+    tables = [
+        decode_embedding(fit.embedding, parts, label, what=what, seed=fit.seed, distance=distance)
+        for what, some in fits.items()
+        for fit in some
+    ]
+    tables.append(decode_windows(parts, label, fits[ADAPTED][0].model.offset_))
+    return pd.concat(tables, ignore_index=True)

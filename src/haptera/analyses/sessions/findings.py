@@ -1,0 +1,166 @@
+"""What an embedding of several recordings tells, in sentences with their numbers; errors of angles are in degrees."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from haptera.analyses.embedding.comparison import CONSTANT, EMBEDDING, MAIN, SHUFFLED_TRAINING, WINDOWS, value_of
+from haptera.analyses.embedding.findings import DEFINITIONS as OF_ONE
+from haptera.analyses.embedding.findings import UNITS, describe_label, score_text
+from haptera.analyses.sessions.scores import ALONE, OTHERS, OTHERS_CHANCE, OTHERS_CONSTANT, OTHERS_SHUFFLED
+from haptera.report.section import Finding, answer
+
+if TYPE_CHECKING:
+    from haptera.analyses.sessions.analysis import JointEmbedding
+
+DEFINITIONS = {
+    "goodness of fit": OF_ONE["goodness of fit"],
+    "held out": "the last part of every recording; no encoder and no decoder has seen it",
+    "consistency of sessions": "R² of the best affine map from the embedding of one session to that of another, of "
+    "means in bins of the labels, on held-out parts",
+    "other sessions": "a decoder that has seen the other sessions alone, and reads the held-out part of this one",
+    "other sessions, shuffled": "the same, of encoders that learnt labels in a random order",
+    "other sessions, shuffled decoder": "the same, with labels of the decoder in a random order: chance",
+    "alone": "an encoder, with the same settings, that learnt from this session alone",
+}
+QUESTIONS = {
+    "mode": "How were pairs drawn?",
+    "fit": "Is there structure?",
+    "consistency": "Do the sessions share one space?",
+    "decoding": "What can be read, and by decoders of the other sessions?",
+    "alone": "Is a fit of one session better?",
+}
+SHOWN = {
+    "embedding": (EMBEDDING, "knn"),
+    "other_sessions": (OTHERS, "knn"),
+    "other_sessions_shuffled": (OTHERS_SHUFFLED, "knn"),
+    "chance": (OTHERS_CHANCE, "knn"),
+    "alone": (ALONE, "knn"),
+    "ridge_on_windows": (WINDOWS, "ridge"),
+    "constant": (CONSTANT, CONSTANT),
+    "other_sessions_constant": (OTHERS_CONSTANT, CONSTANT),
+}
+
+
+def headline(joint: "JointEmbedding") -> str:
+    """Return how large each session is, and what the labels are."""
+    wholes = {session.name: session.parts.whole for session in joint.sessions}
+    sizes = [
+        f"{name} {one.signal().shape[1]} {one.channel_noun()}, {len(one):,} samples" for name, one in wholes.items()
+    ]
+    first = joint.sessions[0].parts.whole
+    labels = [f"{name} is {describe_label(first.label(name))}" for name in joint.plan.labels]
+    return "; ".join([f"{len(sizes)} sessions: {'; '.join(sizes)}", *labels])
+
+
+def findings(joint: "JointEmbedding") -> list[Finding]:
+    """Return how pairs were drawn, whether there is structure in one space, and what can be read from it."""
+    labels = {name: label_numbers(joint, name) for name in joint.plan.labels}
+    alike = consistency_numbers(joint)
+    answers: dict[str, tuple[list[str], dict[str, Any]]] = {
+        "mode": ([joint.mode], _session_numbers(joint)),
+        "fit": ([_fit(joint)], {"fit": _fit_numbers(joint)}),
+        "consistency": ([_consistency(alike)] if alike else [], {"consistency": alike}),
+        "decoding": ([_decoding(joint, name, numbers) for name, numbers in labels.items()], {"labels": labels}),
+        "alone": ([text for name, numbers in labels.items() if (text := _better(joint, name, numbers))], {}),
+    }
+    every = [(word, sentences, numbers) for word, (sentences, numbers) in answers.items() if sentences]
+    return [each for word, sentences, numbers in every for each in answer(word, QUESTIONS[word], *sentences, **numbers)]
+
+
+def label_numbers(joint: "JointEmbedding", label: str) -> dict[str, Any]:
+    """Return the measure that is spoken of, its mean over sessions and seeds for each reading, and by session."""
+    measure = MAIN[joint.sessions[0].parts.whole.label(label).kind]
+    rows = joint.decoding[(joint.decoding["label"] == label) & (joint.decoding["measure"] == measure)]
+    means = {name: value_of(rows, what=what, decoder=decoder) for name, (what, decoder) in SHOWN.items()}
+    own = rows[(rows["decoder"] == "knn") & rows["what"].isin([EMBEDDING, OTHERS, ALONE])]
+    by_session: pd.Series = own.groupby(["session", "what"], sort=False)["value"].mean()
+    sessions = {session.name: by_session[session.name].to_dict() for session in joint.sessions}
+    return {"measure": measure, **means, "sessions": sessions}
+
+
+def consistency_numbers(joint: "JointEmbedding") -> dict[str, Any] | None:
+    """Return mean, least and largest consistency over ordered pairs of sessions, and the means of the controls."""
+    pairs = joint.consistency
+    if pairs.empty:
+        return None
+    true = pairs[pairs["what"] == EMBEDDING]["value"]
+    others = {"shuffled": SHUFFLED_TRAINING, "alone": ALONE}
+    means = {name: value_of(pairs, what=what) for name, what in others.items()}
+    bins = int(pairs["n"].iloc[0])
+    return {"mean": true.mean(), "min": true.min(), "max": true.max(), "pairs": len(true), "bins": bins} | means
+
+
+def _consistency(numbers: dict[str, Any]) -> str:
+    text = f"{numbers['mean']:.2f} over ordered pairs of sessions and seeds ({numbers['min']:.2f} to "
+    text += f"{numbers['max']:.2f}), in {numbers['bins']} bins of the labels"
+    names = {"alone": "each session fitted alone", "shuffled": "shuffled labels"}
+    known = [f"{text} {numbers[name]:.2f}" for name, text in names.items() if numbers[name] is not None]
+    return "; ".join([text, *known])
+
+
+def _decoding(joint: "JointEmbedding", label: str, numbers: dict[str, Any]) -> str:
+    kind = joint.sessions[0].parts.whole.label(label).kind
+    names = {
+        "other_sessions": "by decoders of the other sessions",
+        "other_sessions_shuffled": "these with shuffled training",
+        "alone": "from fits of one session",
+        "ridge_on_windows": "ridge on the same windows",
+        "constant": "constant",
+    }
+    own = f"{label} {score_text(numbers['embedding'], kind)}{UNITS[kind]} on the last {joint.plan.held:.0%} of each"
+    known = [f"{text} {score_text(numbers[name], kind)}" for name, text in names.items() if numbers[name] is not None]
+    return ", ".join([own, *known])
+
+
+def _better(joint: "JointEmbedding", label: str, numbers: dict[str, Any]) -> str:
+    """Return what is to be said where a fit of one session reads better; empty if it does not."""
+    kind = joint.sessions[0].parts.whole.label(label).kind
+    sign = -1 if kind == "angle" else 1
+    if numbers["alone"] is None or sign * numbers["alone"] <= sign * numbers["embedding"]:
+        return ""
+    return (
+        f"{label} is read better from fits of one session, {score_text(numbers['alone'], kind)}{UNITS[kind]}, than "
+        f"from the joint one, {score_text(numbers['embedding'], kind)}"
+    )
+
+
+def _session_numbers(joint: "JointEmbedding") -> dict[str, Any]:
+    sessions = {}
+    for session in joint.sessions:
+        whole, parts = session.parts.whole, session.parts.names
+        sessions[session.name] = {
+            "source": whole.source,
+            "signal": next(iter(whole.signals)),
+            "channels": whole.signal().shape[1],
+            "samples": len(whole),
+            "step": whole.step,
+            "parts": {name: int((parts == name).sum()) for name in ("train", "validation", "held out")},
+        }
+    return {
+        "recordings": sessions,
+        "mode": joint.mode,
+        "time_offsets": np.atleast_1d(joint.fits[0].model.time_offsets).tolist(),
+        "seeds": [each.seed for each in joint.fits],
+        "shuffles": len(joint.shuffled),
+    }
+
+
+def _fit_numbers(joint: "JointEmbedding") -> dict[str, Any]:
+    fits = joint.goodness_of_fit
+    names: pd.Series = fits["part"].str.replace(" ", "_") + np.where(fits["shuffled"], "_shuffled", "")
+    return fits.groupby(names)[["nats", "bits"]].mean().to_dict("index")
+
+
+def _fit(joint: "JointEmbedding") -> str:
+    numbers = _fit_numbers(joint)
+    bits = numbers["held_out"]["bits"]
+    text = f"{abs(bits):.2f} bits {'above' if bits >= 0 else 'below'} chance on held-out samples"
+    if not np.isfinite(bits):
+        text = "not known on held-out samples, where a label is always the same"
+    elif joint.shuffled:
+        null = numbers["held_out_shuffled"]["bits"]
+        what = "samples" if joint.plan.by == "time" else "labels"
+        text += f" (shuffled {what} {0.0 if abs(null) < 0.005 else null:.2f})"
+    return text + f"; {len(joint.fits)} seed{'s' * (len(joint.fits) > 1)}, an encoder for each session"
