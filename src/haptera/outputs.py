@@ -77,8 +77,17 @@ class Outputs:
             raise HapteraError(f"the logits were not kept, only {', '.join(self.arrays)}")
         return self.arrays["logits"]
 
+    @cached_property
+    def shared(self) -> dict[Any, Any]:
+        """What measures have worked out about these outputs and others need again."""
+        return {}
+
     def predictions(self) -> np.ndarray:
         """`(samples,)`, the model's class with the largest logit; -1 where a logit is NaN."""
+        return self._predictions
+
+    @cached_property
+    def _predictions(self) -> np.ndarray:
         if "labels" in self.arrays:
             return self.arrays["labels"]
         if "top_indices" in self.arrays:
@@ -110,7 +119,11 @@ class Outputs:
         keys = [key for key in self.context if key not in ASIDE]
         levels = []
         for key in keys:
-            values, own = np.unique(self.context[key], return_inverse=True)
+            column = self.context[key]
+            if len(column) and (column == column[0]).all():  # as of most cells, and much quicker than sorting
+                levels.append(column[:1])
+                continue
+            values, own = np.unique(column, return_inverse=True)
             levels.append(values)
             codes = codes * len(values) + own
         present, codes = np.unique(codes, return_inverse=True)

@@ -30,9 +30,11 @@ def top5_accuracy(outputs: Outputs) -> Rows:
 @measure(bounds=(0, 1), higher_is_better=False)
 def error(outputs: Outputs) -> Rows:
     """One minus accuracy."""
+    if outputs.targets is None:
+        return []
     return [
         row | {"measure": "error", "value": 1 - row["value"], "low": 1 - row["high"], "high": 1 - row["low"]}
-        for row in accuracy(outputs)
+        for row in share_rows("error", outputs, outputs.correct())
     ]
 
 
@@ -84,7 +86,9 @@ def share_rows(name: str, outputs: Outputs, held: np.ndarray) -> Rows:
     if not len(outputs):
         return []
     contexts, codes = outputs.groups
-    n, right = np.bincount(codes), np.bincount(codes, held)
+    if "sizes" not in outputs.shared:
+        outputs.shared["sizes"] = np.bincount(codes)
+    n, right = outputs.shared["sizes"], np.bincount(codes, held)
     return [context | share_row(name, right[i], n[i]) for i, context in enumerate(contexts)]
 
 

@@ -33,11 +33,12 @@ def class_attraction(outputs: Outputs) -> Rows:
     if outputs.targets is None or not len(outputs):
         return []
     n, predicted = len(outputs), outputs.predictions()
-    right = np.bincount(predicted[outputs.correct() & (predicted >= 0)])
-    seen, actual = np.bincount(predicted[predicted >= 0]), _actual(outputs)
-    size = max(len(seen), len(actual))
-    share, truth, both = (np.pad(counts, (0, size - len(counts))) / n for counts in (seen, actual, right))
-    excess = share - truth
+    known, actual = predicted >= 0, _actual(outputs)
+    share = np.bincount(predicted[known], minlength=len(actual)) / n
+    both = np.bincount(predicted[outputs.correct() & known], minlength=len(share)) / n
+    truth = np.zeros(len(share))
+    truth[: len(actual)] = actual / n
+    excess, context = share - truth, common_context(outputs.groups[0])
     rows: Rows = []
     for label in np.argsort(-np.abs(excess), kind="stable")[:CLASSES].tolist():
         value = float(excess[label])
@@ -47,7 +48,7 @@ def class_attraction(outputs: Outputs) -> Rows:
         row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
         if outputs.classes is not None and label < len(outputs.classes):
             row["class_name"] = str(outputs.classes[label])
-        rows.append(common_context(outputs.groups[0]) | row)
+        rows.append(context | row)
     return rows
 
 
@@ -115,7 +116,8 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
     for rows, logs in log_probabilities(outputs):
         window = np.where(np.isnan(logs[:, 0]), len(found), found.sample[rows])  # what is NaN comes last, and is cut
         order = np.argsort(window, kind="stable")
-        present, starts, counts = np.unique(window[order], return_index=True, return_counts=True)
+        starts = np.flatnonzero(np.diff(window[order], prepend=-1))
+        present, counts = window[order[starts]], np.diff(starts, append=len(order))
         sums = np.add.reduceat(np.exp(logs[order]), starts, axis=0, dtype=np.float64)
         known = present < len(found)
         total[present[known]] += sums[known]

@@ -47,6 +47,14 @@ def windows(outputs: Outputs, by_context: bool = True, samples: int = 1) -> Wind
             batches hold several contexts.
         samples: the least that a window holds on average, but for those that are cut.
     """
+    key = "windows", by_context, samples
+    if key not in outputs.shared:
+        outputs.shared[key] = _windows(outputs, by_context, samples)
+    found: Windows = outputs.shared[key]
+    return found
+
+
+def _windows(outputs: Outputs, by_context: bool, samples: int) -> Windows:
     assert outputs.step is not None
     contexts, codes = outputs.groups
     pieces, piece = np.unique(outputs.step.astype(np.int64) * len(contexts) + codes, return_inverse=True)
@@ -76,6 +84,8 @@ def common_context(contexts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _contexts(contexts: list[dict[str, Any]], codes: np.ndarray, sample: np.ndarray, size: int) -> list[dict[str, Any]]:
     """The context of each window; what is common to all of the outputs where a window has several."""
+    if len(contexts) == 1:
+        return contexts * size
     lowest, highest = np.full(size, len(contexts)), np.full(size, -1)
     np.minimum.at(lowest, sample, codes)
     np.maximum.at(highest, sample, codes)

@@ -129,7 +129,7 @@ class Study:
                 preflight(name, self._models(self.models[name]))  # type: ignore[misc]
             failed = self._execute(missing, ledger, self._start(missing, jobs, cluster), progress)
             self.last = RunSummary(len(missing) - failed, len(cells) - len(missing), failed)
-            measured = results.write_table(ledger)
+            measured = results.current_results(ledger, ledger.intact) or results.write_table(ledger)
             self.notes = measured.notes
             return measured.table
 
