@@ -86,9 +86,7 @@ def share_rows(name: str, outputs: Outputs, held: np.ndarray) -> Rows:
     if not len(outputs):
         return []
     contexts, codes = outputs.groups
-    if "sizes" not in outputs.shared:
-        outputs.shared["sizes"] = np.bincount(codes)
-    n, right = outputs.shared["sizes"], np.bincount(codes, held)
+    n, right = np.bincount(codes), np.bincount(codes, held)
     return [context | share_row(name, right[i], n[i]) for i, context in enumerate(contexts)]
 
 

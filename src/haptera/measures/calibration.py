@@ -111,11 +111,8 @@ def _applies(outputs: Outputs) -> bool:
 
 def _confidence(outputs: Outputs) -> np.ndarray:
     """Return `(samples,)`, the largest probability."""
-    if "confidence" not in outputs.shared:
-        blocks = [logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs)]
-        outputs.shared["confidence"] = np.exp(np.concatenate(blocks))
-    confidence: np.ndarray = outputs.shared["confidence"]
-    return confidence
+    blocks = (logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs))
+    return outputs.share("confidence", lambda: np.exp(np.concatenate(list(blocks))))
 
 
 def _bins(confidence: np.ndarray) -> np.ndarray:
@@ -163,9 +160,8 @@ def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:
     """
     logits = outputs.logits
     if 0 < logits.size <= AT_ONCE:
-        if "logs" not in outputs.shared:
-            outputs.shared["logs"] = next(_blocks(logits, len(logits)))[1]
-        yield slice(0, len(logits)), outputs.shared["logs"].copy()  # somebody may write into it
+        logs = outputs.share("logs", lambda: next(_blocks(logits, len(logits)))[1])
+        yield slice(0, len(logits)), logs.copy()  # somebody may write into it
         return
     yield from _blocks(logits, max(AT_ONCE // logits.shape[1], 1))
 

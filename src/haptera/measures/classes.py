@@ -17,6 +17,8 @@ from haptera.table import Rows
 
 CLASSES = 10
 """How many classes of a cell `class_attraction` reports."""
+DENSE = 2**16
+"""Counts that are kept for all classes of all windows; of more, only those that are not 0."""
 SAMPLES = 250
 """Samples that a window needs; with fewer, chance alone makes one class of many the largest by far."""
 
@@ -91,9 +93,13 @@ def largest_class_share(outputs: Outputs) -> Rows:
     found, predicted = windows(outputs, by_context=False, samples=SAMPLES), outputs.predictions()
     n, known = np.bincount(found.sample), predicted >= 0
     size = int(predicted.max()) + 1
-    pairs, counts = np.unique(found.sample[known] * size + predicted[known], return_counts=True)
-    largest = np.zeros(len(found), np.int64)
-    np.maximum.at(largest, pairs // max(size, 1), counts)
+    pairs = found.sample[known] * size + predicted[known]
+    if len(found) * size <= DENSE:
+        largest = np.bincount(pairs, minlength=len(found) * size).reshape(len(found), size).max(1, initial=0)
+    else:
+        pairs, counts = np.unique(pairs, return_counts=True)
+        largest = np.zeros(len(found), np.int64)
+        np.maximum.at(largest, pairs // max(size, 1), counts)
     return [
         context
         | {"measure": "largest_class_share", "value": float(largest[i] / n[i]), "n": int(n[i])}
