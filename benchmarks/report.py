@@ -68,7 +68,8 @@ def main() -> None:
         seconds, cpu = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
         assert status == 0, status
         page = (folder / "report.html").stat().st_size
-        print(f"{size:,} rows: {seconds:.1f} s, {cpu:.1f} s of CPU (4 allowed), peak {usage.ru_maxrss / 2**10:.0f} MB (600)")
+        memory = f"peak {usage.ru_maxrss / 2**10:.0f} MB (600 allowed)"
+        print(f"{size:,} rows: {seconds:.1f} s, {cpu:.1f} s of CPU (4 allowed), {memory}")
         print(f"report.html is {page / 1e6:.1f} MB")
 
 

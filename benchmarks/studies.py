@@ -40,7 +40,7 @@ SHIFTS = (
 )  # fmt: skip
 
 
-def study(cells: int, folder: Path):  # noqa: ANN201 - torch is imported by those steps alone that need it
+def study(cells: int, folder: Path):
     """A study of so many cells: tiny models x corruptions x seeds x settings of one adapter."""
     import torch
 
@@ -61,7 +61,7 @@ def study(cells: int, folder: Path):  # noqa: ANN201 - torch is imported by thos
     return Study(models, [stream], adapters, out=folder, seeds=range(seeds))
 
 
-def _network(torch):  # noqa: ANN001, ANN202
+def _network(torch):
     nn = torch.nn
     return nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(72, CLASSES)).eval()
 
@@ -70,10 +70,10 @@ def finish(folder: Path, entries: Sequence) -> None:  # of `CellEntry`
     """Write the file of every cell, and the journal, as a run would."""
     from dataclasses import asdict
 
+    from haptera.files.fingerprint import of_file
     from haptera.outputs import Outputs
     from haptera.run.cells import list_cells, study_ledger
     from haptera.run.folder import JOURNAL, Line, line_of
-    from haptera.files.fingerprint import of_file
 
     generator = np.random.default_rng(0)
     logits = generator.normal(size=(SAMPLES, CLASSES)).astype(np.float32)
@@ -92,7 +92,7 @@ def finish(folder: Path, entries: Sequence) -> None:  # of `CellEntry`
             provenance=asdict(entry),
         )
         path = folder / entry.piece.path
-        with _no_sync():
+        with NoSync():
             outputs.save(path)
         lines.append(line_of(entry.key, Line(path.stat().st_size, of_file(path))))
     with study_ledger(folder) as ledger:
@@ -100,7 +100,7 @@ def finish(folder: Path, entries: Sequence) -> None:  # of `CellEntry`
         (folder / JOURNAL).write_text("".join(lines))
 
 
-class _no_sync:
+class NoSync:
     """Leaves the disk its time while the benchmark prepares itself."""
 
     def __enter__(self) -> None:
@@ -162,7 +162,7 @@ def import_(size: int, folder: Path) -> Callable[[], object]:
     content = io.BytesIO()
     np.savez(content, logits=generator.random((SAMPLES, CLASSES)), targets=np.arange(SAMPLES))
     path.write_bytes(content.getvalue())
-    with _no_sync():
+    with NoSync():
         for i in range(size - 50):
             import_predictions(path, folder, model=f"net {i}", stream="val")
 

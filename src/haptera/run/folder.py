@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,3 +161,14 @@ def _is_line(own: Any) -> bool:
     key, size, checksum, failure = own.get("key"), own.get("size"), own.get("checksum"), own.get("failure")
     known = type(size) is int and 0 <= size <= LARGEST and type(checksum) is str and type(failure) is str
     return known and KEY.fits(key)
+
+
+def check_same(folder: Path, kind: str, before: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Refuse to go on in a folder of a kind whose plan says something else than what is asked for now."""
+    for key, now in about.items():
+        then = before.get(key)
+        if isinstance(then, Mapping) and isinstance(now, Mapping):
+            check_same(folder, kind, then, now)
+        elif then != now:
+            values = "" if re.fullmatch("[0-9a-f]{32}", str(now)) else f" ({key} was {then!r}, is {now!r})"
+            raise HapteraError(f"{folder} holds a {kind} with another {key}; use another folder, or delete it{values}")

@@ -17,7 +17,6 @@ Cost: checking reads every finished piece once, about a gigabyte per second and 
 
 import logging
 import os
-import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +36,7 @@ from haptera.run.folder import (
     PIECE,
     PLAN,
     Line,
+    check_same,
     checksum_of,
     line_of,
     read_journal,
@@ -48,7 +48,7 @@ from haptera.run.locks import PATIENCE, is_locked, release_lock, take_lock
 from haptera.run.piece import Piece
 from haptera.words import count
 
-__all__ = ["PLAN", "Ledger", "Piece", "how_far", "ledgers_in"]
+__all__ = ["PLAN", "Ledger", "Piece"]
 
 log = logging.getLogger("haptera")
 
@@ -226,18 +226,10 @@ class Ledger:
             intact = f"{n} finished {self.noun}{' is' if n == 1 else 's are'} intact"
             raise Unfinished(f"{error}; {intact}, the same command goes on") from error
 
-    def check_same(self, about: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
+    def check_same(self, about: Mapping[str, Any]) -> None:
         """Refuse to go on in a folder that was begun with other settings or fingerprints than these."""
-        before = self.about if before is None else before
-        for key, now in plain(about).items() if self.exists else ():
-            then = before.get(key)
-            if isinstance(then, Mapping) and isinstance(now, Mapping):
-                self.check_same(now, then)
-            elif then != now:
-                values = "" if re.fullmatch("[0-9a-f]{32}", str(now)) else f" ({key} was {then!r}, is {now!r})"
-                raise HapteraError(
-                    f"{self.folder} holds a {self.kind} with another {key}; use another folder, or delete it{values}"
-                )
+        if self.exists:
+            check_same(self.folder, self.kind, self.about, plain(about))
 
     def plan(self, pieces: Iterable[Piece], about: Mapping[str, Any]) -> None:
         """Say which pieces belong to the folder; what the journal says about others is forgotten."""
@@ -306,15 +298,3 @@ class Ledger:
         lock, self._lock = self._lock, None
         if lock is not None:
             release_lock(lock, self.folder)
-
-
-def ledgers_in(folder: Path) -> list[Ledger]:
-    """Return the ledgers of a folder and of those inside it, of which there must be one."""
-    inside = sorted(path.parent for path in folder.rglob(PLAN) if path.parent != folder)
-    own = [folder] if (folder / PLAN).is_file() or not inside else []
-    return [Ledger.open(each) for each in own + inside]
-
-
-def how_far(folder: Path) -> str:
-    """Return a text such as ` after 3 of 8 pieces`, for a folder of any kind; nothing where there is no plan."""
-    return Ledger.open(folder).how_far() if (folder / PLAN).is_file() else ""
