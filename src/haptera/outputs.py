@@ -7,11 +7,12 @@ Cost: the logits take 4 bytes (float32) or 2 (float16) per sample and class, top
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from haptera.files.json import parse_json
 from haptera.files.npz import member, open_npz, read_npz
 from haptera.outputs_schema import check_arrays, check_provenance, read_context, read_provenance
 
+T = TypeVar("T")
 ROWS_AT_ONCE = 8192
 ASIDE = ("sample", "severity_1", "severity_2", "expected")
 """Keys of a context that say something about a sample, or where a walk is, and do not divide a stream into groups."""
@@ -56,6 +58,7 @@ class Outputs:
     columns: np.ndarray | None = None
     classes: np.ndarray | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
+    _shared: ClassVar[dict[Hashable, Any] | None] = None
 
     def __post_init__(self) -> None:
         if not {"logits", "top_indices", "labels", "keypoints"} & set(self.arrays):
@@ -77,8 +80,29 @@ class Outputs:
             raise HapteraError(f"the logits were not kept, only {', '.join(self.arrays)}")
         return self.arrays["logits"]
 
+    @contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Let measures share what they work out, while nobody changes the arrays."""
+        self._shared = {}  # type: ignore[misc]  # of this object alone
+        try:
+            yield
+        finally:
+            self._shared = None  # type: ignore[misc]
+
+    def share(self, key: Hashable, work: Callable[[], T]) -> T:
+        """Return what `work` gives; inside `sharing` that of the first call with this key."""
+        if self._shared is None:
+            return work()
+        if key not in self._shared:
+            self._shared[key] = work()
+        found: T = self._shared[key]
+        return found
+
     def predictions(self) -> np.ndarray:
         """`(samples,)`, the model's class with the largest logit; -1 where a logit is NaN."""
+        return self.share("predictions", self._predictions)
+
+    def _predictions(self) -> np.ndarray:
         if "labels" in self.arrays:
             return self.arrays["labels"]
         if "top_indices" in self.arrays:
@@ -110,10 +134,16 @@ class Outputs:
         keys = [key for key in self.context if key not in ASIDE]
         levels = []
         for key in keys:
-            values, own = np.unique(self.context[key], return_inverse=True)
+            column = np.asarray(self.context[key])
+            if len(column) and (column == column[0]).all():  # as of most cells, and much quicker than sorting
+                levels.append(column[:1])
+                continue
+            values, own = np.unique(column, return_inverse=True)
             levels.append(values)
             codes = codes * len(values) + own
-        present, codes = np.unique(codes, return_inverse=True)
+        present = np.zeros(min(len(codes), 1), np.int64)
+        if any(len(values) > 1 for values in levels) or not len(codes):
+            present, codes = np.unique(codes, return_inverse=True)
         places = np.unravel_index(present, [len(values) for values in levels]) if levels else ()
         columns = [values[place].tolist() for values, place in zip(levels, places, strict=True)]
         return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)] or [{}], codes

@@ -53,7 +53,8 @@ def measure_outputs(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
     names = {key: outputs.provenance.get(key, "") for key in ("model", "stream", "adapter", "seed")}
     more = {key: outputs.provenance.get(key) for key in ("part", "parent")}
     names |= {key: value for key, value in more.items() if value and value not in (names["stream"], "none")}
-    return [names | row for measure in measures for row in measure(outputs)]
+    with outputs.sharing():
+        return [names | row for measure in measures for row in measure(outputs)]
 
 
 def write(table: pd.DataFrame, path: Path, digest: str = "") -> None:

@@ -93,7 +93,7 @@ def test_a_journal_with_a_damaged_line_costs_one_cell(study, haptera):
     assert haptera("verify", "out").returncode == 0
 
 
-@pytest.mark.parametrize("schema", [1, 3])
+@pytest.mark.parametrize("schema", [1, 4])
 def test_a_folder_of_another_schema_is_refused_and_left_as_it_is(tmp_path, schema):
     bring(tmp_path, "one")
     plan = tmp_path / "study" / "plan.json"
@@ -104,7 +104,7 @@ def test_a_folder_of_another_schema_is_refused_and_left_as_it_is(tmp_path, schem
         lambda: measure(tmp_path / "study"),
         lambda: report(tmp_path / "study"),
     ):
-        with pytest.raises(HapteraError, match=f"another layout \\({schema}, this one has 2\\)"):
+        with pytest.raises(HapteraError, match=f"another layout \\({schema}, this one has 3\\)"):
             command()
     assert plan.read_bytes() == before
 

@@ -174,7 +174,7 @@ def test_other_folders_are_refused_with_a_sentence(tmp_path):
     with pytest.raises(HapteraError, match="holds a study; a calibration was expected"):
         Ledger(tmp_path, "calibration")
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"schema": 3}))
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"schema": 4}))
     with pytest.raises(HapteraError, match="another layout"):
         reopened(tmp_path)
 

@@ -76,7 +76,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check everything that is finished in a folder, and in those inside it, and name what is not as it was."""
-    from haptera.run.ledger import ledgers_in
+    from haptera.run.ledgers import ledgers_in
 
     ledgers = ledgers_in(folder)
     problems = {ledger.folder: ledger.problems() for ledger in ledgers}

@@ -52,7 +52,7 @@ def session(quiet: bool = False, out: Path | None = None) -> Iterator[None]:
         note = "".join(getattr(error, "__notes__", ()))  # such as ` after 3 of 8 cells`
         if not note and out is None:
             raise
-        from haptera.run.ledger import how_far
+        from haptera.run.ledgers import how_far
 
         say_stopped(f"{note or how_far(out or Path())}; the same command goes on from there")
         raise typer.Exit(CODE) from None

@@ -24,6 +24,8 @@ def plain(value: Any) -> Any:
     >>> plain({"a": (np.float32(0.5), float("nan")), 1: "b"})
     {'a': [0.5, None], '1': 'b'}
     """
+    if value is None or type(value) in (str, int, bool):  # most of what there is
+        return value
     if hasattr(value, "to_dict"):  # pandas, which is not imported here, for that costs half a second
         value = value.to_dict("records") if value.ndim == 2 else value.to_dict()
     elif is_dataclass(value) and not isinstance(value, type):

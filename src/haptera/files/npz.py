@@ -7,7 +7,6 @@ Cost: a header is read twice.
 
 import lzma
 import struct
-import tokenize
 import zipfile
 import zlib
 from math import prod
@@ -17,10 +16,9 @@ from typing import IO
 import numpy as np
 
 from haptera.errors import HapteraError
+from haptera.files.archive import BAD_HEADER, LARGEST, stored_arrays
 from haptera.files.atomic import check_expansion, check_plain_file
 
-BAD_HEADER = (ValueError, SyntaxError, TypeError, tokenize.TokenError, RecursionError, MemoryError, EOFError, KeyError)
-"""NumPy reads a header as a Python literal, which fails in as many ways."""
 DAMAGED = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, struct.error),
     *(NotImplementedError, RuntimeError, ValueError, OverflowError, IndexError, AttributeError),
@@ -31,6 +29,13 @@ Header = tuple[tuple[int, ...], bool, np.dtype]
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """Return every array of a file."""
+    if check_plain_file(path) <= LARGEST:
+        try:
+            arrays = stored_arrays(path.read_bytes())
+        except OSError as error:
+            raise HapteraError(f"cannot read {path}: {error.strerror or error}") from error
+        if arrays is not None:
+            return arrays
     with open_npz(path) as file:
         return {key: member(file, key, path) for key in file.files}
 

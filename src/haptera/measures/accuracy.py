@@ -30,9 +30,11 @@ def top5_accuracy(outputs: Outputs) -> Rows:
 @measure(bounds=(0, 1), higher_is_better=False)
 def error(outputs: Outputs) -> Rows:
     """One minus accuracy."""
+    if outputs.targets is None:
+        return []
     return [
         row | {"measure": "error", "value": 1 - row["value"], "low": 1 - row["high"], "high": 1 - row["low"]}
-        for row in accuracy(outputs)
+        for row in share_rows("error", outputs, outputs.correct())
     ]
 
 

@@ -20,7 +20,7 @@ from haptera import catalog
 from haptera.measures.facts import fact, measure
 from haptera.measures.pairs import records_of, rows_of
 from haptera.measures.windows import last_epochs
-from haptera.statistics.intervals import mean_of_units
+from haptera.statistics.groups import means_of_groups
 from haptera.table import COLUMNS, Rows
 
 CLEAN = "clean"
@@ -78,12 +78,10 @@ def mean_over_seeds(table: pd.DataFrame) -> Rows:
     rows = rows.loc[several.index]
     means = rows.groupby(several)[numbers].mean().join(rows.groupby(several)[keys].first())
     named = rows["of"].fillna(rows["measure"]) if "of" in rows else rows["measure"]  # a mean is bounded as its terms
-    units = [
-        mean_of_units(own["value"].to_numpy(), _scale(str(named[own.index[0]]))) for _, own in rows.groupby(several)
-    ]
-    ends = np.array([unit.ends for unit in units]).reshape(-1, 2)
-    means["low"], means["high"] = np.fmin(means["low"], ends[:, 0]), np.fmax(means["high"], ends[:, 1])
-    means["sd"], means["seeds"] = [unit.deviation for unit in units], [unit.units for unit in units]
+    scales = named.map({name: _scale(str(name)) for name in named.unique()})
+    units = means_of_groups(rows["value"].to_numpy(), several.to_numpy(), scales.to_numpy(str))
+    means["low"], means["high"] = np.fmin(means["low"], units.low), np.fmax(means["high"], units.high)
+    means["sd"], means["seeds"] = units.deviation, units.units
     means["n"] = means["n"].round()
     means["measure"] += SUFFIX
     return records_of(means)

@@ -111,7 +111,8 @@ def _applies(outputs: Outputs) -> bool:
 
 def _confidence(outputs: Outputs) -> np.ndarray:
     """Return `(samples,)`, the largest probability."""
-    return np.exp(np.concatenate([logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs)]))
+    blocks = (logs.max(1).astype(np.float64) for _, logs in log_probabilities(outputs))
+    return outputs.share("confidence", lambda: np.exp(np.concatenate(list(blocks))))
 
 
 def _bins(confidence: np.ndarray) -> np.ndarray:
@@ -139,9 +140,13 @@ def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> R
     for i, context in enumerate(contexts):
         if not n[i]:
             continue
+        row = context | {"measure": name, "n": int(n[i])}
+        if n[i] < FEWEST:
+            rows.append(row | {"value": float(np.sort(groups[i]).mean())})  # no sum that depends on the order
+            continue
         found = mean_of_units(groups[i], "log")
-        row = context | {"measure": name, "value": found.value, "n": int(n[i])}
-        if n[i] >= FEWEST and not np.isnan(found.ends[0]):
+        row["value"] = found.value
+        if not np.isnan(found.ends[0]):
             row |= {"low": found.low, "high": min(found.high, highest)}
         rows.append(row)
     return rows
@@ -154,8 +159,15 @@ def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:
     classes were restricted, they are conditional on the classes that were kept.
     """
     logits = outputs.logits
+    if 0 < logits.size <= AT_ONCE:
+        logs = outputs.share("logs", lambda: next(_blocks(logits, len(logits)))[1])
+        yield slice(0, len(logits)), logs.copy()  # somebody may write into it
+        return
+    yield from _blocks(logits, max(AT_ONCE // logits.shape[1], 1))
+
+
+def _blocks(logits: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
     kind = np.promote_types(logits.dtype, np.float32)
-    size = max(AT_ONCE // logits.shape[1], 1)
     for start in range(0, len(logits), size):
         rows = slice(start, start + size)
         logs = logits[rows].astype(kind)

@@ -17,6 +17,8 @@ from haptera.table import Rows
 
 CLASSES = 10
 """How many classes of a cell `class_attraction` reports."""
+DENSE = 2**16
+"""Counts that are kept for all classes of all windows; of more, only those that are not 0."""
 SAMPLES = 250
 """Samples that a window needs; with fewer, chance alone makes one class of many the largest by far."""
 
@@ -33,11 +35,12 @@ def class_attraction(outputs: Outputs) -> Rows:
     if outputs.targets is None or not len(outputs):
         return []
     n, predicted = len(outputs), outputs.predictions()
-    right = np.bincount(predicted[outputs.correct() & (predicted >= 0)])
-    seen, actual = np.bincount(predicted[predicted >= 0]), _actual(outputs)
-    size = max(len(seen), len(actual))
-    share, truth, both = (np.pad(counts, (0, size - len(counts))) / n for counts in (seen, actual, right))
-    excess = share - truth
+    known, actual = predicted >= 0, _actual(outputs)
+    share = np.bincount(predicted[known], minlength=len(actual)) / n
+    both = np.bincount(predicted[outputs.correct() & known], minlength=len(share)) / n
+    truth = np.zeros(len(share))
+    truth[: len(actual)] = actual / n
+    excess, context = share - truth, common_context(outputs.groups[0])
     rows: Rows = []
     for label in np.argsort(-np.abs(excess), kind="stable")[:CLASSES].tolist():
         value = float(excess[label])
@@ -47,7 +50,7 @@ def class_attraction(outputs: Outputs) -> Rows:
         row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
         if outputs.classes is not None and label < len(outputs.classes):
             row["class_name"] = str(outputs.classes[label])
-        rows.append(common_context(outputs.groups[0]) | row)
+        rows.append(context | row)
     return rows
 
 
@@ -90,9 +93,13 @@ def largest_class_share(outputs: Outputs) -> Rows:
     found, predicted = windows(outputs, by_context=False, samples=SAMPLES), outputs.predictions()
     n, known = np.bincount(found.sample), predicted >= 0
     size = int(predicted.max()) + 1
-    pairs, counts = np.unique(found.sample[known] * size + predicted[known], return_counts=True)
-    largest = np.zeros(len(found), np.int64)
-    np.maximum.at(largest, pairs // max(size, 1), counts)
+    pairs = found.sample[known] * size + predicted[known]
+    if len(found) * size <= DENSE:
+        largest = np.bincount(pairs, minlength=len(found) * size).reshape(len(found), size).max(1, initial=0)
+    else:
+        pairs, counts = np.unique(pairs, return_counts=True)
+        largest = np.zeros(len(found), np.int64)
+        np.maximum.at(largest, pairs // max(size, 1), counts)
     return [
         context
         | {"measure": "largest_class_share", "value": float(largest[i] / n[i]), "n": int(n[i])}
@@ -115,7 +122,8 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
     for rows, logs in log_probabilities(outputs):
         window = np.where(np.isnan(logs[:, 0]), len(found), found.sample[rows])  # what is NaN comes last, and is cut
         order = np.argsort(window, kind="stable")
-        present, starts, counts = np.unique(window[order], return_index=True, return_counts=True)
+        starts = np.flatnonzero(np.diff(window[order], prepend=-1))
+        present, counts = window[order[starts]], np.diff(starts, append=len(order))
         sums = np.add.reduceat(np.exp(logs[order]), starts, axis=0, dtype=np.float64)
         known = present < len(found)
         total[present[known]] += sums[known]

@@ -29,12 +29,14 @@ def model_margin(table: pd.DataFrame) -> Rows:
     have. Where no model was measured without an adapter, models with each of theirs are compared.
     """
     found: Rows = []
-    for stream, rows in shifted(rows_of(table, "accuracy")).groupby("stream"):
-        plain = rows[rows["adapter"] == NONE]
-        rows = comparable(rows if plain.empty else plain, ["stream"], ["model", "adapter", "seed"])
-        runs = over_shifts(rows, RUN)
-        named = runs["model"] if not plain.empty else runs["model"] + " with " + runs["adapter"]
-        runs = runs.assign(who=named)
+    rows = shifted(rows_of(table, "accuracy"))
+    if rows.empty:
+        return found
+    unadapted = rows["adapter"] == NONE
+    rows = rows[unadapted | ~rows["stream"].isin(rows["stream"][unadapted].unique())]
+    every = over_shifts(comparable(rows, ["stream"], ["model", "adapter", "seed"]), RUN)
+    every["who"] = every["model"].where(every["adapter"] == NONE, every["model"] + " with " + every["adapter"])
+    for stream, runs in every.groupby("stream"):
         if row := margin(runs, "who", {}):
             best = runs[runs["who"] == row["who"]].iloc[0]
             names = {"model": best["model"], "adapter": best["adapter"], "stream": stream, "measure": "model_margin"}

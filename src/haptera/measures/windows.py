@@ -47,19 +47,25 @@ def windows(outputs: Outputs, by_context: bool = True, samples: int = 1) -> Wind
             batches hold several contexts.
         samples: the least that a window holds on average, but for those that are cut.
     """
+    return outputs.share(("windows", by_context, samples), lambda: _windows(outputs, by_context, samples))
+
+
+def _windows(outputs: Outputs, by_context: bool, samples: int) -> Windows:
     assert outputs.step is not None
     contexts, codes = outputs.groups
-    pieces, piece = np.unique(outputs.step.astype(np.int64) * len(contexts) + codes, return_inverse=True)
-    steps, groups = np.divmod(pieces, len(contexts))  # a piece is one context in one batch
-    batches = np.unique(steps)
-    if by_context and len(pieces) <= 2 * len(batches):
-        run = np.cumsum(np.diff(groups, prepend=groups[0]) != 0)  # pieces of one context that follow each other
-    else:
-        steps, piece = batches, np.searchsorted(batches, outputs.step)
-        run = np.zeros(len(batches), np.int64)
-    place = np.arange(len(steps)) - np.searchsorted(run, run)
-    width = -(-len(steps) // min(WINDOWS, max(len(outputs) // samples, 1)))
-    _, first, window = np.unique(run * len(steps) + place // width, return_index=True, return_inverse=True)
+    given = outputs.step
+    steps, piece = outputs.share("batches", lambda: np.unique(given, return_inverse=True))
+    most = min(WINDOWS, max(len(outputs) // samples, 1))
+    first = np.arange(0, len(steps), -(-len(steps) // most))
+    window = np.arange(len(steps)) // -(-len(steps) // most)
+    if by_context and len(contexts) > 1:
+        pieces, own = np.unique(outputs.step.astype(np.int64) * len(contexts) + codes, return_inverse=True)
+        if len(pieces) <= 2 * len(steps):
+            steps, groups = np.divmod(pieces, len(contexts))  # a piece is one context in one batch
+            run = np.cumsum(np.diff(groups, prepend=groups[0]) != 0)  # pieces of one context that follow each other
+            place = (np.arange(len(steps)) - np.searchsorted(run, run)) // -(-len(steps) // most)
+            _, first, window = np.unique(run * len(steps) + place, return_index=True, return_inverse=True)
+            piece = own
     sample = window[piece]
     return Windows(sample, steps[np.append(first[1:], len(steps)) - 1], _contexts(contexts, codes, sample, len(first)))
 
@@ -76,6 +82,8 @@ def common_context(contexts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _contexts(contexts: list[dict[str, Any]], codes: np.ndarray, sample: np.ndarray, size: int) -> list[dict[str, Any]]:
     """The context of each window; what is common to all of the outputs where a window has several."""
+    if len(contexts) == 1:
+        return contexts * size
     lowest, highest = np.full(size, len(contexts)), np.full(size, -1)
     np.minimum.at(lowest, sample, codes)
     np.maximum.at(highest, sample, codes)

@@ -29,8 +29,9 @@ from haptera.files.npz import read_npz
 from haptera.pose.data import ArrayFrames, FileFrames
 from haptera.pose.model import PoseModel, decode
 from haptera.progress import Progress
-from haptera.run.folder import JOURNAL, LOCK, PLAN
+from haptera.run.folder import JOURNAL, PLAN
 from haptera.run.ledger import Piece
+from haptera.run.locks import LOCK
 from haptera.run.tasks import Task, finish
 
 Pictures = Data | np.ndarray | Sequence[str | Path] | Path

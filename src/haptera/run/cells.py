@@ -7,15 +7,17 @@ reads them.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from haptera.errors import HapteraError
 from haptera.files.schema import TABLE, TEXT, check, list_of, whole_number
 from haptera.outputs import Outputs
-from haptera.run.folder import PATIENCE, PLAN
+from haptera.run.folder import PLAN
 from haptera.run.ledger import Ledger, Piece
+from haptera.run.locks import PATIENCE
 from haptera.words import shorten
 
 log = logging.getLogger("haptera")
@@ -29,6 +31,9 @@ FACTS = {
     "model_print": TEXT,
     "stream_print": TEXT,
 }
+NAMES = ("model", "stream", "part", "adapter", "seed")
+"""Facts that tell cells apart; of two that agree in all of them the later one counts."""
+STUDY, CELL = "study", "cell"
 ABOUT = {"name": TEXT, "settings": TABLE, "left_out": list_of(TEXT)}
 
 
@@ -62,28 +67,31 @@ class CellEntry:
         """Return a text such as `resnet · contrast 4 · batchnorm`."""
         return f"{self.model} · {self.part} · {self.adapter}" + (f" · seed {self.seed}" if self.seed else "")
 
-    @property
+    @cached_property
     def piece(self) -> Piece:
         """The cell as a piece of the study's ledger."""
-        facts = {name: value for name, value in asdict(self).items() if name != "key"}
+        facts = {name: getattr(self, name) for name in FACTS}
         return Piece(self.key, f"cells/{self.key}.npz", self.title, facts)
 
 
 def study_ledger(folder: Path | str, wait: float | None = PATIENCE) -> Ledger:
     """Return the ledger of a study's folder, which need not be there yet; see `Ledger` for how to wait."""
-    return Ledger(folder, "study", noun="cell", wait=wait)
+    return Ledger(folder, STUDY, noun=CELL, wait=wait)
 
 
 def open_study(folder: Path | str) -> Ledger:
     """Return the ledger of a folder that must hold a study."""
-    return Ledger.open(folder, "study")
+    return Ledger.open(folder, STUDY)
 
 
 def cells_of(ledger: Ledger) -> list[CellEntry]:
     """Return the cells that the plan of a study lists."""
-    where = f"{ledger.folder / PLAN}: cell"
-    facts = {key: check(piece.facts, FACTS, f"{where} {key}") for key, piece in ledger.pieces.items()}
-    return [CellEntry(key, **{name: own[name] for name in FACTS}) for key, own in facts.items()]
+    kinds = list(FACTS.items())
+    for key, piece in ledger.pieces.items():
+        own = piece.facts
+        if not all(name in own and kind.fits(own[name]) for name, kind in kinds):
+            check(own, FACTS, f"{ledger.folder / PLAN}: cell {key}")
+    return [CellEntry(key, *[piece.facts[name] for name in FACTS]) for key, piece in ledger.pieces.items()]
 
 
 def about_of(ledger: Ledger) -> dict[str, Any]:
@@ -91,10 +99,14 @@ def about_of(ledger: Ledger) -> dict[str, Any]:
     return check(ledger.about, ABOUT, str(ledger.folder / PLAN))
 
 
+def start_of(folder: Path) -> dict[str, Any]:
+    """Return what the plan of a new study says about it."""
+    return {"name": folder.resolve().name, "settings": {}, "left_out": []}
+
+
 def list_cells(ledger: Ledger, new: Sequence[CellEntry], **about: object) -> None:
     """Plan new cells beside the old ones that are still current; the study keeps the name it has."""
-    start = {"name": ledger.folder.resolve().name, "settings": {}, "left_out": []}
-    known = about_of(ledger) if ledger.exists else start
+    known = about_of(ledger) if ledger.exists else start_of(ledger.folder)
     ledger.plan([cell.piece for cell in merge(cells_of(ledger), new)], known | about)
 
 

@@ -11,7 +11,8 @@ from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.npz import read_npz
 from haptera.outputs import Outputs
 from haptera.outputs_schema import CLASSES
-from haptera.run.cells import CellEntry, list_cells, study_ledger
+from haptera.run.additions import open_for_addition
+from haptera.run.cells import CELL, NAMES, STUDY, CellEntry, start_of
 
 KEYS = ("logits", "labels", "predictions", "ids", "targets", "classes")
 
@@ -44,10 +45,9 @@ def import_predictions(
     cell = CellEntry(key, *names)
     versions = {"versions": {"haptera": __version__}, "imported": path.name, "schema": SCHEMA}
     outputs.provenance = versions | asdict(cell)
-    with study_ledger(out, wait=None) as ledger:
-        outputs.save(ledger.path(cell.piece))
-        ledger.done(cell.piece)
-        list_cells(ledger, [cell])  # last: the plan lists what is there, or the import has not happened
+    with open_for_addition(out, STUDY, noun=CELL, about=start_of(out), wait=None) as add:
+        outputs.save(out / cell.piece.path)
+        add(cell.piece, NAMES)  # last: the plan lists what is there, or the import has not happened
     return cell
 
 

@@ -25,8 +25,9 @@ from haptera.data.encoded import THREADS
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
 from haptera.progress import Progress
-from haptera.run.folder import LOCK, PLAN
+from haptera.run.folder import PLAN
 from haptera.run.ledger import Ledger, Piece
+from haptera.run.locks import LOCK
 from haptera.run.loop import versions
 from haptera.shifts import Shift
 

@@ -87,17 +87,7 @@ def report(folder: Path) -> tuple[Path, str]:
 
 def results_of(folder: Path) -> Results:
     """Return the results of a study, measured again where the table is not that of the cells."""
-    ledger, path = open_study(folder), folder / TABLE
-    damage = ledger.damaged()
-    if path.is_file():
-        try:
-            if tables.digest(path) == digest_of(ledger, damage):
-                table = tables.read(path)
-                _complain(ledger, damage)
-                return Results(ledger, table, damage)
-        except HapteraError as error:
-            log.warning("%s; it is made again", error)
-    return update_results(folder)
+    return current_results(open_study(folder)) or update_results(folder)
 
 
 def update_results(folder: Path) -> Results:
@@ -111,6 +101,25 @@ def update_results(folder: Path) -> Results:
             "another run is writing into %s; what is finished is measured, and the table is left to that run", folder
         )
         return measure_cells(ledger)
+
+
+def current_results(ledger: Ledger, known: Collection[str] = ()) -> Results | None:
+    """Return the results of a study if its table is that of the cells; None where it has to be measured.
+
+    Args:
+        ledger: of the study.
+        known: keys of cells that were read and found as they were finished, which are not read again.
+    """
+    path, damage = ledger.folder / TABLE, ledger.damaged(known)
+    if path.is_file():
+        try:
+            if tables.digest(path) == digest_of(ledger, damage):
+                table = tables.read(path)
+                _complain(ledger, damage)
+                return Results(ledger, table, damage)
+        except HapteraError as error:
+            log.warning("%s; it is made again", error)
+    return None
 
 
 def write_table(ledger: Ledger) -> Results:

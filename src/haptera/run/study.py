@@ -22,7 +22,7 @@ from haptera import catalog
 from haptera.adapters import NoAdaptation
 from haptera.batch import Stream
 from haptera.errors import HapteraError, NotApplicable, first_line
-from haptera.files.fingerprint import SCHEMA, fingerprint, of_model
+from haptera.files.fingerprint import SCHEMA, encode, encode_sequence, fingerprint, join_fingerprint, of_model
 from haptera.models.source import ModelSource, choose_device
 from haptera.progress import Progress
 from haptera.run import results
@@ -129,7 +129,7 @@ class Study:
                 preflight(name, self._models(self.models[name]))  # type: ignore[misc]
             failed = self._execute(missing, ledger, self._start(missing, jobs, cluster), progress)
             self.last = RunSummary(len(missing) - failed, len(cells) - len(missing), failed)
-            measured = results.write_table(ledger)
+            measured = results.current_results(ledger, ledger.intact) or results.write_table(ledger)
             self.notes = measured.notes
             return measured.table
 
@@ -141,6 +141,10 @@ class Study:
         """Return every cell, those that are missing, and sentences about combinations that make no sense."""
         parts = [(stream.name, part) for stream in self._streams_by_seed() for part in stream.parts()]
         prints = {id(part): part.fingerprint() for _, part in parts}
+        schema = encode(SCHEMA)
+        encoded_parts = [
+            (encode(name), encode(part.label), encode(part.seed), encode(prints[id(part)])) for name, part in parts
+        ]
         cells: list[Cell] = []
         missing: list[Cell] = []
         senseless: dict[tuple[str, str], list[str]] = {}
@@ -149,6 +153,7 @@ class Study:
             model = self._models(source)
             model_print = fingerprint(of_model(model), source.code() if isinstance(source, ModelSource) else "")
             own: list[Cell] = []
+            encoded_model = encode(model_name), encode(model_print)
             for adapter_name, make in self.adapters.items():
                 try:
                     make(model)
@@ -159,9 +164,12 @@ class Study:
                     raise
                 except Exception as error:
                     raise HapteraError(f"adapter {adapter_name} on model {model_name}: {first_line(error)}") from error
-                for stream_name, part in parts:
+                encoded_adapter, rest = encode(adapter_name), encode(make) + encode(self.keep)
+                for (stream_name, part), (stream, label, seed, stream_print) in zip(parts, encoded_parts, strict=True):
+                    called = encode_sequence([encoded_model[0], stream, label, encoded_adapter, seed])
+                    # the same as fingerprint(SCHEMA, names, model_print, stream_print, make, self.keep)
+                    key = join_fingerprint([schema, called, encoded_model[1], stream_print, rest])
                     names = (model_name, stream_name, part.label, adapter_name, part.seed)
-                    key = fingerprint(SCHEMA, names, model_print, prints[id(part)], make, self.keep)
                     entry = CellEntry(key, *names, model_print=model_print, stream_print=prints[id(part)])
                     own.append(Cell(entry, source, part, make))
             todo = missing_cells(ledger, [cell.entry for cell in own])

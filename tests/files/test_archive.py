@@ -1,0 +1,62 @@
+"""The quick way through `.npz` files gives what NumPy gives, and leaves everything unusual to it."""
+
+import io
+
+import numpy as np
+import pytest
+
+from haptera.errors import HapteraError
+from haptera.files.archive import stored_arrays
+from haptera.files.npz import read_npz
+
+ARRAYS = {
+    "logits": np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32),
+    "columns": np.asfortranarray(np.arange(12, dtype=">i4").reshape(3, 4)),
+    "context/shift/values": np.array(["fog", "snow é"]),
+    "flags": np.array([True, False]),
+    "scalar": np.array(2.5),
+    "empty": np.empty((0, 7), np.float16),
+    "provenance": np.frombuffer(b'{"a": 1}', np.uint8),
+}
+
+
+def content_of(save=np.savez, **arrays):
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+def test_arrays_are_those_that_numpy_reads_and_may_be_written_to():
+    found = stored_arrays(content_of(**ARRAYS))
+    assert list(found) == list(ARRAYS)
+    for key, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[key], array)
+        assert found[key].dtype == array.dtype
+        assert found[key].flags.writeable
+        assert found[key].flags.f_contiguous == array.flags.f_contiguous
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        content_of(np.savez_compressed, a=np.zeros(100)),
+        content_of(a=np.array([{}], dtype=object)),
+        content_of(a=np.zeros(3)) + b"more",
+        content_of(a=np.zeros(3))[:-1],
+        b"PK\x05\x06",
+        b"",
+    ],
+)
+def test_what_is_unusual_is_left_to_others(content):
+    assert stored_arrays(content) is None
+
+
+def test_a_flipped_bit_never_gives_other_numbers(tmp_path):
+    content = content_of(a=np.arange(3), b=np.array(["x"]))
+    for place in range(len(content)):
+        spoilt = content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :]
+        found = stored_arrays(spoilt)
+        assert found is None or (set(found) <= {"a", "b"} and all(found["a"] == np.arange(3)) and found["b"] == ["x"])
+    (tmp_path / "x.npz").write_bytes(content[:150] + b"?" + content[151:])
+    with pytest.raises(HapteraError, match=r"x\.npz"):
+        read_npz(tmp_path / "x.npz")
