@@ -20,6 +20,7 @@ import torch
 from torch.nn.functional import pad
 
 from haptera.shifts.base import SampleRandom, Shift, knots
+from haptera.shifts.pixels import Pixels
 
 Band = tuple[tuple[slice, torch.Tensor], ...]
 """A matrix whose weights lie near the diagonal, as blocks of some 32 rows with the columns that they see."""
@@ -40,6 +41,11 @@ class GaussianBlur(Shift):
         (sigma,) = self.constants()
         return gaussian_filter(images, sigma * self.scale(images))
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same filter, sums in single precision."""
+        (sigma,) = self.constants()
+        return gaussian_bytes(pixels, sigma * self.scale(pixels))
+
 
 class MotionBlur(Shift):
     """Smears along a line at a random angle between -45 and 45 degrees; constants: radius, width of the kernel."""
@@ -55,6 +61,13 @@ class MotionBlur(Shift):
         radius, sigma = self.constants()
         scale = self.scale(images)
         return motion_filter(images, random.uniform().mul(90).sub(45), radius * scale, sigma * scale)
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same line, sums in single precision."""
+        radius, sigma = self.constants()
+        scale = self.scale(pixels)
+        degrees = random.uniform().mul(90).sub(45).repeat_interleave(pixels.planes_each)
+        return pixels.like(motion_planes(pixels.planes(), pixels.step, degrees, radius * scale, sigma * scale))
 
 
 class ZoomBlur(Shift):
@@ -94,12 +107,20 @@ def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
     return kernel / kernel.sum()
 
 
+def gaussian_bytes(pixels: Pixels, sigma: float) -> Pixels:
+    """The same on bytes."""
+    from haptera.shifts.kernels.filters import blur_separably  # noqa: PLC0415
+
+    radius = int(4 * sigma + 0.5)
+    planes = pixels.planes()
+    out = np.empty_like(planes)
+    blur_separably(planes, out, pixels.step, gaussian_kernel(sigma, radius)[radius:].float().numpy())
+    return pixels.like(out)
+
+
 def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, sigma: float) -> torch.Tensor:
     """Smear each image along a line of its own, to one side, over 2 radius + 1 pixels, edges repeated."""
-    length = 2 * radius + 1
-    taps = [exp(-0.5 * (i / max(sigma, 1e-9)) ** 2) * min(1.0, length - i) for i in range(ceil(length))]
-    taps = [tap for tap in taps if tap > SMALLEST_TAP]
-    total = sum(taps)
+    taps, total = _motion_taps(radius, sigma)
     height, width = images.shape[-2:]
     work = at_least_single(images)
     blurred = work * (taps[0] / total)
@@ -110,6 +131,26 @@ def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, si
             top, left = (margin + ceil(i * along - 0.5) for along in (sin(angle), cos(angle)))
             out.add_(wide[:, top : top + height, left : left + width], alpha=tap / total)
     return blurred
+
+
+def _motion_taps(radius: float, sigma: float) -> tuple[list[float], float]:
+    """Weights along the line, and their sum."""
+    length = 2 * radius + 1
+    taps = [exp(-0.5 * (i / max(sigma, 1e-9)) ** 2) * min(1.0, length - i) for i in range(ceil(length))]
+    taps = [tap for tap in taps if tap > SMALLEST_TAP]
+    return taps, sum(taps)
+
+
+def motion_planes(planes: np.ndarray, step: int, degrees: torch.Tensor, radius: float, sigma: float) -> np.ndarray:
+    """The same for `(planes, height, width · step)`, uint8 or float32, and an angle for each."""
+    from haptera.shifts.kernels.filters import sum_taps  # noqa: PLC0415
+
+    taps, total = _motion_taps(radius, sigma)
+    angles = np.radians(degrees.double().numpy())[:, None]
+    downs, rights = (np.ceil(np.arange(len(taps)) * along - 0.5).astype(np.int64) for along in (np.sin(angles), np.cos(angles)))
+    out = np.empty_like(planes)
+    sum_taps(planes, out, step, len(taps) - 1, False, downs, rights, np.array(taps, np.float32) / np.float32(total))
+    return out
 
 
 def zoom(images: torch.Tensor, factor: float) -> torch.Tensor:

@@ -20,6 +20,7 @@ from PIL import Image
 
 from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import Band, as_band, at_least_single, mix_columns, mix_rows
+from haptera.shifts.pixels import Pixels
 
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
@@ -37,6 +38,15 @@ class Contrast(Shift):
         """(x − mean) c + mean."""
         (factor,) = self.constants()
         return torch.lerp(images.mean((-2, -1), keepdim=True), images, factor)
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same, with the exact mean."""
+        from haptera.shifts.kernels.points import pull_to_mean  # noqa: PLC0415
+
+        source = pixels.array.reshape(len(pixels.array), -1)
+        out = np.empty_like(source)
+        pull_to_mean(source, out, pixels.shape[1], pixels.step, *self.constants())
+        return pixels.like(out)
 
 
 class Pixelate(Shift):

@@ -1,0 +1,15 @@
+"""How kernels are compiled."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., object])
+CONTRACT = {"contract", "nsz", "reassoc"}
+"""Products may be added in one step, and sums in any order: less than a hundredth of a grey level."""
+
+
+def compiled(function: Function) -> Function:
+    """Compile a kernel, keep it on disk, and let other threads run beside it."""
+    return cast(Function, numba.njit(cache=True, nogil=True, fastmath=CONTRACT, error_model="numpy")(function))
