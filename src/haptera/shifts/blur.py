@@ -90,6 +90,17 @@ class ZoomBlur(Shift):
                 out += some if factor == 1 else zoom(some, factor)
         return total.div_(len(factors) + 1)
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same, sums in single precision."""
+        from haptera.shifts.kernels.zoom import add_zoomed  # noqa: PLC0415
+
+        largest, step = self.constants()
+        factors = tuple(float(factor) for factor in np.arange(1, largest, step))
+        planes = pixels.planes()
+        out = np.empty_like(planes)
+        add_zoomed(planes, out, pixels.step, 2, *_zoom_runs(factors[1:], *pixels.shape[2:], pixels.step))
+        return pixels.like(out)
+
 
 def gaussian_filter(images: torch.Tensor, sigma: float) -> torch.Tensor:
     """Return `(batch, channels, height, width)` convolved with a normal kernel of width `sigma` pixels, edges repeated.
@@ -162,12 +173,18 @@ def zoom(images: torch.Tensor, factor: float) -> torch.Tensor:
 def zoom_matrix(side: int, factor: float) -> torch.Tensor:
     """`(side, seen)`: the middle `seen = ⌈side / factor⌉` pixels, spread over at least `side`, evenly cut to `side`."""
     seen = ceil(side / factor)
+    below, share = (part[:, None] for part in zoom_places(side, factor))
+    matrix = torch.zeros(side, seen, dtype=torch.float64).scatter_(1, below, 1 - share)
+    return matrix.scatter_add_(1, (below + 1).clamp(max=seen - 1), share).float()
+
+
+def zoom_places(side: int, factor: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `(side,)` the first one of the two pixels that each is mixed from, and the share of the second one."""
+    seen = ceil(side / factor)
     spread = round(seen * factor)
     places = (torch.arange(side) + (spread - side) // 2) * (seen - 1) / max(spread - 1, 1)
     below = places.long().clamp(0, max(seen - 2, 0))
-    share = (places - below)[:, None].double()
-    matrix = torch.zeros(side, seen, dtype=torch.float64).scatter_(1, below[:, None], 1 - share)
-    return matrix.scatter_add_(1, (below[:, None] + 1).clamp(max=seen - 1), share).float()
+    return below, (places - below).double()
 
 
 def at_least_single(images: torch.Tensor) -> torch.Tensor:
@@ -220,6 +237,32 @@ def _filter_band(side: int, sigma: float) -> Band:
     seen = (torch.arange(side)[:, None] + torch.arange(-radius, radius + 1)).clamp(0, side - 1)
     weights = gaussian_kernel(sigma, radius).expand(side, -1)
     return as_band(torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float())
+
+
+@lru_cache(maxsize=64)
+def _zoom_runs(factors: tuple[float, ...], height: int, width: int, step: int) -> tuple[np.ndarray, ...]:
+    """What `kernels.zoom.add_zoomed` wants to know about the factors."""
+    rows, row_shares, starts, offsets, shares = [], [], [], [], []
+    for factor in factors:
+        below, share = (part.numpy() for part in zoom_places(height, factor))
+        rows.append(below + (height - ceil(height / factor)) // 2)
+        row_shares.append(share)
+        below, share = (part.numpy() for part in zoom_places(width, factor))
+        moves = below + (width - ceil(width / factor)) // 2 - np.arange(width)
+        first = np.flatnonzero(np.diff(moves, prepend=moves[0] - 1))
+        starts.append(np.append(first, width) * step)
+        offsets.append(moves[first] * step)
+        shares.append(share.repeat(step))
+    most = max(map(len, offsets), default=0)
+    starts = [np.pad(one, (0, most + 1 - len(one)), mode="edge") for one in starts]
+    offsets = [np.pad(one, (0, most - len(one))) for one in offsets]
+    whole, single = (np.int64, (len(factors), -1)), (np.float32, (len(factors), -1))
+    return tuple(
+        np.array(part, kind).reshape(shape if factors else (0, 1))
+        for part, (kind, shape) in zip(
+            (rows, row_shares, starts, offsets, shares), (whole, single, whole, whole, single), strict=True
+        )
+    )
 
 
 @lru_cache(maxsize=512)

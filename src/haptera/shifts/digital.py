@@ -25,6 +25,7 @@ from haptera.shifts.pixels import Pixels
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
 MANY = 12 * CACHED  # and with more at a time, fresh memory costs more than the work
+NARROW = 4  # up to so many columns, libjpeg enlarges colours in another way
 THREAD_PIXELS = 128 * 128  # below, Pillow spends its time in Python, and threads wait for each other
 
 
@@ -67,6 +68,20 @@ class Pixelate(Shift):
         return blocks
 
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same blocks, their means rounded once."""
+        from haptera.shifts.kernels.zoom import show_blocks  # noqa: PLC0415
+
+        (share,) = self.constants()
+        (rows, shown_rows), (columns, shown_columns) = (
+            _block_edges(side, max(int(side * share), 1)) for side in pixels.shape[2:]
+        )
+        planes = pixels.planes()
+        out = np.empty_like(planes)
+        show_blocks(planes, out, pixels.step, rows, columns, shown_rows, shown_columns)
+        return pixels.like(out)
+
+
 class _ThereAndBack(NamedTuple):
     """Weights to blocks and back: `(blocks, side)` weights, `(side, side)` of both ways, `(side,)` block shown."""
 
@@ -79,6 +94,14 @@ class _ThereAndBack(NamedTuple):
 def _there_and_back(side: int, blocks: int) -> _ThereAndBack:
     down, up = _box_filter(side, blocks), _box_filter(blocks, side)
     return _ThereAndBack(as_band(down, rows=16), as_band(up @ down), up.argmax(1))
+
+
+@lru_cache(maxsize=64)
+def _block_edges(side: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `(blocks, 2)`, the first pixel of each and the one behind its last, and `(side,)`, the block shown."""
+    down = _box_filter(side, blocks).numpy() > 0
+    first = down.argmax(1)
+    return np.stack([first, first + down.sum(1)], 1), _there_and_back(side, blocks).shown.numpy()
 
 
 def _box_filter(pixels: int, wanted: int) -> torch.Tensor:
@@ -111,6 +134,33 @@ class JpegCompression(Shift):
             for image in pixels.numpy():
                 through(image)
         return _values(pixels.to(images.device), at_least_single(images))
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
+        """The images that Pillow gives, without writing and reading files."""
+        from haptera.shifts.kernels.jpeg import through_colour, through_grey  # noqa: PLC0415
+
+        tables = _quantisation(round(self.constants()[0]))
+        out = np.empty_like(pixels.array)
+        if pixels.shape[1] != 3:
+            planes = pixels.planes() if pixels.step == 1 else None
+            if planes is None:
+                return None
+            through_grey(planes, out.reshape(planes.shape), tables[0])
+        elif pixels.shape[3] <= NARROW:
+            return None
+        else:
+            through_colour(pixels.array, out, pixels.last, *tables)
+        return pixels.like(out)
+
+
+@lru_cache(maxsize=128)
+def _quantisation(quality: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `(64,)` each, what Pillow divides luma and differences of colour by."""
+    stream = BytesIO()
+    Image.new("RGB", (8, 8)).save(stream, "JPEG", quality=quality)
+    with Image.open(stream) as image:
+        tables = image.quantization  # type: ignore[attr-defined]
+    return np.array(tables[0], np.int32), np.array(tables[1], np.int32)
 
 
 def _eight_bits(images: torch.Tensor) -> torch.Tensor:
