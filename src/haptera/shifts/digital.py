@@ -73,12 +73,13 @@ class Pixelate(Shift):
         from haptera.shifts.kernels.zoom import show_blocks  # noqa: PLC0415
 
         (share,) = self.constants()
-        (rows, shown_rows), (columns, shown_columns) = (
-            _block_edges(side, max(int(side * share), 1)) for side in pixels.shape[2:]
-        )
+        if min(pixels.shape[2:]) * share < 1:
+            return None
+        rows, shown_rows = _block_edges(pixels.shape[2], int(pixels.shape[2] * share))
+        columns = _block_values(pixels.shape[3], int(pixels.shape[3] * share), pixels.step)
         planes = pixels.planes()
         out = np.empty_like(planes)
-        show_blocks(planes, out, pixels.step, rows, columns, shown_rows, shown_columns)
+        show_blocks(planes, out, pixels.step, rows, shown_rows, *columns)
         return pixels.like(out)
 
 
@@ -102,6 +103,16 @@ def _block_edges(side: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
     down = _box_filter(side, blocks).numpy() > 0
     first = down.argmax(1)
     return np.stack([first, first + down.sum(1)], 1), _there_and_back(side, blocks).shown.numpy()
+
+
+@lru_cache(maxsize=64)
+def _block_values(side: int, blocks: int, step: int) -> tuple[int, np.ndarray]:
+    """What `kernels.zoom.show_blocks` wants to know about the values of a row: `narrow` and `shown`."""
+    edges, shown = _block_edges(side, blocks)
+    widths = np.diff(edges, axis=1)[:, 0]
+    narrow = int(widths.min())
+    firsts = edges[:, 0] + np.where(widths > narrow, side, 0)
+    return narrow, (firsts[shown][:, None] * step + np.arange(step)).astype(np.uint32).ravel()
 
 
 def _box_filter(pixels: int, wanted: int) -> torch.Tensor:

@@ -14,10 +14,15 @@ Cost: two random numbers per pixel, four matrix products for the field, two bili
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch.nn.functional import grid_sample
 
 from haptera.shifts.base import SampleRandom, Shift, knots
+from haptera.shifts.pixels import Pixels
+
+NARROW = 48
+"""Pixels to each side up to which a filter is faster as sums of neighbours than as a product with a matrix."""
 
 
 class ElasticTransform(Shift):
@@ -38,8 +43,7 @@ class ElasticTransform(Shift):
         """The affine step, then the wrinkles, each with its own kind of reflection."""
         alpha, sigma, amplitude = self.constants()
         scale = self.scale(images)
-        moves = random.uniform((3, 2)).double().mul_(2).sub_(1).mul_(amplitude * scale)
-        fields = random.uniform((2, *images.shape[-2:])).mul_(2).sub_(1)
+        moves, fields = _draw(random, amplitude * scale, *images.shape[-2:])
         working = torch.promote_types(images.dtype, torch.float32)
         pulled = grid_sample(
             images.to(working),
@@ -54,6 +58,33 @@ class ElasticTransform(Shift):
             padding_mode="reflection",  # about its edge, scipy's "reflect"
             align_corners=False,
         )
+
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same positions; bytes between the steps."""
+        from haptera.shifts.kernels.disk import smooth_fields  # noqa: PLC0415
+        from haptera.shifts.kernels.sampling import sample  # noqa: PLC0415
+
+        alpha, sigma, amplitude = self.constants()
+        scale, sides = self.scale(pixels), pixels.shape[2:]
+        moves, fields = _draw(random, amplitude * scale, *sides)
+        kernel = _kernel(sigma * scale)
+        if len(kernel) // 2 < min(NARROW, *sides):
+            smooth_fields(fields.view(-1, *sides).numpy(), kernel[len(kernel) // 2 :].float().numpy())
+        else:
+            fields = smooth(fields, sigma * scale)
+        planes = pixels.planes()
+        pulled, wrinkled = np.empty_like(planes), np.empty_like(planes)
+        sample(planes, pulled, pixels.step, pixels.planes_each, affine_positions(moves, *sides).numpy(), True)
+        positions = wrinkled_positions(fields.mul_(alpha * scale**2))
+        sample(pulled, wrinkled, pixels.step, pixels.planes_each, positions.numpy(), False)
+        return pixels.like(wrinkled)
+
+
+def _draw(random: SampleRandom, amplitude: float, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """By how much three points move, `(batch, 3, 2)`, and `(batch, 2, height, width)` in −1 to 1."""
+    moves = random.uniform((3, 2)).double().mul_(2).sub_(1).mul_(amplitude)
+    return moves, random.uniform((2, height, width)).mul_(2).sub_(1)
 
 
 def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tensor:
@@ -100,13 +131,18 @@ def smooth(fields: torch.Tensor, sigma: float) -> torch.Tensor:
     return rows @ fields @ columns.T.expand(*fields.shape[:2], -1, -1)
 
 
+def _kernel(sigma: float) -> torch.Tensor:
+    """Return the weights of a normal filter, cut at 3 standard deviations, float64."""
+    radius = int(3 * sigma + 0.5)
+    kernel = torch.exp(-0.5 * (torch.arange(-radius, radius + 1) / max(sigma, 1e-9)).double() ** 2)
+    return kernel / kernel.sum()
+
+
 @lru_cache(maxsize=64)
 def _reflecting_filter(side: int, sigma: float) -> torch.Tensor:
     """Return `(side, side)`, row i holds the weights with which pixel i sees the others."""
-    radius = int(3 * sigma + 0.5)
-    offsets = torch.arange(-radius, radius + 1)
-    kernel = torch.exp(-0.5 * (offsets / max(sigma, 1e-9)).double() ** 2)
-    seen = (torch.arange(side)[:, None] + offsets) % (2 * side)
+    kernel = _kernel(sigma)
+    seen = (torch.arange(side)[:, None] + torch.arange(len(kernel)) - len(kernel) // 2) % (2 * side)
     seen = torch.minimum(seen, 2 * side - 1 - seen)
-    weights = (kernel / kernel.sum()).expand(side, -1)
+    weights = kernel.expand(side, -1)
     return torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float()

@@ -10,6 +10,7 @@ import numpy as np
 from haptera.shifts.kernels.compiled import compiled
 
 _int = np.int32
+_LANES = 64
 
 
 @compiled
@@ -85,18 +86,28 @@ def _quantise(values: np.ndarray, step: int) -> None:
 
 
 @compiled
+def workplace(height: int, width: int) -> np.ndarray:
+    """`(64, lanes)` int32: room for some rows of blocks at a time, in whole vectors."""
+    blocks = width // 8
+    rows = min(max(_LANES // blocks, 1), height // 8)
+    return np.zeros((64, (rows * blocks + 7) // 8 * 8), np.int32)
+
+
+@compiled
 def quantise_plane(plane: np.ndarray, table: np.ndarray, work: np.ndarray) -> None:
-    """Blocks of `(height, width)` uint8, both multiples of 8, in place; `work` is `(64, blocks in a row)` int32."""
+    """Blocks of `(height, width)` uint8, both multiples of 8, in place; `work` is a workplace for this size."""
     height, width = plane.shape
     blocks = width // 8
-    for top in range(0, height, 8):
+    rows = work.shape[1] // blocks
+    for first in range(0, height // 8, rows):
+        some = min(rows, height // 8 - first)
         for row in range(8):
-            line = plane[top + row]
-            for column in range(8):
-                values = work[8 * row + column]
-                for block in range(blocks):
-                    values[block] = _int(line[8 * block + column]) - _int(128)
-        for row in range(8):
+            for strip in range(some):
+                line = plane[8 * (first + strip) + row]
+                for column in range(8):
+                    values = work[8 * row + column, strip * blocks : (strip + 1) * blocks]
+                    for block in range(blocks):
+                        values[block] = _int(line[8 * block + column]) - _int(128)
             _forward(work, 8 * row, 1, False)
         for column in range(8):
             _forward(work, column, 8, True)
@@ -106,8 +117,11 @@ def quantise_plane(plane: np.ndarray, table: np.ndarray, work: np.ndarray) -> No
             _backward(work, column, 8, 11)
         for row in range(8):
             _backward(work, 8 * row, 1, 18)
-            line = plane[top + row]
-            for column in range(8):
-                values = work[8 * row + column]
-                for block in range(blocks):
-                    line[8 * block + column] = np.uint8(min(max(_int(values[block] + _int(128)), _int(0)), _int(255)))
+            for strip in range(some):
+                line = plane[8 * (first + strip) + row]
+                for column in range(8):
+                    values = work[8 * row + column, strip * blocks : (strip + 1) * blocks]
+                    for block in range(blocks):
+                        line[8 * block + column] = np.uint8(
+                            min(max(_int(values[block] + _int(128)), _int(0)), _int(255))
+                        )

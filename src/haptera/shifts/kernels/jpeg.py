@@ -10,7 +10,7 @@ Cost: about 2 ns per value, less than half of an encoder and a decoder.
 import numpy as np
 
 from haptera.shifts.kernels.compiled import compiled
-from haptera.shifts.kernels.dct import quantise_plane
+from haptera.shifts.kernels.dct import quantise_plane, workplace
 from haptera.shifts.kernels.points import join_colours, split_colours
 
 _int = np.int32
@@ -21,7 +21,7 @@ def through_grey(planes: np.ndarray, out: np.ndarray, table: np.ndarray) -> None
     """`(planes, height, width)`, each an image of its own."""
     count, height, width = planes.shape
     padded = np.empty(((height + 7) // 8 * 8, (width + 7) // 8 * 8), np.uint8)
-    work = np.empty((64, padded.shape[1] // 8), np.int32)
+    work = workplace(*padded.shape)
     for plane in range(count):
         for y in range(padded.shape[0]):
             _extend(planes[plane, min(y, height - 1)], padded[y])
@@ -41,10 +41,9 @@ def through_colour(source: np.ndarray, out: np.ndarray, last: bool, luma: np.nda
     """`(images, height, width, 3)` where `last`, else `(images, 3, height, width)`; with the two tables, `(64,)`."""
     height, width = (source.shape[1], source.shape[2]) if last else (source.shape[2], source.shape[3])
     light = np.empty(((height + 15) // 16 * 16, (width + 7) // 8 * 8), np.uint8)
-    blue = np.empty((light.shape[0] // 2, (width + 15) // 16 * 8), np.uint8)
-    red = np.empty_like(blue)
-    work = np.empty((64, light.shape[1] // 8), np.int32)
-    half_work = np.empty((64, blue.shape[1] // 8), np.int32)
+    both = np.empty((light.shape[0], (width + 15) // 16 * 8), np.uint8)
+    blue, red = both[: len(both) // 2], both[len(both) // 2 :]
+    work, half_work = workplace(*light.shape), workplace(*both.shape)
     halves = (height + 1) // 2
     runs, differences = np.empty((3, width), np.uint8), np.empty((4, 2 * blue.shape[1]), np.uint8)
     for image in range(len(source)):
@@ -59,8 +58,7 @@ def through_colour(source: np.ndarray, out: np.ndarray, last: bool, luma: np.nda
         for y in range(halves, len(blue)):
             blue[y], red[y] = blue[halves - 1], red[halves - 1]
         quantise_plane(light, luma, work)
-        quantise_plane(blue, chroma, half_work)
-        quantise_plane(red, chroma, half_work)
+        quantise_plane(both, chroma, half_work)
         _to_image(light, blue, red, out[image], last, height, width)
 
 

@@ -78,66 +78,69 @@ def show_blocks(
     planes: np.ndarray,
     out: np.ndarray,
     step: int,
-    row_edges: np.ndarray,
-    column_edges: np.ndarray,
+    rows: np.ndarray,
     shown_rows: np.ndarray,
-    shown_columns: np.ndarray,
+    narrow: int,
+    shown: np.ndarray,
 ) -> None:
-    """Show the mean of the block over each pixel; `edges` are `(blocks, 2)`, first and behind the last pixel."""
+    """Show the mean of the block over each pixel.
+
+    Blocks are `narrow` pixels wide or one more. The means of both widths are made at every place of a row, which
+    whole vectors do faster than the few that are wanted.
+
+    Args:
+        planes: `(planes, height, width · step)`.
+        out: the same.
+        step: values from a pixel to the next.
+        rows: `(blocks, 2)`, the first row of each and the one behind its last.
+        shown_rows: `(height,)`, the block that a row shows, never less than the one before.
+        narrow: the smaller width.
+        shown: `(width · step,)` uint32, the first value of the block that each value shows, for the larger width
+            `width · step` further on.
+    """
     count, height, width = planes.shape
-    sums, blocks = np.empty(width, np.uint32), np.empty(len(column_edges) * step, np.uint8)
-    tops = np.empty(len(row_edges), np.int64)
+    sums, means = np.zeros(width + narrow * step, np.uint16), np.empty(2 * width, np.uint8)
+    few, many = means[:width], means[width:]
+    totals = np.empty(width, np.uint16)
     for plane in range(count):
-        tops[:] = -1
+        previous = -1
         for y in range(height):
             block, made = shown_rows[y], out[plane, y]
-            if tops[block] >= 0:
-                made[:] = out[plane, tops[block]]
+            if block == previous:
+                made[:] = out[plane, y - 1]
                 continue
-            tops[block] = y
-            first, behind = row_edges[block, 0], row_edges[block, 1]
-            row = planes[plane, first]
-            for index in range(width):
-                sums[index] = np.uint32(row[index])
-            for other in range(first + 1, behind):
-                row = planes[plane, other]
+            previous = block
+            tall = rows[block, 1] - rows[block, 0]
+            _add_rows(planes[plane, rows[block, 0] : rows[block, 1]], sums)
+            totals[:] = sums[:width]
+            for column in range(1, narrow):
+                further = sums[column * step :]
                 for index in range(width):
-                    sums[index] += np.uint32(row[index])
-            _mean_columns(sums, blocks, step, column_edges, behind - first)
-            _spread_columns(blocks, made, step, shown_columns)
+                    totals[index] += further[index]
+            one, two = np.float32(1 / (tall * narrow)), np.float32(1 / (tall * (narrow + 1)))
+            further = sums[narrow * step :]
+            for index in range(width):
+                few[index] = np.uint8(np.int32(np.float32(totals[index]) * one + _HALF))
+                more = np.uint16(totals[index] + further[index])
+                many[index] = np.uint8(np.int32(np.float32(more) * two + _HALF))
+            for index in range(width):
+                made[index] = means[shown[index]]
 
 
 @compiled
-def _mean_columns(sums: np.ndarray, blocks: np.ndarray, step: int, edges: np.ndarray, rows: int) -> None:
-    for block in range(len(edges)):
-        first, behind = edges[block, 0], edges[block, 1]
-        scale = np.float32(1.0 / ((behind - first) * rows))
-        if step == 3:
-            red, green, blue = np.uint32(0), np.uint32(0), np.uint32(0)
-            run = sums[3 * first : 3 * behind]
-            for column in range(behind - first):
-                red += run[3 * column]
-                green += run[3 * column + 1]
-                blue += run[3 * column + 2]
-            three = blocks[3 * block : 3 * block + 3]
-            three[0] = np.uint8(np.float32(red) * scale + _HALF)
-            three[1] = np.uint8(np.float32(green) * scale + _HALF)
-            three[2] = np.uint8(np.float32(blue) * scale + _HALF)
-        else:
-            total = np.uint32(0)
-            for column in range(first, behind):
-                total += sums[column]
-            blocks[block] = np.uint8(np.float32(total) * scale + _HALF)
-
-
-@compiled
-def _spread_columns(blocks: np.ndarray, row: np.ndarray, step: int, shown: np.ndarray) -> None:
-    if step == 3:
-        for column in range(len(shown)):
-            block = np.uint64(3 * shown[column])
-            row[3 * column] = blocks[block]
-            row[3 * column + 1] = blocks[block + np.uint64(1)]
-            row[3 * column + 2] = blocks[block + np.uint64(2)]
-    else:
-        for column in range(len(shown)):
-            row[column] = blocks[np.uint64(shown[column])]
+def _add_rows(rows: np.ndarray, sums: np.ndarray) -> None:
+    """Sums of up to 257 rows, two at a time."""
+    width = rows.shape[1]
+    one = rows[0]
+    for index in range(width):
+        sums[index] = np.uint16(one[index])
+    row = 1
+    while row + 1 < len(rows):
+        one, two = rows[row], rows[row + 1]
+        for index in range(width):
+            sums[index] += np.uint16(one[index]) + np.uint16(two[index])
+        row += 2
+    if row < len(rows):
+        one = rows[row]
+        for index in range(width):
+            sums[index] += np.uint16(one[index])
