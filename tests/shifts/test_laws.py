@@ -88,7 +88,9 @@ def test_wrong_shapes_and_ids_are_refused():
         shift(torch.zeros(3, 1, 8, 8, dtype=torch.int32))
     with pytest.raises(HapteraError, match="found float64 in an array"):
         shift(np.zeros((3, 1, 8, 8)))
-    with pytest.raises(HapteraError, match=r"bytes \(batch, height, width, channels\) or channels first, found \(8, 8, 3\)"):
+    with pytest.raises(
+        HapteraError, match=r"bytes \(batch, height, width, channels\) or channels first, found \(8, 8, 3\)"
+    ):
         shift(np.zeros((8, 8, 3), np.uint8))
     with pytest.raises(HapteraError, match=r"ids of shape \(2,\) for 3 images"):
         shift(np.zeros((3, 8, 8, 3), np.uint8), ids=[1, 2])

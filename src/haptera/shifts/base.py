@@ -146,7 +146,7 @@ class Shift(ABC):
         if self.severity == 0 or not pixels.array.size:
             shifted = replace(pixels, array=pixels.array.copy())
         elif device.type == "cpu" and compiles():
-            shifted = self.apply_bytes(pixels, self.random(numbers, seed))
+            shifted = self.apply_bytes(pixels, self.random(numbers, seed).fast())
         if shifted is None:
             floats = self.apply(pixels.values().to(device), self.random(numbers, seed))
             shifted = pixels.rounded(floats.clamp_(0, 1).cpu())
@@ -178,7 +178,9 @@ def are_bytes(images: object) -> bool:
 def check_images(images: object, name: str) -> None:
     """Refuse anything but a batch of floating point images in [0, 1]."""
     if isinstance(images, np.ndarray):
-        raise HapteraError(f"{name} takes arrays of uint8, and tensors of uint8 or floats, found {images.dtype} in an array")
+        raise HapteraError(
+            f"{name} takes arrays of uint8, and tensors of uint8 or floats, found {images.dtype} in an array"
+        )
     if not isinstance(images, torch.Tensor) or images.ndim != 4:
         found = tuple(images.shape) if isinstance(images, torch.Tensor) else type(images).__name__
         raise HapteraError(f"{name} takes a tensor (batch, channels, height, width), found {found}")

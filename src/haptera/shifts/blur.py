@@ -158,7 +158,9 @@ def motion_planes(planes: np.ndarray, step: int, degrees: torch.Tensor, radius: 
 
     taps, total = _motion_taps(radius, sigma)
     angles = np.radians(degrees.double().numpy())[:, None]
-    downs, rights = (np.ceil(np.arange(len(taps)) * along - 0.5).astype(np.int64) for along in (np.sin(angles), np.cos(angles)))
+    downs, rights = (
+        np.ceil(np.arange(len(taps)) * along - 0.5).astype(np.int64) for along in (np.sin(angles), np.cos(angles))
+    )
     out = np.empty_like(planes)
     sum_taps(planes, out, step, len(taps) - 1, False, downs, rights, np.array(taps, np.float32) / np.float32(total))
     return out

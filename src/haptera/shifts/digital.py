@@ -25,7 +25,7 @@ from haptera.shifts.pixels import Pixels
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
 MANY = 12 * CACHED  # and with more at a time, fresh memory costs more than the work
-NARROW = 4  # up to so many columns, libjpeg enlarges colours in another way
+NARROW = 4  # up to so many pixels a side, libjpeg enlarges colours in another way
 THREAD_PIXELS = 128 * 128  # below, Pillow spends its time in Python, and threads wait for each other
 
 
@@ -66,7 +66,6 @@ class Pixelate(Shift):
         for some, out in zip(work.chunk(parts), blocks.chunk(parts), strict=True):
             torch.index_select(mix_columns(columns.both, mix_rows(rows.down, some)), -2, shown, out=out)
         return blocks
-
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same blocks, their means rounded once."""
@@ -157,7 +156,7 @@ class JpegCompression(Shift):
             if planes is None:
                 return None
             through_grey(planes, out.reshape(planes.shape), tables[0])
-        elif pixels.shape[3] <= NARROW:
+        elif min(pixels.shape[2:]) <= NARROW:
             return None
         else:
             through_colour(pixels.array, out, pixels.last, *tables)

@@ -59,11 +59,10 @@ class ElasticTransform(Shift):
             align_corners=False,
         )
 
-
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same positions; bytes between the steps."""
         from haptera.shifts.kernels.disk import smooth_fields  # noqa: PLC0415
-        from haptera.shifts.kernels.sampling import sample  # noqa: PLC0415
+        from haptera.shifts.kernels.sampling import sample_affine, sample_moved  # noqa: PLC0415
 
         alpha, sigma, amplitude = self.constants()
         scale, sides = self.scale(pixels), pixels.shape[2:]
@@ -75,9 +74,9 @@ class ElasticTransform(Shift):
             fields = smooth(fields, sigma * scale)
         planes = pixels.planes()
         pulled, wrinkled = np.empty_like(planes), np.empty_like(planes)
-        sample(planes, pulled, pixels.step, pixels.planes_each, affine_positions(moves, *sides).numpy(), True)
-        positions = wrinkled_positions(fields.mul_(alpha * scale**2))
-        sample(pulled, wrinkled, pixels.step, pixels.planes_each, positions.numpy(), False)
+        linear, offset = (part.numpy() for part in affine_map(moves, *sides))
+        sample_affine(planes, pulled, pixels.step, linear, offset)
+        sample_moved(pulled, wrinkled, pixels.step, fields.numpy(), alpha * scale**2)
         return pixels.like(wrinkled)
 
 
@@ -92,6 +91,14 @@ def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tens
 
     That is `(batch, height, width, 2)`, in −1 (first pixel's centre) to 1 (last one's), float32.
     """
+    linear, offset = affine_map(moves, height, width)
+    across = linear[:, None, :, 0] * torch.arange(width)[:, None]
+    down = linear[:, None, :, 1] * torch.arange(height)[:, None] + offset[:, None]
+    return across[:, None] + down[:, :, None]
+
+
+def affine_map(moves: torch.Tensor, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `(batch, 2, 2)` and `(batch, 2)`, the linear part and the offset of that map, float32."""
     middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
     reach = min(height, width) // 3
     points = middle + reach * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
@@ -108,10 +115,7 @@ def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tens
     offset = points[1] - (linear @ moved[:, 1, :, None])[..., 0]
     # From pixels to the coordinates of grid_sample; the sum of a part for x and a part for y.
     spans = torch.tensor([max(width - 1, 1), max(height - 1, 1)], dtype=torch.float64) / 2
-    linear, offset = (linear / spans[:, None]).float(), (offset / spans - 1).float()
-    across = linear[:, None, :, 0] * torch.arange(width)[:, None]
-    down = linear[:, None, :, 1] * torch.arange(height)[:, None] + offset[:, None]
-    return across[:, None] + down[:, :, None]
+    return (linear / spans[:, None]).float(), (offset / spans - 1).float()
 
 
 def wrinkled_positions(displacements: torch.Tensor) -> torch.Tensor:

@@ -82,6 +82,8 @@ def read_bytes(images: np.ndarray | torch.Tensor, name: str) -> Pixels:
     """
     array = images.detach().cpu().numpy() if isinstance(images, torch.Tensor) else images
     if array.ndim != 4:
-        raise HapteraError(f"{name} takes bytes (batch, height, width, channels) or channels first, found {array.shape}")
+        raise HapteraError(
+            f"{name} takes bytes (batch, height, width, channels) or channels first, found {array.shape}"
+        )
     last = array.shape[3] in COLOURS and array.shape[1] not in COLOURS
     return Pixels(np.ascontiguousarray(array), last)

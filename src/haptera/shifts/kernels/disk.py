@@ -7,7 +7,7 @@ the disk's width, at 16 values at a time.
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled
+from haptera.shifts.kernels.compiled import compiled, copy, fill_line
 from haptera.shifts.kernels.filters import _mix_row, mirror, widen
 
 _HALF = np.float32(0.5)
@@ -45,7 +45,7 @@ def blur_disks(
                 below[index] = np.uint16(above[index] + row[index])
         for y in range(height):
             made = blurred[y]
-            made[:] = 0
+            fill_line(made, np.float32(0))
             for disk in range(len(heights)):
                 _add_columns(tops, sums, y + reach, step, reach, heights[disk])
                 weight = weights[disk]
@@ -110,7 +110,9 @@ def smooth_fields(fields: np.ndarray, weights: np.ndarray) -> None:
         values = fields[field]
         for y in range(height):
             made = sums[y, reach : reach + width]
-            made[:] = values[y] * weights[0]
+            centre = values[y]
+            for index in range(width):
+                made[index] = weights[0] * centre[index]
             for tap in range(1, reach + 1):
                 above, below = values[_fold(y - tap, height)], values[_fold(y + tap, height)]
                 weight = weights[tap]
@@ -121,7 +123,7 @@ def smooth_fields(fields: np.ndarray, weights: np.ndarray) -> None:
                 sums[y, reach + width + x] = made[_fold(width + x, width)]
         for y in range(height):
             _mix_row(sums[y], row, width, 1, weights)
-            values[y] = row
+            copy(row, values[y])
 
 
 @compiled

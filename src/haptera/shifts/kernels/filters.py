@@ -6,7 +6,7 @@ so that a sum is read and written once for four products. Cost: per value and we
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled
+from haptera.shifts.kernels.compiled import compiled, copy, fill_line
 
 _HALF = np.float32(0.5)
 
@@ -97,7 +97,7 @@ def widen(pixels: np.ndarray, wide: np.ndarray, step: int, margin: int, mirrored
     for y in range(height + 2 * margin):
         row = pixels[mirror(y - margin, height) if mirrored else clamp(y - margin, height)]
         made = wide[y]
-        made[margin * step : margin * step + length] = row
+        copy(row, made[margin * step : margin * step + length])
         for x in range(margin):
             left = mirror(x - margin, width) if mirrored else 0
             right = mirror(width + x, width) if mirrored else width - 1
@@ -130,7 +130,7 @@ def sum_taps(
     for plane in range(count):
         widen(planes[plane], wide, step, margin, mirrored)
         for y in range(height):
-            sums[:] = zero
+            fill_line(sums, zero)
             tap = 0
             while tap + 3 < taps:
                 top, left = downs[plane, tap : tap + 4] + (y + margin), (rights[plane, tap : tap + 4] + margin) * step

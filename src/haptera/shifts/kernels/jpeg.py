@@ -9,7 +9,7 @@ Cost: about 2 ns per value, less than half of an encoder and a decoder.
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled
+from haptera.shifts.kernels.compiled import compiled, copy, fill_line
 from haptera.shifts.kernels.dct import quantise_plane, workplace
 from haptera.shifts.kernels.points import join_colours, split_colours
 
@@ -26,14 +26,15 @@ def through_grey(planes: np.ndarray, out: np.ndarray, table: np.ndarray) -> None
         for y in range(padded.shape[0]):
             _extend(planes[plane, min(y, height - 1)], padded[y])
         quantise_plane(padded, table, work)
-        out[plane] = padded[:height, :width]
+        for y in range(height):
+            copy(padded[y], out[plane, y])
 
 
 @compiled
 def _extend(row: np.ndarray, wide: np.ndarray) -> None:
     """Copy a row and repeat its last value."""
-    wide[: len(row)] = row
-    wide[len(row) :] = row[len(row) - 1]
+    copy(row, wide[: len(row)])
+    fill_line(wide[len(row) :], row[len(row) - 1])
 
 
 @compiled
@@ -54,9 +55,10 @@ def through_colour(source: np.ndarray, out: np.ndarray, last: bool, luma: np.nda
                 _halve(differences[0], differences[1], blue[y // 2])
                 _halve(differences[2], differences[3], red[y // 2])
         for y in range(height, light.shape[0]):
-            light[y] = light[height - 1]
+            copy(light[height - 1], light[y])
         for y in range(halves, len(blue)):
-            blue[y], red[y] = blue[halves - 1], red[halves - 1]
+            copy(blue[halves - 1], blue[y])
+            copy(red[halves - 1], red[y])
         quantise_plane(light, luma, work)
         quantise_plane(both, chroma, half_work)
         _to_image(light, blue, red, out[image], last, height, width)
@@ -68,7 +70,7 @@ def _read(image: np.ndarray, last: bool, y: int, runs: np.ndarray) -> None:
         split_colours(image[y].reshape(-1), runs)
     else:
         for channel in range(3):
-            runs[channel] = image[channel, y]
+            copy(image[channel, y], runs[channel])
 
 
 @compiled
@@ -81,7 +83,9 @@ def _to_luma(runs: np.ndarray, light: np.ndarray, blue: np.ndarray, red: np.ndar
         light[x] = np.uint8(_int(_int(r * _int(19595) + g * _int(38470)) + _int(b * _int(7471) + _int(32768))) >> 16)
         blue[x] = np.uint8(_int(_int(b * _int(32768) - r * _int(11059)) + _int(_int(8421375) - g * _int(21709))) >> 16)
         red[x] = np.uint8(_int(_int(r * _int(32768) - g * _int(27439)) + _int(_int(8421375) - b * _int(5329))) >> 16)
-    light[width:], blue[width:], red[width:] = light[width - 1], blue[width - 1], red[width - 1]
+    fill_line(light[width:], light[width - 1])
+    fill_line(blue[width:], blue[width - 1])
+    fill_line(red[width:], red[width - 1])
 
 
 @compiled
@@ -132,7 +136,7 @@ def _to_image(
             join_colours(runs, out[y].reshape(-1))
         else:
             for channel in range(3):
-                out[channel, y] = runs[channel]
+                copy(runs[channel], out[channel, y])
 
 
 @compiled

@@ -62,3 +62,25 @@ def advance(states: np.ndarray, rounds: int) -> None:
     scratch = np.empty(rounds, np.uint64)
     for row in range(len(states)):
         fill(states[row], scratch)
+
+
+@compiled
+def fill_uniform(states: np.ndarray, out: np.ndarray) -> None:
+    """`(samples, count)` uniform deviates in [0, 1), float32 with 24 random bits."""
+    count = out.shape[1]
+    words = np.empty((2, (count + 1) // 2), np.uint64)
+    for sample in range(len(out)):
+        halves, made = draw(states, sample, words).view(np.uint32), out[sample]
+        for index in range(count):
+            made[index] = np.float32(np.int32(halves[index] >> np.uint32(8))) * np.float32(2**-24)
+
+
+@compiled
+def fill_table(states: np.ndarray, out: np.ndarray, table: np.ndarray) -> None:
+    """`(samples, count)` entries of a table of 65,536, each as likely."""
+    count = out.shape[1]
+    words = np.empty((2, (count + 3) // 4), np.uint64)
+    for sample in range(len(out)):
+        halves, made = draw(states, sample, words).view(np.uint16), out[sample]
+        for index in range(count):
+            made[index] = table[halves[index]]
