@@ -51,7 +51,9 @@ def albumentation(name: str, side: int) -> list[Any]:
         "spatter": lambda: [a.Spatter(gauss_sigma=(2 * scale, 2 * scale), intensity=(0.5, 0.5), p=1)],
         "contrast": lambda: [a.RandomBrightnessContrast(none, (-0.8, -0.8), p=1)],
         "brightness": lambda: [a.RandomBrightnessContrast((0.3, 0.3), none, p=1)],
-        "saturate": lambda: [a.HueSaturationValue(none, (60, 60), none, p=1), a.ColorJitter((1, 1), (1, 1), (2, 2), none, p=1)],
+        "saturate": lambda: [
+            a.HueSaturationValue(none, (60, 60), none, p=1), a.ColorJitter((1, 1), (1, 1), (2, 2), none, p=1),
+        ],
         "elastic_transform": lambda: [a.ElasticTransform(alpha=12.2 * scale, sigma=max(1, waves), p=1)],
         "pixelate": lambda: [a.Downscale((0.4, 0.4), area, p=1), a.Downscale((0.4, 0.4), p=1)],
         "jpeg_compression": lambda: [a.ImageCompression("jpeg", (15, 15), p=1)],
@@ -100,16 +102,15 @@ def measure(name: str, pixels: np.ndarray) -> dict[str, float]:
     """Images per CPU-second of everybody who can do it; of several transforms the fastest."""
     shift, side = find("shifts", name)(3), pixels.shape[1]
     images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous().float() / 255
-    calls: list[tuple[str, Callable[[], object]]] = [("floats", lambda: shift(images))]
-    try:
-        shift(pixels)
-        calls.append(("bytes", lambda: shift(pixels)))
-    except Exception as error:  # before bytes were taken
-        print(f"# {error}", file=sys.stderr)
-    for transform in albumentation(name, side):
-        calls.append(("albumentations", lambda t=transform: [t(image=image)["image"] for image in pixels]))
-    for augment in kornias(name, side):
-        calls.append(("kornia", lambda k=augment: k(images)))
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("floats", lambda: shift(images)),
+        ("bytes", lambda: shift(pixels)),
+    ]
+    calls += [
+        ("albumentations", lambda t=transform: [t(image=image)["image"] for image in pixels])
+        for transform in albumentation(name, side)
+    ]
+    calls += [("kornia", lambda k=augment: k(images)) for augment in kornias(name, side)]
     for _, call in calls:
         call()
     least = [min(times) for times in zip(*[[seconds(call) for _, call in calls] for _ in range(ROUNDS)], strict=True)]
@@ -132,10 +133,10 @@ def main() -> None:
         print(f"{side:>3} px{'':<15}{'floats':>9}{'bytes':>9}{columns}   images per CPU-second", flush=True)
         for name in names:
             rates = measure(name, pixels)
-            line = f"{name:<20}{rates['floats']:>10.0f}{rates.get('bytes', float('nan')):>9.0f}"
+            line = f"{name:<20}{rates['floats']:>10.0f}{rates['bytes']:>9.0f}"
             for who, those in ratios.items():
                 if who in rates:
-                    those.append(rates.get("bytes", rates["floats"]) / rates[who])
+                    those.append(rates["bytes"] / rates[who])
                     line += f"{rates[who]:>16.0f}{those[-1]:>7.2f}"
                 else:
                     line += f"{'–':>16}{'':>7}"

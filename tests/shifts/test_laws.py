@@ -84,7 +84,7 @@ def test_wrong_shapes_and_ids_are_refused():
         shift(torch.rand(3, 8, 8))
     with pytest.raises(HapteraError, match=r"ids of shape \(2,\) for 3 images"):
         shift(torch.rand(3, 1, 8, 8), ids=[1, 2])
-    with pytest.raises(HapteraError, match="or uint8, found torch.int32"):
+    with pytest.raises(HapteraError, match=r"or uint8, found torch\.int32"):
         shift(torch.zeros(3, 1, 8, 8, dtype=torch.int32))
     with pytest.raises(HapteraError, match="found float64 in an array"):
         shift(np.zeros((3, 1, 8, 8)))

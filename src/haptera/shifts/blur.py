@@ -92,7 +92,7 @@ class ZoomBlur(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same, sums in single precision."""
-        from haptera.shifts.kernels.zoom import add_zoomed  # noqa: PLC0415
+        from haptera.shifts.kernels.zoom import add_zoomed
 
         largest, step = self.constants()
         factors = tuple(float(factor) for factor in np.arange(1, largest, step))
@@ -120,7 +120,7 @@ def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
 
 def gaussian_bytes(pixels: Pixels, sigma: float) -> Pixels:
     """The same on bytes."""
-    from haptera.shifts.kernels.filters import blur_separably  # noqa: PLC0415
+    from haptera.shifts.kernels.filters import blur_separably
 
     radius = int(4 * sigma + 0.5)
     planes = pixels.planes()
@@ -154,7 +154,7 @@ def _motion_taps(radius: float, sigma: float) -> tuple[list[float], float]:
 
 def motion_planes(planes: np.ndarray, step: int, degrees: torch.Tensor, radius: float, sigma: float) -> np.ndarray:
     """The same for `(planes, height, width · step)`, uint8 or float32, and an angle for each."""
-    from haptera.shifts.kernels.filters import sum_taps  # noqa: PLC0415
+    from haptera.shifts.kernels.filters import sum_taps
 
     taps, total = _motion_taps(radius, sigma)
     angles = np.radians(degrees.double().numpy())[:, None]

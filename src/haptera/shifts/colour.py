@@ -36,7 +36,7 @@ class Brightness(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same, in one pass."""
-        from haptera.shifts.kernels.points import add_everywhere, brighten  # noqa: PLC0415
+        from haptera.shifts.kernels.points import add_everywhere, brighten
 
         (added,) = self.constants()
         source = pixels.array.reshape(len(pixels.array), -1)
@@ -72,7 +72,7 @@ class Saturate(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same, in one pass."""
-        from haptera.shifts.kernels.points import saturate  # noqa: PLC0415
+        from haptera.shifts.kernels.points import saturate
 
         source = pixels.array.reshape(len(pixels.array), -1)
         if pixels.shape[1] != 3:

@@ -42,7 +42,7 @@ class DefocusBlur(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
         """The same disk, in whole numbers; its edge is softened in single precision."""
-        from haptera.shifts.kernels.disk import blur_disks  # noqa: PLC0415
+        from haptera.shifts.kernels.disk import blur_disks
 
         radius, softening = self.constants()
         scale = self.scale(pixels)

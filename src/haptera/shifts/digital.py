@@ -42,7 +42,7 @@ class Contrast(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same, with the exact mean."""
-        from haptera.shifts.kernels.points import pull_to_mean  # noqa: PLC0415
+        from haptera.shifts.kernels.points import pull_to_mean
 
         source = pixels.array.reshape(len(pixels.array), -1)
         out = np.empty_like(source)
@@ -69,7 +69,7 @@ class Pixelate(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same blocks, their means rounded once."""
-        from haptera.shifts.kernels.zoom import show_blocks  # noqa: PLC0415
+        from haptera.shifts.kernels.zoom import show_blocks
 
         (share,) = self.constants()
         if min(pixels.shape[2:]) * share < 1:
@@ -147,7 +147,7 @@ class JpegCompression(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
         """The images that Pillow gives, without writing and reading files."""
-        from haptera.shifts.kernels.jpeg import through_colour, through_grey  # noqa: PLC0415
+        from haptera.shifts.kernels.jpeg import through_colour, through_grey
 
         tables = _quantisation(round(self.constants()[0]))
         out = np.empty_like(pixels.array)

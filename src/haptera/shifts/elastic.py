@@ -61,8 +61,8 @@ class ElasticTransform(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same positions; bytes between the steps."""
-        from haptera.shifts.kernels.disk import smooth_fields  # noqa: PLC0415
-        from haptera.shifts.kernels.sampling import sample_affine, sample_moved  # noqa: PLC0415
+        from haptera.shifts.kernels.disk import smooth_fields
+        from haptera.shifts.kernels.sampling import sample_affine, sample_moved
 
         alpha, sigma, amplitude = self.constants()
         scale, sides = self.scale(pixels), pixels.shape[2:]

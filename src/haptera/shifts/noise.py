@@ -58,7 +58,7 @@ class GaussianNoise(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same with deviates in 1/32 of a grey level."""
-        from haptera.shifts.kernels.noise import add_normal  # noqa: PLC0415
+        from haptera.shifts.kernels.noise import add_normal
 
         (sigma,) = self.constants()
         levels = np.round(quantiles() * np.float32(32 * LEVELS * sigma)).clip(-32767, 32767).astype(np.int16)
@@ -82,7 +82,7 @@ class ShotNoise(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
         """The same tables; a grey level is an entry of its own, and so is what a count shows."""
-        from haptera.shifts.kernels.noise import count_photons  # noqa: PLC0415
+        from haptera.shifts.kernels.noise import count_photons
 
         (photon,) = self.constants()
         if photon * TABLE_LIMIT < 1:
@@ -108,7 +108,7 @@ class ImpulseNoise(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same deviates, compared as whole numbers of 24 bits."""
-        from haptera.shifts.kernels.noise import add_impulses  # noqa: PLC0415
+        from haptera.shifts.kernels.noise import add_impulses
 
         (amount,) = self.constants()
         edge, half = float(np.float32(1 - amount)), 2 ** (_BITS - 1)
@@ -128,7 +128,7 @@ class SpeckleNoise(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """x (1 + σ n)."""
-        from haptera.shifts.kernels.noise import scale_normal  # noqa: PLC0415
+        from haptera.shifts.kernels.noise import scale_normal
 
         (sigma,) = self.constants()
         factors = 1 + np.float32(sigma) * quantiles()

@@ -20,7 +20,7 @@ COLOURS = (1, 3)
 def compiles() -> bool:
     """Whether numba is here, with which the kernels are compiled; without it, bytes go through floats."""
     try:
-        import numba  # noqa: F401, PLC0415
+        import numba  # noqa: F401
     except ImportError:
         return False
     return True

@@ -88,7 +88,7 @@ class SampleRandom:
         They are warmed up. A kernel draws what is left to draw: the next words here would be the same.
         """
         if self._fresh:
-            from haptera.shifts.kernels.sfc64 import advance  # noqa: PLC0415
+            from haptera.shifts.kernels.sfc64 import advance
 
             advance(self._states, WARM_UP)
             self._fresh = False
@@ -103,14 +103,14 @@ class _CompiledRandom(SampleRandom):
     """Numbers by kernels: for many samples of few numbers each, many times faster."""
 
     def normal(self, shape: Sequence[int] = ()) -> torch.Tensor:
-        from haptera.shifts.kernels.sfc64 import fill_table  # noqa: PLC0415
+        from haptera.shifts.kernels.sfc64 import fill_table
 
         out = np.empty((len(self), prod(shape)), np.float32)
         fill_table(self.states(), out, quantiles())
         return torch.from_numpy(out.reshape(len(self), *shape))
 
     def uniform(self, shape: Sequence[int] = ()) -> torch.Tensor:
-        from haptera.shifts.kernels.sfc64 import fill_uniform  # noqa: PLC0415
+        from haptera.shifts.kernels.sfc64 import fill_uniform
 
         out = np.empty((len(self), prod(shape)), np.float32)
         fill_uniform(self.states(), out)

@@ -75,7 +75,7 @@ class Snow(Shift):
         return torch.lerp(whitened, work, mix).add_(flakes + flakes.flip(-2, -1))
 
     def _flakes(self, random: SampleRandom, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return `(batch, 1, height, width)`, flakes that do not move yet, and the angles of their motion in degrees."""
+        """Return `(batch, 1, height, width)`, flakes at rest, and the angles of their motion in degrees."""
         mean, width, size, threshold, *_ = self.constants()
         angles = random.uniform().mul(90).sub(135)
         zoom = max(1.0, size * self.scale(images))
@@ -86,7 +86,7 @@ class Snow(Shift):
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
         """The same flakes, laid on bytes."""
-        from haptera.shifts.kernels.snow import lay_grey_snow, lay_snow  # noqa: PLC0415
+        from haptera.shifts.kernels.snow import lay_grey_snow, lay_snow
 
         radius, sigma, mix = self.constants()[-3:]
         batch, channels, height, width = pixels.shape

@@ -1,8 +1,8 @@
 """Disks and smooth fields: filters that are not a product of two lines, or not of bytes.
 
-A disk is a sum of columns, and a column of pixels the difference of two sums from the top. These sums are kept in 16 bits,
-in which they wrap; their differences, of up to 257 pixels, are exact. Cost: per value two differences for each pixel of
-the disk's width, at 16 values at a time.
+A disk is a sum of columns, and a column of pixels the difference of two sums from the top. These sums are kept in
+16 bits, in which they wrap; their differences, of up to 257 pixels, are exact. Cost: per value a difference for each
+pixel of the disk's width, 16 values at a time.
 """
 
 import numpy as np

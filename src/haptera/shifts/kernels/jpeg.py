@@ -1,9 +1,9 @@
 """JPEG on bytes, without the file: what the encoder's lossless part writes, the decoder reads again, so neither is run.
 
 Source: ISO/IEC 10918-1 and JFIF in the arithmetic of libjpeg: colours to luma and two differences of colour, these at
-half the side (the mean of four, rounded down and up by turns), blocks (`kernels.dct`), differences back to the full side
-by a triangle filter (`h2v2_fancy_upsample`), and colours. Bit for bit the images that Pillow gives, whatever the size:
-the encoder repeats the last column, the last row of luma, and the last row of the halved differences.
+half the side (the mean of four, rounded down and up by turns), blocks (`kernels.dct`), differences back to the full
+side by a triangle filter (`h2v2_fancy_upsample`), and colours. Bit for bit the images that Pillow gives, from 5 pixels
+a side on: the encoder repeats the last column, the last row of luma, and the last row of the halved differences.
 Cost: about 2 ns per value, less than half of an encoder and a decoder.
 """
 

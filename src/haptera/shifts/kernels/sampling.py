@@ -53,8 +53,9 @@ def _fetch(pixels: np.ndarray, made: np.ndarray, step: int, columns: np.ndarray,
 
 @compiled
 def sample_affine(planes: np.ndarray, out: np.ndarray, step: int, linear: np.ndarray, offset: np.ndarray) -> None:
-    """`(planes, height, width · step)` seen through maps `(images, 2, 2)` and `(images, 2)`, as `elastic.affine_map` has
-    them; mirrored at the centre of the outermost pixel.
+    """See `(planes, height, width · step)` through maps; mirrored at the centre of the outermost pixel.
+
+    Maps are `(images, 2, 2)` and `(images, 2)`, as `elastic.affine_map` has them.
     """
     count, height, length = planes.shape
     width = length // step
@@ -75,7 +76,7 @@ def sample_affine(planes: np.ndarray, out: np.ndarray, step: int, linear: np.nda
 
 @compiled
 def sample_moved(planes: np.ndarray, out: np.ndarray, step: int, fields: np.ndarray, scale: float) -> None:
-    """The same, every pixel moved by `scale` times `(images, 2, height, width)`, x and y in pixels; mirrored at the edge."""
+    """The same, pixels moved by `scale` times `(images, 2, height, width)`, x and y; mirrored at the edge of a pixel."""
     count, height, length = planes.shape
     width = length // step
     each = count // len(fields)

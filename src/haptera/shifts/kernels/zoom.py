@@ -1,6 +1,6 @@
 """Zoom blur and pixelation on bytes.
 
-Zoom: every copy is enlarged row by row. A row is mixed from two rows, then every pixel from two neighbours. Along a row,
+Zoom: every copy is enlarged row by row. A row is mixed from two rows, then every pixel from two neighbours. Along it,
 the pixel that is read moves on with the pixel that is written, but for one in 1 / (factor − 1); between these, a
 run of pixels is read as it lies in memory. Cost: 0.3 ns per value and copy.
 Pixelation: sums of blocks, divided once. Cost: half a nanosecond per value.
