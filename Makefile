@@ -51,6 +51,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/attribute.py
 	$(BIN)/python benchmarks/guard.py
 	$(BIN)/python benchmarks/shifts.py > $(RESULTS)/shifts.txt
+	$(BIN)/python benchmarks/peers.py > $(RESULTS)/peers.txt
 	$(BIN)/python benchmarks/ccc.py > $(RESULTS)/ccc.txt
 	$(BIN)/python benchmarks/reading.py > $(RESULTS)/reading.txt
 	$(BIN)/python benchmarks/adapters.py speed long catalog > $(RESULTS)/adapters.txt

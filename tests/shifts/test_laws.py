@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -83,8 +84,16 @@ def test_wrong_shapes_and_ids_are_refused():
         shift(torch.rand(3, 8, 8))
     with pytest.raises(HapteraError, match=r"ids of shape \(2,\) for 3 images"):
         shift(torch.rand(3, 1, 8, 8), ids=[1, 2])
-    with pytest.raises(HapteraError, match="divide by 255"):
-        shift(torch.zeros(3, 1, 8, 8, dtype=torch.uint8))
+    with pytest.raises(HapteraError, match=r"or uint8, found torch\.int32"):
+        shift(torch.zeros(3, 1, 8, 8, dtype=torch.int32))
+    with pytest.raises(HapteraError, match="found float64 in an array"):
+        shift(np.zeros((3, 1, 8, 8)))
+    with pytest.raises(
+        HapteraError, match=r"bytes \(batch, height, width, channels\) or channels first, found \(8, 8, 3\)"
+    ):
+        shift(np.zeros((8, 8, 3), np.uint8))
+    with pytest.raises(HapteraError, match=r"ids of shape \(2,\) for 3 images"):
+        shift(np.zeros((3, 8, 8, 3), np.uint8), ids=[1, 2])
     with pytest.raises(HapteraError, match="found NaN"):
         shift(torch.full((1, 1, 8, 8), float("nan")))
 

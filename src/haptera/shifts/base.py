@@ -3,97 +3,31 @@
 The base owns `__call__`: it checks, keeps severity 0 the identity, deals out randomness by sample and clamps;
 a shift writes only `apply`.
 
-Each sample has random numbers of its own, given by `(seed, salt, id)` alone, so an image is the same whatever batch,
-worker or device it comes through. The bits are those of SFC64, started from a hash of the three numbers. Normal
-deviates are read from a table of 65,536 equally likely quantiles, scaled to unit variance: the distribution function is
-exact to 1e-5 and the tails end at 4.2 standard deviations, below what 256 grey levels show.
-Cost of random numbers: about 2 ns per value and 2 µs per image on one core, a sixth of numpy's own normal generator.
+Each sample has random numbers of its own (`shifts.sample_random`). Images are floats in [0, 1] or bytes; a shift that
+has arithmetic of its own for bytes writes `apply_bytes` as well, which agrees with `apply` within one grey level.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from math import inf, prod
-from typing import ClassVar, Self, final
+from math import inf
+from typing import ClassVar, Self, final, overload
 from zlib import crc32
 
 import numpy as np
 import torch
-from scipy.special import ndtri
 
 from haptera.checks import check_number
 from haptera.errors import HapteraError, check_keys
 from haptera.families import FAMILY, HELD_OUT
+from haptera.shifts.pixels import Pixels, compiles, read_bytes
+from haptera.shifts.sample_random import SampleRandom
 
 MAX_SEVERITY = 5.0
 SIDES = {"imagenet": 224, "cifar": 32}
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_WARM_UP = 12  # rounds after which SFC64's author considers a seeded state mixed
 
 Knots = tuple[tuple[float, ...], ...]
 """The constants of a shift at severities 0, 1, ..., 5."""
-
-
-class SampleRandom:
-    """One random sequence per sample; every call continues where the last one of that sample ended.
-
-    Attributes:
-        ids: the samples' numbers, as given.
-        seed: as given.
-
-    >>> ids = torch.tensor([7, 8])
-    >>> both = SampleRandom(ids, seed=0).normal((3,))
-    >>> alone = SampleRandom(ids[1:], seed=0).normal((3,))
-    >>> bool((both[1] == alone[0]).all())
-    True
-    """
-
-    def __init__(self, ids: torch.Tensor | Sequence[int], seed: int = 0, salt: int = 0) -> None:
-        self.ids, self.seed = ids, seed
-        numbers = np.asarray(ids, dtype=np.int64).astype(np.uint64)
-        base = _mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], np.uint64) + _GOLDEN)
-        base = _mix(base ^ _mix(np.array([salt & 0xFFFFFFFFFFFFFFFF], np.uint64) + _GOLDEN))
-        first = _mix(base ^ _mix(numbers + _GOLDEN))
-        second = _mix(first + _GOLDEN)
-        self._states = np.stack([first, second, base.repeat(len(numbers)), np.ones_like(first)], axis=1)
-        self._bits = np.random.SFC64(0)
-        self._state = self._bits.state
-        self._fresh = True
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def _words(self, count: int) -> np.ndarray:
-        """Return `(samples, count)` random 64-bit words."""
-        words = np.empty((len(self), count), np.uint64)
-        start = _WARM_UP if self._fresh else 0
-        for row, state in enumerate(self._states):
-            self._state["state"]["state"] = state
-            self._bits.state = self._state
-            words[row] = self._bits.random_raw(count + start)[start:]
-            self._states[row] = self._bits.state["state"]["state"]
-        self._fresh = False
-        return words
-
-    def _halves(self, shape: Sequence[int]) -> np.ndarray:
-        """Return `(samples, *shape)` random 16-bit words."""
-        count = prod(shape)
-        return self._words(-(-count // 4)).view(np.uint16)[:, :count].reshape(len(self), *shape)
-
-    def normal(self, shape: Sequence[int] = ()) -> torch.Tensor:
-        """Return `(samples, *shape)` standard normal deviates, float32."""
-        return torch.from_numpy(_quantiles().take(self._halves(shape), mode="wrap"))
-
-    def uniform(self, shape: Sequence[int] = ()) -> torch.Tensor:
-        """Return `(samples, *shape)` uniform deviates in [0, 1), float32 with 24 random bits."""
-        count = prod(shape)
-        words = self._words(-(-count // 2)).view(np.uint32)[:, :count].reshape(len(self), *shape)
-        return torch.from_numpy((words >> np.uint32(8)).astype(np.float32) * np.float32(2**-24))
-
-    def generators(self) -> list[np.random.Generator]:
-        """A numpy generator for each sample, for what the two above do not give."""
-        return [np.random.Generator(np.random.Philox(key=words)) for words in self._words(2)]
 
 
 @dataclass(frozen=True)
@@ -149,7 +83,7 @@ class Shift(ABC):
         share = self.severity - below
         return tuple(one * (1 - share) + two * share for one, two in zip(knots[below], knots[below + 1], strict=True))
 
-    def scale(self, images: torch.Tensor) -> float:
+    def scale(self, images: torch.Tensor | Pixels) -> float:
         """Return the factor for lengths in pixels, which hold for the side at which a table was published."""
         return min(images.shape[-2:]) / SIDES[self.table]
 
@@ -161,27 +95,69 @@ class Shift(ABC):
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """Map `(batch, channels, height, width)` to the same; the base clamps to [0, 1]."""
 
-    @final
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
+        """The same on bytes, to within one grey level of it; None, as here, for the way through floats.
+
+        It is called where numba is installed, so that it can import `haptera.shifts.kernels`.
+        """
+        return None
+
+    @overload
     def __call__(
         self, images: torch.Tensor, ids: torch.Tensor | Sequence[int] | None = None, seed: int = 0
-    ) -> torch.Tensor:
+    ) -> torch.Tensor: ...
+
+    @overload
+    def __call__(
+        self, images: np.ndarray, ids: torch.Tensor | Sequence[int] | None = None, seed: int = 0
+    ) -> np.ndarray: ...
+
+    @final
+    def __call__(
+        self, images: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None = None, seed: int = 0
+    ) -> torch.Tensor | np.ndarray:
         """Shift a batch.
 
         Args:
-            images: `(batch, channels, height, width)`, floating point in [0, 1].
+            images: `(batch, channels, height, width)`, floating point in [0, 1]; or bytes, uint8 in a tensor or a NumPy
+                array, with 1 or 3 channels first or last. What is given comes back: bytes in their layout.
             ids: `(batch,)`, one number per sample; the same number gives the same randomness. 0, 1, ... by default.
             seed: another seed, other randomness.
         """
+        if are_bytes(images):
+            return self._shift_bytes(images, ids, seed)
         check_images(images, self.name)
-        numbers = torch.arange(len(images)) if ids is None else torch.as_tensor(ids, dtype=torch.int64).cpu()
-        if numbers.shape != (len(images),):
-            raise HapteraError(f"{self.name} got ids of shape {tuple(numbers.shape)} for {len(images)} images")
+        assert isinstance(images, torch.Tensor)
+        numbers = self._numbers(ids, len(images))
         if self.severity == 0 or not len(images):
             return images.clone()
         shifted = self.apply(images, self.random(numbers, seed))
         if shifted.shape != images.shape:
             raise HapteraError(f"{self.name} made {tuple(shifted.shape)} out of {tuple(images.shape)}")
         return shifted.to(images.dtype).clamp_(0, 1)
+
+    def _shift_bytes(
+        self, images: torch.Tensor | np.ndarray, ids: torch.Tensor | Sequence[int] | None, seed: int
+    ) -> torch.Tensor | np.ndarray:
+        """Shift by kernels where there are some, else through floats; on a GPU always through floats."""
+        pixels, numbers = read_bytes(images, self.name), self._numbers(ids, len(images))
+        device = images.device if isinstance(images, torch.Tensor) else torch.device("cpu")
+        shifted = None
+        if self.severity == 0 or not pixels.array.size:
+            shifted = replace(pixels, array=pixels.array.copy())
+        elif device.type == "cpu" and compiles():
+            shifted = self.apply_bytes(pixels, self.random(numbers, seed).fast())
+        if shifted is None:
+            floats = self.apply(pixels.values().to(device), self.random(numbers, seed))
+            shifted = pixels.rounded(floats.clamp_(0, 1).cpu())
+        array = shifted.array
+        return torch.from_numpy(array).to(device) if isinstance(images, torch.Tensor) else array
+
+    def _numbers(self, ids: torch.Tensor | Sequence[int] | None, count: int) -> torch.Tensor:
+        numbers = torch.arange(count) if ids is None else torch.as_tensor(ids, dtype=torch.int64).cpu()
+        if numbers.shape != (count,):
+            raise HapteraError(f"{self.name} got ids of shape {tuple(numbers.shape)} for {count} images")
+        return numbers
 
 
 MakeShift = Callable[[float], Shift]
@@ -194,13 +170,24 @@ def check_severity(severity: float, name: str, most: float = MAX_SEVERITY) -> fl
     return float(severity)
 
 
-def check_images(images: torch.Tensor, name: str) -> None:
+def are_bytes(images: object) -> bool:
+    """Whether images are uint8, in a tensor or an array."""
+    return getattr(images, "dtype", None) in (torch.uint8, np.dtype(np.uint8))
+
+
+def check_images(images: object, name: str) -> None:
     """Refuse anything but a batch of floating point images in [0, 1]."""
+    if isinstance(images, np.ndarray):
+        raise HapteraError(
+            f"{name} takes arrays of uint8, and tensors of uint8 or floats, found {images.dtype} in an array"
+        )
     if not isinstance(images, torch.Tensor) or images.ndim != 4:
         found = tuple(images.shape) if isinstance(images, torch.Tensor) else type(images).__name__
         raise HapteraError(f"{name} takes a tensor (batch, channels, height, width), found {found}")
     if not images.is_floating_point():
-        raise HapteraError(f"{name} takes floating point images in [0, 1], found {images.dtype}; divide by 255?")
+        raise HapteraError(
+            f"{name} takes floating point images in [0, 1] or uint8, found {images.dtype}; convert it to one of them"
+        )
     if not images.numel():
         return
     low, high = (float(bound) for bound in torch.aminmax(images))
@@ -219,16 +206,3 @@ def knots(**tables: Sequence[float | tuple[float, ...]]) -> Mapping[str, Knots]:
         name: tuple(entry if isinstance(entry, tuple) else (entry,) for entry in entries)
         for name, entries in tables.items()
     }
-
-
-@cache
-def _quantiles() -> np.ndarray:
-    table = ndtri((np.arange(65536) + 0.5) / 65536)
-    return (table / table.std()).astype(np.float32)
-
-
-def _mix(words: np.ndarray) -> np.ndarray:
-    """SplitMix64's finaliser: every input bit reaches every output bit."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

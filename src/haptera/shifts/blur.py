@@ -20,6 +20,7 @@ import torch
 from torch.nn.functional import pad
 
 from haptera.shifts.base import SampleRandom, Shift, knots
+from haptera.shifts.pixels import Pixels
 
 Band = tuple[tuple[slice, torch.Tensor], ...]
 """A matrix whose weights lie near the diagonal, as blocks of some 32 rows with the columns that they see."""
@@ -40,6 +41,11 @@ class GaussianBlur(Shift):
         (sigma,) = self.constants()
         return gaussian_filter(images, sigma * self.scale(images))
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same filter, sums in single precision."""
+        (sigma,) = self.constants()
+        return gaussian_bytes(pixels, sigma * self.scale(pixels))
+
 
 class MotionBlur(Shift):
     """Smears along a line at a random angle between -45 and 45 degrees; constants: radius, width of the kernel."""
@@ -55,6 +61,13 @@ class MotionBlur(Shift):
         radius, sigma = self.constants()
         scale = self.scale(images)
         return motion_filter(images, random.uniform().mul(90).sub(45), radius * scale, sigma * scale)
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same line, sums in single precision."""
+        radius, sigma = self.constants()
+        scale = self.scale(pixels)
+        degrees = random.uniform().mul(90).sub(45).repeat_interleave(pixels.planes_each)
+        return pixels.like(motion_planes(pixels.planes(), pixels.step, degrees, radius * scale, sigma * scale))
 
 
 class ZoomBlur(Shift):
@@ -77,6 +90,17 @@ class ZoomBlur(Shift):
                 out += some if factor == 1 else zoom(some, factor)
         return total.div_(len(factors) + 1)
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same, sums in single precision."""
+        from haptera.shifts.kernels.zoom import add_zoomed
+
+        largest, step = self.constants()
+        factors = tuple(float(factor) for factor in np.arange(1, largest, step))
+        planes = pixels.planes()
+        out = np.empty_like(planes)
+        add_zoomed(planes, out, pixels.step, 2, *_zoom_runs(factors[1:], *pixels.shape[2:], pixels.step))
+        return pixels.like(out)
+
 
 def gaussian_filter(images: torch.Tensor, sigma: float) -> torch.Tensor:
     """Return `(batch, channels, height, width)` convolved with a normal kernel of width `sigma` pixels, edges repeated.
@@ -94,12 +118,20 @@ def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
     return kernel / kernel.sum()
 
 
+def gaussian_bytes(pixels: Pixels, sigma: float) -> Pixels:
+    """The same on bytes."""
+    from haptera.shifts.kernels.filters import blur_separably
+
+    radius = int(4 * sigma + 0.5)
+    planes = pixels.planes()
+    out = np.empty_like(planes)
+    blur_separably(planes, out, pixels.step, gaussian_kernel(sigma, radius)[radius:].float().numpy())
+    return pixels.like(out)
+
+
 def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, sigma: float) -> torch.Tensor:
     """Smear each image along a line of its own, to one side, over 2 radius + 1 pixels, edges repeated."""
-    length = 2 * radius + 1
-    taps = [exp(-0.5 * (i / max(sigma, 1e-9)) ** 2) * min(1.0, length - i) for i in range(ceil(length))]
-    taps = [tap for tap in taps if tap > SMALLEST_TAP]
-    total = sum(taps)
+    taps, total = _motion_taps(radius, sigma)
     height, width = images.shape[-2:]
     work = at_least_single(images)
     blurred = work * (taps[0] / total)
@@ -112,6 +144,28 @@ def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, si
     return blurred
 
 
+def _motion_taps(radius: float, sigma: float) -> tuple[list[float], float]:
+    """Weights along the line, and their sum."""
+    length = 2 * radius + 1
+    taps = [exp(-0.5 * (i / max(sigma, 1e-9)) ** 2) * min(1.0, length - i) for i in range(ceil(length))]
+    taps = [tap for tap in taps if tap > SMALLEST_TAP]
+    return taps, sum(taps)
+
+
+def motion_planes(planes: np.ndarray, step: int, degrees: torch.Tensor, radius: float, sigma: float) -> np.ndarray:
+    """The same for `(planes, height, width · step)`, uint8 or float32, and an angle for each."""
+    from haptera.shifts.kernels.filters import sum_taps
+
+    taps, total = _motion_taps(radius, sigma)
+    angles = np.radians(degrees.double().numpy())[:, None]
+    downs, rights = (
+        np.ceil(np.arange(len(taps)) * along - 0.5).astype(np.int64) for along in (np.sin(angles), np.cos(angles))
+    )
+    out = np.empty_like(planes)
+    sum_taps(planes, out, step, len(taps) - 1, False, downs, rights, np.array(taps, np.float32) / np.float32(total))
+    return out
+
+
 def zoom(images: torch.Tensor, factor: float) -> torch.Tensor:
     """Enlarge about the centre, bilinearly, and cut to the size it had."""
     rows, columns = (_zoom_band(side, factor) for side in images.shape[-2:])
@@ -121,12 +175,18 @@ def zoom(images: torch.Tensor, factor: float) -> torch.Tensor:
 def zoom_matrix(side: int, factor: float) -> torch.Tensor:
     """`(side, seen)`: the middle `seen = ⌈side / factor⌉` pixels, spread over at least `side`, evenly cut to `side`."""
     seen = ceil(side / factor)
+    below, share = (part[:, None] for part in zoom_places(side, factor))
+    matrix = torch.zeros(side, seen, dtype=torch.float64).scatter_(1, below, 1 - share)
+    return matrix.scatter_add_(1, (below + 1).clamp(max=seen - 1), share).float()
+
+
+def zoom_places(side: int, factor: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `(side,)` the first one of the two pixels that each is mixed from, and the share of the second one."""
+    seen = ceil(side / factor)
     spread = round(seen * factor)
     places = (torch.arange(side) + (spread - side) // 2) * (seen - 1) / max(spread - 1, 1)
     below = places.long().clamp(0, max(seen - 2, 0))
-    share = (places - below)[:, None].double()
-    matrix = torch.zeros(side, seen, dtype=torch.float64).scatter_(1, below[:, None], 1 - share)
-    return matrix.scatter_add_(1, (below[:, None] + 1).clamp(max=seen - 1), share).float()
+    return below, (places - below).double()
 
 
 def at_least_single(images: torch.Tensor) -> torch.Tensor:
@@ -179,6 +239,32 @@ def _filter_band(side: int, sigma: float) -> Band:
     seen = (torch.arange(side)[:, None] + torch.arange(-radius, radius + 1)).clamp(0, side - 1)
     weights = gaussian_kernel(sigma, radius).expand(side, -1)
     return as_band(torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float())
+
+
+@lru_cache(maxsize=64)
+def _zoom_runs(factors: tuple[float, ...], height: int, width: int, step: int) -> tuple[np.ndarray, ...]:
+    """What `kernels.zoom.add_zoomed` wants to know about the factors."""
+    rows, row_shares, starts, offsets, shares = [], [], [], [], []
+    for factor in factors:
+        below, share = (part.numpy() for part in zoom_places(height, factor))
+        rows.append(below + (height - ceil(height / factor)) // 2)
+        row_shares.append(share)
+        below, share = (part.numpy() for part in zoom_places(width, factor))
+        moves = below + (width - ceil(width / factor)) // 2 - np.arange(width)
+        first = np.flatnonzero(np.diff(moves, prepend=moves[0] - 1))
+        starts.append(np.append(first, width) * step)
+        offsets.append(moves[first] * step)
+        shares.append(share.repeat(step))
+    most = max(map(len, offsets), default=0)
+    starts = [np.pad(one, (0, most + 1 - len(one)), mode="edge") for one in starts]
+    offsets = [np.pad(one, (0, most - len(one))) for one in offsets]
+    whole, single = (np.int64, (len(factors), -1)), (np.float32, (len(factors), -1))
+    return tuple(
+        np.array(part, kind).reshape(shape if factors else (0, 1))
+        for part, (kind, shape) in zip(
+            (rows, row_shares, starts, offsets, shares), (whole, single, whole, whole, single), strict=True
+        )
+    )
 
 
 @lru_cache(maxsize=512)

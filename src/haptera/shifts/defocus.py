@@ -9,15 +9,18 @@ Cost: a Fourier transform and back, or a pass over the image for each pixel of a
 """
 
 from functools import lru_cache
-from math import ceil, sqrt
+from math import ceil, isqrt, sqrt
 
+import numpy as np
 import torch
 from scipy.fft import next_fast_len
 from torch.nn.functional import conv2d, pad
 
 from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import SMALLEST_TAP, at_least_single, gaussian_kernel, portions
+from haptera.shifts.pixels import Pixels
 
+MOST_COLUMN = 128  # pixels whose sum, and twice that, fits into 16 bits
 _MOST_TAPS = 30  # added one by one; a Fourier transform costs about as much as so many
 
 
@@ -36,6 +39,22 @@ class DefocusBlur(Shift):
         scale = self.scale(images)
         reach = ceil((1 if radius <= 8 else 2) * scale)
         return disk_filter(images, radius * scale, softening * scale, reach)
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
+        """The same disk, in whole numbers; its edge is softened in single precision."""
+        from haptera.shifts.kernels.disk import blur_disks
+
+        radius, softening = self.constants()
+        scale = self.scale(pixels)
+        reach = ceil((1 if radius <= 8 else 2) * scale)
+        heights, weights = _disk_heights(radius * scale)
+        if heights.shape[1] + 2 * reach > min(MOST_COLUMN, *pixels.shape[2:]):
+            return None
+        planes = pixels.planes()
+        out = np.empty_like(planes)
+        line = gaussian_kernel(softening * scale, reach)[reach:].float().numpy()
+        blur_disks(planes, out, pixels.step, heights, weights, line)
+        return pixels.like(out)
 
 
 def disk_filter(images: torch.Tensor, radius: float, softening: float, reach: int) -> torch.Tensor:
@@ -69,14 +88,32 @@ def disk_filter(images: torch.Tensor, radius: float, softening: float, reach: in
 
 def disk(radius: float) -> torch.Tensor:
     """The pixels within the radius, as weights of sum 1, continuous in the radius."""
+    squares, inner, outer, share = _edges(radius)
+    smaller, larger = ((squares <= edge).double() for edge in (inner, outer))
+    return torch.lerp(smaller / smaller.sum(), larger / larger.sum(), share)
+
+
+def _edges(radius: float) -> tuple[torch.Tensor, int, int, float]:
+    """Squared distances of pixels, those of the edges of a smaller and a larger disk, and the share of the larger."""
     reach = max(1, ceil(radius))
     across = torch.arange(-reach, reach + 1) ** 2
     squares = across[:, None] + across
     inner = int(squares[squares <= radius**2].max())
     outer = int(squares[squares > radius**2].min())
-    share = (radius - sqrt(inner)) / (sqrt(outer) - sqrt(inner)) if inner else radius**4
-    smaller, larger = ((squares <= edge).double() for edge in (inner, outer))
-    return torch.lerp(smaller / smaller.sum(), larger / larger.sum(), share)
+    return squares, inner, outer, (radius - sqrt(inner)) / (sqrt(outer) - sqrt(inner)) if inner else radius**4
+
+
+@lru_cache(maxsize=64)
+def _disk_heights(radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return `(disks, reach + 1)`, how far each reaches up and down, and `(disks,)`, the weight of a pixel of it."""
+    squares, inner, outer, share = _edges(radius)
+    disks = [(inner, 1 - share), (outer, share)] if share else [(inner, 1.0)]
+    heights = np.full((len(disks), len(squares) // 2 + 1), -1)
+    for disk, (edge, _) in zip(heights, disks, strict=True):
+        away = np.arange(isqrt(edge) + 1)
+        disk[: len(away)] = [isqrt(edge - int(x) ** 2) for x in away]
+    weights = [part / int((squares <= edge).sum()) for edge, part in disks]
+    return heights, np.array(weights, np.float32)
 
 
 @lru_cache(maxsize=64)

@@ -20,10 +20,12 @@ from PIL import Image
 
 from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import Band, as_band, at_least_single, mix_columns, mix_rows
+from haptera.shifts.pixels import Pixels
 
 MAX_THREADS = 8
 CACHED = 1 << 17  # values at a time: intermediate results stay in the cache of a core
 MANY = 12 * CACHED  # and with more at a time, fresh memory costs more than the work
+NARROW = 4  # up to so many pixels a side, libjpeg enlarges colours in another way
 THREAD_PIXELS = 128 * 128  # below, Pillow spends its time in Python, and threads wait for each other
 
 
@@ -37,6 +39,15 @@ class Contrast(Shift):
         """(x − mean) c + mean."""
         (factor,) = self.constants()
         return torch.lerp(images.mean((-2, -1), keepdim=True), images, factor)
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same, with the exact mean."""
+        from haptera.shifts.kernels.points import pull_to_mean
+
+        source = pixels.array.reshape(len(pixels.array), -1)
+        out = np.empty_like(source)
+        pull_to_mean(source, out, pixels.shape[1], pixels.step, *self.constants())
+        return pixels.like(out)
 
 
 class Pixelate(Shift):
@@ -56,6 +67,20 @@ class Pixelate(Shift):
             torch.index_select(mix_columns(columns.both, mix_rows(rows.down, some)), -2, shown, out=out)
         return blocks
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same blocks, their means rounded once."""
+        from haptera.shifts.kernels.zoom import show_blocks
+
+        (share,) = self.constants()
+        if min(pixels.shape[2:]) * share < 1:
+            return None
+        rows, shown_rows = _block_edges(pixels.shape[2], int(pixels.shape[2] * share))
+        columns = _block_values(pixels.shape[3], int(pixels.shape[3] * share), pixels.step)
+        planes = pixels.planes()
+        out = np.empty_like(planes)
+        show_blocks(planes, out, pixels.step, rows, shown_rows, *columns)
+        return pixels.like(out)
+
 
 class _ThereAndBack(NamedTuple):
     """Weights to blocks and back: `(blocks, side)` weights, `(side, side)` of both ways, `(side,)` block shown."""
@@ -69,6 +94,24 @@ class _ThereAndBack(NamedTuple):
 def _there_and_back(side: int, blocks: int) -> _ThereAndBack:
     down, up = _box_filter(side, blocks), _box_filter(blocks, side)
     return _ThereAndBack(as_band(down, rows=16), as_band(up @ down), up.argmax(1))
+
+
+@lru_cache(maxsize=64)
+def _block_edges(side: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `(blocks, 2)`, the first pixel of each and the one behind its last, and `(side,)`, the block shown."""
+    down = _box_filter(side, blocks).numpy() > 0
+    first = down.argmax(1)
+    return np.stack([first, first + down.sum(1)], 1), _there_and_back(side, blocks).shown.numpy()
+
+
+@lru_cache(maxsize=64)
+def _block_values(side: int, blocks: int, step: int) -> tuple[int, np.ndarray]:
+    """What `kernels.zoom.show_blocks` wants to know about the values of a row: `narrow` and `shown`."""
+    edges, shown = _block_edges(side, blocks)
+    widths = np.diff(edges, axis=1)[:, 0]
+    narrow = int(widths.min())
+    firsts = edges[:, 0] + np.where(widths > narrow, side, 0)
+    return narrow, (firsts[shown][:, None] * step + np.arange(step)).astype(np.uint32).ravel()
 
 
 def _box_filter(pixels: int, wanted: int) -> torch.Tensor:
@@ -101,6 +144,33 @@ class JpegCompression(Shift):
             for image in pixels.numpy():
                 through(image)
         return _values(pixels.to(images.device), at_least_single(images))
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
+        """The images that Pillow gives, without writing and reading files."""
+        from haptera.shifts.kernels.jpeg import through_colour, through_grey
+
+        tables = _quantisation(round(self.constants()[0]))
+        out = np.empty_like(pixels.array)
+        if pixels.shape[1] != 3:
+            planes = pixels.planes() if pixels.step == 1 else None
+            if planes is None:
+                return None
+            through_grey(planes, out.reshape(planes.shape), tables[0])
+        elif min(pixels.shape[2:]) <= NARROW:
+            return None
+        else:
+            through_colour(pixels.array, out, pixels.last, *tables)
+        return pixels.like(out)
+
+
+@lru_cache(maxsize=128)
+def _quantisation(quality: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `(64,)` each, what Pillow divides luma and differences of colour by."""
+    stream = BytesIO()
+    Image.new("RGB", (8, 8)).save(stream, "JPEG", quality=quality)
+    with Image.open(stream) as image:
+        tables = image.quantization  # type: ignore[attr-defined]
+    return np.array(tables[0], np.int32), np.array(tables[1], np.int32)
 
 
 def _eight_bits(images: torch.Tensor) -> torch.Tensor:

@@ -14,10 +14,15 @@ Cost: two random numbers per pixel, four matrix products for the field, two bili
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch.nn.functional import grid_sample
 
 from haptera.shifts.base import SampleRandom, Shift, knots
+from haptera.shifts.pixels import Pixels
+
+NARROW = 48
+"""Pixels to each side up to which a filter is faster as sums of neighbours than as a product with a matrix."""
 
 
 class ElasticTransform(Shift):
@@ -38,8 +43,7 @@ class ElasticTransform(Shift):
         """The affine step, then the wrinkles, each with its own kind of reflection."""
         alpha, sigma, amplitude = self.constants()
         scale = self.scale(images)
-        moves = random.uniform((3, 2)).double().mul_(2).sub_(1).mul_(amplitude * scale)
-        fields = random.uniform((2, *images.shape[-2:])).mul_(2).sub_(1)
+        moves, fields = _draw(random, amplitude * scale, *images.shape[-2:])
         working = torch.promote_types(images.dtype, torch.float32)
         pulled = grid_sample(
             images.to(working),
@@ -55,12 +59,46 @@ class ElasticTransform(Shift):
             align_corners=False,
         )
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same positions; bytes between the steps."""
+        from haptera.shifts.kernels.disk import smooth_fields
+        from haptera.shifts.kernels.sampling import sample_affine, sample_moved
+
+        alpha, sigma, amplitude = self.constants()
+        scale, sides = self.scale(pixels), pixels.shape[2:]
+        moves, fields = _draw(random, amplitude * scale, *sides)
+        kernel = _kernel(sigma * scale)
+        if len(kernel) // 2 < min(NARROW, *sides):
+            smooth_fields(fields.view(-1, *sides).numpy(), kernel[len(kernel) // 2 :].float().numpy())
+        else:
+            fields = smooth(fields, sigma * scale)
+        planes = pixels.planes()
+        pulled, wrinkled = np.empty_like(planes), np.empty_like(planes)
+        linear, offset = (part.numpy() for part in affine_map(moves, *sides))
+        sample_affine(planes, pulled, pixels.step, linear, offset)
+        sample_moved(pulled, wrinkled, pixels.step, fields.numpy(), alpha * scale**2)
+        return pixels.like(wrinkled)
+
+
+def _draw(random: SampleRandom, amplitude: float, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """By how much three points move, `(batch, 3, 2)`, and `(batch, 2, height, width)` in −1 to 1."""
+    moves = random.uniform((3, 2)).double().mul_(2).sub_(1).mul_(amplitude)
+    return moves, random.uniform((2, height, width)).mul_(2).sub_(1)
+
 
 def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tensor:
     """Return where each pixel comes from, if three points move by `moves`, `(batch, 3, 2)` as x and y in pixels.
 
     That is `(batch, height, width, 2)`, in −1 (first pixel's centre) to 1 (last one's), float32.
     """
+    linear, offset = affine_map(moves, height, width)
+    across = linear[:, None, :, 0] * torch.arange(width)[:, None]
+    down = linear[:, None, :, 1] * torch.arange(height)[:, None] + offset[:, None]
+    return across[:, None] + down[:, :, None]
+
+
+def affine_map(moves: torch.Tensor, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `(batch, 2, 2)` and `(batch, 2)`, the linear part and the offset of that map, float32."""
     middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
     reach = min(height, width) // 3
     points = middle + reach * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
@@ -77,10 +115,7 @@ def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tens
     offset = points[1] - (linear @ moved[:, 1, :, None])[..., 0]
     # From pixels to the coordinates of grid_sample; the sum of a part for x and a part for y.
     spans = torch.tensor([max(width - 1, 1), max(height - 1, 1)], dtype=torch.float64) / 2
-    linear, offset = (linear / spans[:, None]).float(), (offset / spans - 1).float()
-    across = linear[:, None, :, 0] * torch.arange(width)[:, None]
-    down = linear[:, None, :, 1] * torch.arange(height)[:, None] + offset[:, None]
-    return across[:, None] + down[:, :, None]
+    return (linear / spans[:, None]).float(), (offset / spans - 1).float()
 
 
 def wrinkled_positions(displacements: torch.Tensor) -> torch.Tensor:
@@ -100,13 +135,18 @@ def smooth(fields: torch.Tensor, sigma: float) -> torch.Tensor:
     return rows @ fields @ columns.T.expand(*fields.shape[:2], -1, -1)
 
 
+def _kernel(sigma: float) -> torch.Tensor:
+    """Return the weights of a normal filter, cut at 3 standard deviations, float64."""
+    radius = int(3 * sigma + 0.5)
+    kernel = torch.exp(-0.5 * (torch.arange(-radius, radius + 1) / max(sigma, 1e-9)).double() ** 2)
+    return kernel / kernel.sum()
+
+
 @lru_cache(maxsize=64)
 def _reflecting_filter(side: int, sigma: float) -> torch.Tensor:
     """Return `(side, side)`, row i holds the weights with which pixel i sees the others."""
-    radius = int(3 * sigma + 0.5)
-    offsets = torch.arange(-radius, radius + 1)
-    kernel = torch.exp(-0.5 * (offsets / max(sigma, 1e-9)).double() ** 2)
-    seen = (torch.arange(side)[:, None] + offsets) % (2 * side)
+    kernel = _kernel(sigma)
+    seen = (torch.arange(side)[:, None] + torch.arange(len(kernel)) - len(kernel) // 2) % (2 * side)
     seen = torch.minimum(seen, 2 * side - 1 - seen)
-    weights = (kernel / kernel.sum()).expand(side, -1)
+    weights = kernel.expand(side, -1)
     return torch.zeros(side, side, dtype=torch.float64).scatter_add_(1, seen, weights).float()

@@ -17,7 +17,9 @@ within 2.4e-7 of a grey level counts as that level. Above `TABLE_LIMIT` photons 
 grow and the noise is faint, the counts come from numpy's own generator.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
+from math import ceil, floor
 from zlib import crc32
 
 import numpy as np
@@ -25,6 +27,8 @@ import torch
 from scipy.stats import poisson
 
 from haptera.shifts.base import SampleRandom, Shift, knots
+from haptera.shifts.pixels import Pixels
+from haptera.shifts.sample_random import quantiles
 
 LEVELS = 255
 TABLE_LIMIT = 512.0
@@ -52,6 +56,14 @@ class GaussianNoise(Shift):
         (sigma,) = self.constants()
         return random.normal(images.shape[1:]).to(images).mul_(sigma).add_(images)
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same with deviates in 1/32 of a grey level."""
+        from haptera.shifts.kernels.noise import add_normal
+
+        (sigma,) = self.constants()
+        levels = np.round(quantiles() * np.float32(32 * LEVELS * sigma)).clip(-32767, 32767).astype(np.int16)
+        return _each_value(add_normal, pixels, random, levels)
+
 
 class ShotNoise(Shift):
     """Counts photons: full brightness is c of them on average. The constant is 1 / c, the light of one photon."""
@@ -68,6 +80,18 @@ class ShotNoise(Shift):
             return images.clone()
         return poisson_counts(images, 1 / photon, random).mul_(photon)
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
+        """The same tables; a grey level is an entry of its own, and so is what a count shows."""
+        from haptera.shifts.kernels.noise import count_photons
+
+        (photon,) = self.constants()
+        if photon * TABLE_LIMIT < 1:
+            return None
+        table, lowest = (part.numpy() for part in alias_table(1 / photon))
+        counts = np.arange(int(lowest.max()) + len(table) // (LEVELS + 1) + 1)
+        shown = np.rint(np.minimum(counts * photon, 1) * LEVELS).astype(np.uint8)
+        return _each_value(count_photons, pixels, random, table, lowest, shown)
+
 
 class ImpulseNoise(Shift):
     """Replaces a share of all values, of every channel by itself: half of them by 1, half by 0."""
@@ -82,6 +106,14 @@ class ImpulseNoise(Shift):
         pushes = torch.nn.functional.hardshrink(deviates, 1 - amount)  # 0 inside; outside at least 0.73 in size
         return torch.add(images, pushes.to(images), alpha=4)
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same deviates, compared as whole numbers of 24 bits."""
+        from haptera.shifts.kernels.noise import add_impulses
+
+        (amount,) = self.constants()
+        edge, half = float(np.float32(1 - amount)), 2 ** (_BITS - 1)
+        return _each_value(add_impulses, pixels, random, ceil((1 - edge) * half), floor((1 + edge) * half))
+
 
 class SpeckleNoise(Shift):
     """Adds normal noise in proportion to the value it falls on."""
@@ -93,6 +125,22 @@ class SpeckleNoise(Shift):
         """x + x σ n."""
         (sigma,) = self.constants()
         return torch.addcmul(images, images, random.normal(images.shape[1:]).to(images), value=sigma)
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """x (1 + σ n)."""
+        from haptera.shifts.kernels.noise import scale_normal
+
+        (sigma,) = self.constants()
+        factors = 1 + np.float32(sigma) * quantiles()
+        return _each_value(scale_normal, pixels, random, factors)
+
+
+def _each_value(kernel: Callable[..., None], pixels: Pixels, random: SampleRandom, *numbers: object) -> Pixels:
+    """Run a kernel that gives every value a random number of its own."""
+    source = pixels.array.reshape(len(pixels.array), -1)
+    out = np.empty_like(source)
+    kernel(source, out, pixels.step, random.states(), *numbers)
+    return pixels.like(out)
 
 
 def sphere_noise(images: torch.Tensor, radius: float, ids: torch.Tensor, seed: int = 0) -> torch.Tensor:

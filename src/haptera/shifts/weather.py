@@ -15,11 +15,20 @@ every diamond is the mean of its four corners plus uniform noise, and the noise 
 Cost: some passes over the image, and 2 to 10 ns per pixel for noise or plasma.
 """
 
+import numpy as np
 import torch
 from torch.nn.functional import pad
 
 from haptera.shifts.base import SampleRandom, Shift, knots
-from haptera.shifts.blur import at_least_single, gaussian_filter, gaussian_kernel, motion_filter, zoom_matrix
+from haptera.shifts.blur import (
+    at_least_single,
+    gaussian_filter,
+    gaussian_kernel,
+    motion_filter,
+    motion_planes,
+    zoom_matrix,
+)
+from haptera.shifts.pixels import Pixels
 
 _GREY = (0.299, 0.587, 0.114)
 _ICE = ((0.27, 0.39, 0.45), (0.93, 0.97, 1.0))  # glass behind the frost, crystals
@@ -58,17 +67,39 @@ class Snow(Shift):
 
     def apply(self, images: torch.Tensor, random: SampleRandom) -> torch.Tensor:
         """mix · x + (1 − mix) · max(x, 1.5 grey + .5) + flakes + flakes turned by half a circle."""
-        mean, width, size, threshold, radius, sigma, mix = self.constants()
-        work = at_least_single(images)
-        scale = self.scale(images)
-        angles = random.uniform().mul(90).sub(135)
-        rows, columns = (zoom_matrix(side, max(1.0, size * scale)).to(work) for side in images.shape[-2:])
-        noise = random.normal((1, rows.shape[1], columns.shape[1])).to(work).mul_(width).add_(mean)
-        flakes = (rows @ noise @ columns.T).clamp_(max=1)
-        flakes.masked_fill_(flakes < threshold, 0)
+        radius, sigma, mix = self.constants()[-3:]
+        work, scale = at_least_single(images), self.scale(images)
+        flakes, angles = self._flakes(random, work)
         flakes = motion_filter(flakes, angles, radius * scale, sigma * scale)
         whitened = torch.maximum(work, grey(work).mul_(1.5).add_(0.5))
         return torch.lerp(whitened, work, mix).add_(flakes + flakes.flip(-2, -1))
+
+    def _flakes(self, random: SampleRandom, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return `(batch, 1, height, width)`, flakes at rest, and the angles of their motion in degrees."""
+        mean, width, size, threshold, *_ = self.constants()
+        angles = random.uniform().mul(90).sub(135)
+        zoom = max(1.0, size * self.scale(images))
+        rows, columns = (zoom_matrix(side, zoom).to(images) for side in images.shape[-2:])
+        noise = random.normal((1, rows.shape[1], columns.shape[1])).to(images).mul_(width).add_(mean)
+        flakes = (rows @ noise @ columns.T).clamp_(max=1)
+        return flakes.masked_fill_(flakes < threshold, 0), angles
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same flakes, laid on bytes."""
+        from haptera.shifts.kernels.snow import lay_grey_snow, lay_snow
+
+        radius, sigma, mix = self.constants()[-3:]
+        batch, channels, height, width = pixels.shape
+        scale = self.scale(pixels)
+        still, angles = self._flakes(random, torch.empty(1, 1, 1).expand(1, height, width))
+        flakes = motion_planes(still[:, 0].numpy(), 1, angles, radius * scale, sigma * scale).reshape(batch, -1)
+        source = pixels.array.reshape(batch, -1)
+        out = np.empty_like(source)
+        if channels == 3:
+            lay_snow(source, out, pixels.last, flakes, mix)
+        else:
+            lay_grey_snow(source, out, flakes, mix)
+        return pixels.like(out)
 
 
 class Frost(Shift):

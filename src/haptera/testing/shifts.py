@@ -69,13 +69,40 @@ def leaves_global_generators_alone(shift: Shift, images: torch.Tensor, ids: torc
 
 
 def refuses_bad_images(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
-    """Integers, NaN and values outside [0, 1] are refused with an error of haptera's."""
-    for wrong in ((images * 255).to(torch.uint8), images + 2, torch.full_like(images, float("nan"))):
+    """Integers other than bytes, NaN and values outside [0, 1] are refused with an error of haptera's."""
+    for wrong in ((images * 255).to(torch.int32), images + 2, torch.full_like(images, float("nan"))):
         try:
             shift(wrong, ids, seed)
         except HapteraError:
             continue
         demand(False, f"{wrong.dtype} images with values such as {float(wrong.flatten()[0]):g} were taken")
+
+
+def bytes_agree_with_floats(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
+    """Bytes, channels first or last, become what floats become, to within a grey level, and are not written to."""
+    first = (images.float() * 255).round().to(torch.uint8)
+    wanted = (shift(first.float() / 255, ids, seed) * 255).round()
+    before, shifted = first.clone(), shift(first, ids, seed)
+    demand(shifted.dtype == torch.uint8, f"bytes became {shifted.dtype}")
+    demand(shifted.shape == first.shape, f"{tuple(first.shape)} became {tuple(shifted.shape)}")
+    away = float((shifted - wanted).abs().max())
+    demand(away <= 1, f"bytes are {away:g} grey levels from floats")
+    demand(torch.equal(first, before), "the bytes were written to")
+    last = shift(first.permute(0, 2, 3, 1).contiguous().numpy(), ids, seed)
+    demand(isinstance(last, np.ndarray) and last.dtype == np.uint8, "an array of bytes became something else")
+    away = float((torch.from_numpy(last).permute(0, 3, 1, 2) - wanted).abs().max())
+    demand(away <= 1, f"bytes with channels last are {away:g} grey levels from floats")
+
+
+def bytes_do_not_depend_on_batches(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
+    """Bytes cut into batches of any size are the same, but for a grey level where floats are near a half."""
+    first = (images.float() * 255).round().to(torch.uint8)
+    together = shift(first, ids, seed).int()
+    for size in (1, 3):
+        pieces = [shift(*piece, seed) for piece in zip(first.split(size), ids.split(size), strict=True)]
+        away = int((torch.cat(pieces).int() - together).abs().max())
+        demand(away <= 1, f"batches of {size} give bytes {away} grey levels from those of one batch")
+    demand(torch.equal(shift(first, ids, seed).int(), together), "two calls with one seed give other bytes")
 
 
 SHIFT_LAWS = (
@@ -85,6 +112,8 @@ SHIFT_LAWS = (
     does_not_depend_on_batches,
     leaves_global_generators_alone,
     refuses_bad_images,
+    bytes_agree_with_floats,
+    bytes_do_not_depend_on_batches,
 )
 
 

@@ -1,0 +1,157 @@
+"""Filters on bytes: sums of neighbours with weights, row by row.
+
+`planes` are `(planes, height, width · step)`; a row is summed in floats that stay in the cache, four weights at a time,
+so that a sum is read and written once for four products. Cost: per value and weight about 0.05 ns.
+"""
+
+import numpy as np
+
+from haptera.shifts.kernels.compiled import compiled, copy, fill_line
+
+_HALF = np.float32(0.5)
+
+
+@compiled
+def clamp(place: int, side: int) -> int:
+    """The nearest pixel inside."""
+    return min(max(place, 0), side - 1)
+
+
+@compiled
+def mirror(place: int, side: int) -> int:
+    """The pixel that is seen in a mirror at the centre of the outermost one."""
+    place = -place if place < 0 else place
+    return 2 * side - 2 - place if place >= side else place
+
+
+@compiled
+def add_pairs(sums: np.ndarray, above: np.ndarray, below: np.ndarray, weight: float) -> None:
+    """sums += w (above + below)."""
+    for index in range(len(sums)):
+        sums[index] += weight * np.float32(np.int32(above[index]) + np.int32(below[index]))
+
+
+@compiled
+def blur_separably(planes: np.ndarray, out: np.ndarray, step: int, weights: np.ndarray) -> None:
+    """Convolve with symmetric weights, `(reach + 1,)` float32 from the centre on, both ways; edges are repeated."""
+    count, height, width = planes.shape
+    reach = len(weights) - 1
+    margin = reach * step
+    sums = np.empty(width + 2 * margin, np.float32)
+    middle = sums[margin : margin + width]
+    row = np.empty(width, np.float32)
+    for plane in range(count):
+        pixels = planes[plane]
+        for y in range(height):
+            centre = pixels[y]
+            for index in range(width):
+                middle[index] = weights[0] * np.float32(centre[index])
+            tap = 1
+            while tap + 1 <= reach:
+                one, two = pixels[clamp(y - tap, height)], pixels[clamp(y + tap, height)]
+                three, four = pixels[clamp(y - tap - 1, height)], pixels[clamp(y + tap + 1, height)]
+                near, far = weights[tap], weights[tap + 1]
+                for index in range(width):
+                    pair = np.float32(np.int32(one[index]) + np.int32(two[index]))
+                    other = np.float32(np.int32(three[index]) + np.int32(four[index]))
+                    middle[index] += near * pair + far * other
+                tap += 2
+            if tap == reach:
+                add_pairs(middle, pixels[clamp(y - tap, height)], pixels[clamp(y + tap, height)], weights[tap])
+            for index in range(margin):
+                sums[index] = middle[index % step]
+                sums[margin + width + index] = middle[width - step + index % step]
+            _mix_row(sums, row, width, step, weights)
+            made = out[plane, y]
+            for index in range(width):
+                made[index] = np.uint8(row[index] + _HALF)
+
+
+@compiled
+def _mix_row(sums: np.ndarray, row: np.ndarray, width: int, step: int, weights: np.ndarray) -> None:
+    """The weights along a row that has its margins."""
+    reach = len(weights) - 1
+    margin = reach * step
+    middle = sums[margin : margin + width]
+    for index in range(width):
+        row[index] = weights[0] * middle[index]
+    tap = 1
+    while tap + 1 <= reach:
+        near, far = weights[tap], weights[tap + 1]
+        one, two = sums[margin - tap * step :], sums[margin + tap * step :]
+        three, four = sums[margin - (tap + 1) * step :], sums[margin + (tap + 1) * step :]
+        for index in range(width):
+            row[index] += near * (one[index] + two[index]) + far * (three[index] + four[index])
+        tap += 2
+    if tap == reach:
+        one, two = sums[margin - tap * step :], sums[margin + tap * step :]
+        for index in range(width):
+            row[index] += weights[tap] * (one[index] + two[index])
+
+
+@compiled
+def widen(pixels: np.ndarray, wide: np.ndarray, step: int, margin: int, mirrored: bool) -> None:
+    """Copy `(height, width · step)` into the middle of a plane with `margin` pixels on every side."""
+    height, length = pixels.shape
+    width = length // step
+    for y in range(height + 2 * margin):
+        row = pixels[mirror(y - margin, height) if mirrored else clamp(y - margin, height)]
+        made = wide[y]
+        copy(row, made[margin * step : margin * step + length])
+        for x in range(margin):
+            left = mirror(x - margin, width) if mirrored else 0
+            right = mirror(width + x, width) if mirrored else width - 1
+            for channel in range(step):
+                made[x * step + channel] = row[left * step + channel]
+                made[(margin + width + x) * step + channel] = row[right * step + channel]
+
+
+@compiled
+def sum_taps(
+    planes: np.ndarray,
+    out: np.ndarray,
+    step: int,
+    margin: int,
+    mirrored: bool,
+    downs: np.ndarray,
+    rights: np.ndarray,
+    weights: np.ndarray,
+) -> None:
+    """Σ w x(down, right) for each plane; `downs` and `rights` are `(planes, taps)`, `weights` `(taps,)` float32.
+
+    Planes are uint8, or float32 for a layer, and `out` is of the same type; weights sum to at most 1.
+    """
+    half = np.float32(0.4999 if out.itemsize == 1 else 0)
+    count, height, width = planes.shape
+    taps = len(weights)
+    wide = np.empty((height + 2 * margin, width + 2 * margin * step), planes.dtype)
+    sums = np.empty(width, np.float32)
+    zero = np.float32(0)
+    for plane in range(count):
+        widen(planes[plane], wide, step, margin, mirrored)
+        for y in range(height):
+            fill_line(sums, zero)
+            tap = 0
+            while tap + 3 < taps:
+                top, left = downs[plane, tap : tap + 4] + (y + margin), (rights[plane, tap : tap + 4] + margin) * step
+                one, two = wide[top[0], left[0] : left[0] + width], wide[top[1], left[1] : left[1] + width]
+                three, four = wide[top[2], left[2] : left[2] + width], wide[top[3], left[3] : left[3] + width]
+                w1, w2, w3, w4 = weights[tap], weights[tap + 1], weights[tap + 2], weights[tap + 3]
+                for index in range(width):
+                    sums[index] += (
+                        w1 * np.float32(one[index])
+                        + w2 * np.float32(two[index])
+                        + w3 * np.float32(three[index])
+                        + w4 * np.float32(four[index])
+                    )
+                tap += 4
+            while tap < taps:
+                start = (rights[plane, tap] + margin) * step
+                one = wide[downs[plane, tap] + y + margin, start : start + width]
+                w1 = weights[tap]
+                for index in range(width):
+                    sums[index] += w1 * np.float32(one[index])
+                tap += 1
+            made = out[plane, y]
+            for index in range(width):
+                made[index] = sums[index] + half

@@ -1,0 +1,153 @@
+"""Point operations on bytes: what becomes of a pixel depends on its own colour and on numbers of its image.
+
+Images are `(images, values)`. Colour images are taken apart into runs of red, green and blue that stay in the cache, so
+that channels may be first or last. Cost: a quarter of a nanosecond per value.
+"""
+
+import numpy as np
+
+from haptera.shifts.kernels.compiled import compiled, copy
+
+_HALF, _ZERO, _ONE, _FULL = np.float32(0.5), np.float32(0), np.float32(1), np.float32(255)
+_RUN = 96  # values, a multiple of three channels and of a vector
+BLOCK = 512
+
+
+@compiled
+def split_colours(pixels: np.ndarray, runs: np.ndarray) -> None:
+    """Pixels into `(3, pixels)`."""
+    red, green, blue = runs[0], runs[1], runs[2]
+    for index in range(len(red)):
+        red[index] = pixels[3 * index]
+        green[index] = pixels[3 * index + 1]
+        blue[index] = pixels[3 * index + 2]
+
+
+@compiled
+def join_colours(runs: np.ndarray, pixels: np.ndarray) -> None:
+    """The way back."""
+    red, green, blue = runs[0], runs[1], runs[2]
+    for index in range(len(red)):
+        pixels[3 * index] = red[index]
+        pixels[3 * index + 1] = green[index]
+        pixels[3 * index + 2] = blue[index]
+
+
+@compiled
+def read_run(pixels: np.ndarray, last: bool, start: int, runs: np.ndarray) -> None:
+    """Fill `(3, count)` with the colours of pixels from `start` on."""
+    count, size = runs.shape[1], len(pixels) // 3
+    if last:
+        split_colours(pixels[3 * start : 3 * (start + count)], runs)
+    else:
+        for channel in range(3):
+            copy(pixels[channel * size + start :], runs[channel])
+
+
+@compiled
+def write_run(runs: np.ndarray, last: bool, start: int, pixels: np.ndarray) -> None:
+    """The way back."""
+    count, size = runs.shape[1], len(pixels) // 3
+    if last:
+        join_colours(runs, pixels[3 * start : 3 * (start + count)])
+    else:
+        for channel in range(3):
+            copy(runs[channel], pixels[channel * size + start : channel * size + start + count])
+
+
+@compiled
+def pull_to_mean(source: np.ndarray, out: np.ndarray, channels: int, step: int, factor: float) -> None:
+    """(x − mean) f + mean, of every image and channel by itself."""
+    planes = source.size // source.shape[1] * (channels // step)
+    pixels, changed = source.reshape(planes, -1), out.reshape(planes, -1)
+    values = pixels.shape[1]
+    whole = values // _RUN * _RUN
+    sums, rests = np.empty(_RUN, np.uint32), np.empty(_RUN, np.float32)
+    totals = np.empty(step, np.float64)
+    gain = np.float32(factor)
+    for plane in range(planes):
+        before, after = pixels[plane], changed[plane]
+        sums[:] = 0
+        for start in range(0, whole, _RUN):
+            run = before[start : start + _RUN]
+            for index in range(_RUN):
+                sums[index] += np.uint32(run[index])
+        totals[:] = 0
+        for index in range(_RUN):
+            totals[index % step] += sums[index]
+        for index in range(whole, values):
+            totals[index % step] += before[index]
+        for index in range(_RUN):
+            rests[index] = np.float32(totals[index % step] * step / values * (1 - factor) + 0.5)
+        for start in range(0, whole, _RUN):
+            run, made = before[start : start + _RUN], after[start : start + _RUN]
+            for index in range(_RUN):
+                made[index] = np.uint8(np.float32(run[index]) * gain + rests[index])
+        for index in range(whole, values):
+            after[index] = np.uint8(np.float32(before[index]) * gain + rests[index % step])
+
+
+@compiled
+def add_everywhere(source: np.ndarray, out: np.ndarray, added: float) -> None:
+    """x + c, at most 255."""
+    more = np.float32(added + 0.5)
+    pixels, changed = source.reshape(-1), out.reshape(-1)
+    for index in range(len(pixels)):
+        changed[index] = np.uint8(min(np.float32(pixels[index]) + more, _FULL))
+
+
+@compiled
+def _brighter(runs: np.ndarray, added: float) -> None:
+    """x v' / v with v' = min(v + c, 255); black becomes grey."""
+    red, green, blue = runs[0], runs[1], runs[2]
+    for index in range(len(red)):
+        value = np.float32(max(max(red[index], green[index]), blue[index]))
+        gain = min(value + added, _FULL) / max(value, _ONE)
+        rest = _HALF + (added if value == _ZERO else _ZERO)
+        red[index] = np.uint8(np.float32(red[index]) * gain + rest)
+        green[index] = np.uint8(np.float32(green[index]) * gain + rest)
+        blue[index] = np.uint8(np.float32(blue[index]) * gain + rest)
+
+
+@compiled
+def brighten(source: np.ndarray, out: np.ndarray, last: bool, added: float) -> None:
+    """More value, in HSV, for colour images."""
+    size, more = source.shape[1] // 3, np.float32(added)
+    scratch = np.empty(3 * BLOCK, np.uint8)
+    for image in range(len(source)):
+        for start in range(0, size, BLOCK):
+            count = min(BLOCK, size - start)
+            runs = scratch[: 3 * count].reshape(3, count)
+            read_run(source[image], last, start, runs)
+            _brighter(runs, more)
+            write_run(runs, last, start, out[image])
+
+
+@compiled
+def _saturated(runs: np.ndarray, factor: float, added: float) -> None:
+    """v − (v − x) s' / s; grey has hue 0, so green and blue of it lose what is added."""
+    red, green, blue = runs[0], runs[1], runs[2]
+    for index in range(len(red)):
+        value = np.float32(max(max(red[index], green[index]), blue[index]))
+        spread = value - np.float32(min(min(red[index], green[index]), blue[index]))
+        wanted = min(spread * factor + value * added, value)
+        share = wanted / max(spread, _ONE)
+        top = value + _HALF
+        paler = top - (wanted if spread == _ZERO else _ZERO)
+        red[index] = np.uint8(top - (value - np.float32(red[index])) * share)
+        green[index] = np.uint8(paler - (value - np.float32(green[index])) * share)
+        blue[index] = np.uint8(paler - (value - np.float32(blue[index])) * share)
+
+
+@compiled
+def saturate(source: np.ndarray, out: np.ndarray, last: bool, factor: float, added: float) -> None:
+    """More or less saturation, in HSV, for colour images."""
+    size, times, plus = source.shape[1] // 3, np.float32(factor), np.float32(added)
+    scratch = np.empty(3 * BLOCK, np.uint8)
+    for image in range(len(source)):
+        for start in range(0, size, BLOCK):
+            count = min(BLOCK, size - start)
+            runs = scratch[: 3 * count].reshape(3, count)
+            read_run(source[image], last, start, runs)
+            _saturated(runs, times, plus)
+            write_run(runs, last, start, out[image])

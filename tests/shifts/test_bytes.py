@@ -1,0 +1,118 @@
+"""Bytes in, bytes out; each kernel beside the same thing written slowly, and beside the library it stands for."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy.ndimage import gaussian_filter
+
+from haptera.catalog import entries, find
+from haptera.shifts import Contrast, DefocusBlur, GaussianBlur, GaussianNoise, JpegCompression, Pixelate, SampleRandom
+from haptera.shifts import base as base_module
+from haptera.shifts.defocus import disk
+from haptera.shifts.pixels import read_bytes
+
+pytest.importorskip("numba")
+
+
+def random_bytes(*shape):
+    return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+
+def through_pillow(image, quality):
+    stream = BytesIO()
+    Image.fromarray(image).save(stream, "JPEG", quality=quality)
+    return np.asarray(Image.open(stream))
+
+
+@pytest.mark.parametrize(("height", "width"), [(32, 32), (17, 21), (8, 5), (5, 64), (1, 40), (50, 47)])
+@pytest.mark.parametrize("severity", [1, 2.4, 5])
+def test_jpeg_gives_the_very_bytes_of_pillow_at_any_size(height, width, severity):
+    shift = JpegCompression(severity)
+    quality = round(shift.constants()[0])
+    colour, grey = random_bytes(2, height, width, 3), random_bytes(2, height, width, 1)
+    assert (shift(colour) == [through_pillow(image, quality) for image in colour]).all()
+    assert (shift(grey)[..., 0] == [through_pillow(image[..., 0], quality) for image in grey]).all()
+
+
+def test_jpeg_of_smooth_images_is_that_of_pillow():
+    smooth = np.asarray(Image.fromarray(random_bytes(5, 5, 3)).resize((70, 90)))
+    assert (JpegCompression(1, table="cifar")(smooth[None])[0] == through_pillow(smooth, 80)).all()
+
+
+def test_normal_blur_is_that_of_scipy():
+    pixels = random_bytes(1, 40, 56, 3)
+    sigma = 3 * 40 / 224
+    wanted = gaussian_filter(pixels[0].astype(float), (sigma, sigma, 0), mode="nearest", truncate=4)
+    assert np.abs(GaussianBlur(3)(pixels)[0] - wanted).max() <= 0.51
+
+
+def test_disk_is_the_plain_sum_over_its_pixels():
+    pixels = random_bytes(1, 64, 64, 1)
+    kernel = disk(6 * 64 / 224).numpy()
+    reach = len(kernel) // 2
+    wide = np.pad(pixels[0, ..., 0].astype(float), reach, mode="reflect")
+    wanted = sum(
+        kernel[i, j] * wide[i : i + 64, j : j + 64] for i in range(2 * reach + 1) for j in range(2 * reach + 1)
+    )  # softened by .14 pixels, which leaves nothing to a neighbour
+    assert np.abs(DefocusBlur(3)(pixels)[0, ..., 0] - wanted).max() <= 0.51
+
+
+def test_blocks_show_their_rounded_means():
+    pixels = random_bytes(1, 32, 32, 3)
+    blocks = Pixelate(2)(pixels)[0]
+    for top, left in ((0, 0), (6, 30)):
+        mean = pixels[0, top : top + 2, left : left + 2].astype(float).mean((0, 1))
+        assert np.abs(blocks[top : top + 2, left : left + 2] - mean).max() <= 0.5
+
+
+def test_contrast_of_one_image_by_hand():
+    pixels = np.array([0, 100, 200, 60], np.uint8).reshape(1, 2, 2, 1)  # mean 90, factor .4
+    assert Contrast(1)(pixels).ravel().tolist() == [54, 94, 134, 78]
+
+
+def test_kernels_draw_the_same_numbers_as_numpy():
+    slow, fast = SampleRandom([3, 5, 8], seed=1), SampleRandom([3, 5, 8], seed=1).fast()
+    for shape in ((), (7,), (2, 5)):
+        assert torch.equal(slow.uniform(shape), fast.uniform(shape))
+        assert torch.equal(slow.normal(shape), fast.normal(shape))
+
+
+@pytest.mark.parametrize("name", [name for name in entries("shifts") if find("shifts", name).tables])
+def test_layout_does_not_matter_and_comes_back(name):
+    shift, first = find("shifts", name)(3), random_bytes(3, 3, 24, 30)
+    last = np.ascontiguousarray(first.transpose(0, 2, 3, 1))
+    ids = torch.tensor([4, 9, 2])
+    one, two = shift(first, ids, 5), shift(last, ids, 5)
+    assert one.shape == first.shape
+    assert two.shape == last.shape
+    assert np.abs(two.transpose(0, 3, 1, 2).astype(int) - one).max() <= 1
+    assert (shift(torch.from_numpy(last), ids, 5).numpy() == two).all()
+
+
+def test_channels_are_found_by_their_number():
+    assert read_bytes(random_bytes(2, 8, 9, 3), "fog").shape == (2, 3, 8, 9)
+    assert read_bytes(random_bytes(2, 3, 8, 9), "fog").shape == (2, 3, 8, 9)
+    assert read_bytes(random_bytes(2, 8, 9, 1), "fog").last
+    assert not read_bytes(random_bytes(2, 3, 8, 3), "fog").last
+
+
+def test_views_and_severity_zero_give_fresh_bytes():
+    pixels = random_bytes(2, 16, 16, 3)
+    mirrored = pixels[:, :, ::-1]
+    assert (GaussianNoise(2)(mirrored) == GaussianNoise(2)(np.ascontiguousarray(mirrored))).all()
+    same = GaussianNoise(0)(pixels)
+    assert (same == pixels).all()
+    assert not np.shares_memory(same, pixels)
+    assert GaussianNoise(2)(pixels[:0]).shape == (0, 16, 16, 3)
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "jpeg_compression", "snow", "zoom_blur"])
+def test_without_numba_bytes_go_through_floats(name, monkeypatch):
+    shift, pixels = find("shifts", name)(3), random_bytes(2, 24, 24, 3)
+    by_kernels = shift(pixels).astype(int)
+    monkeypatch.setattr(base_module, "compiles", lambda: False)
+    monkeypatch.setattr(type(shift), "apply_bytes", None)
+    assert np.abs(shift(pixels) - by_kernels).max() <= 1
