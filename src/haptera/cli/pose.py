@@ -205,7 +205,8 @@ class ScoreOptions:
 
     Attributes:
         predictions: a table of DeepLabCut with predictions.
-        model: or what `pose train` wrote, to predict now.
+        model: or a network, to predict now: what `pose train` wrote, a DeepLabCut 3 snapshot (.pt), a folder of
+            transformers, or file.py:function.
         backbone: the file.py:function again, if the model was trained with one.
         split: the split.csv of `pose train`: scores within and out of it.
         shift: a shift as name:severity, such as contrast:5, beside clean.
@@ -217,7 +218,7 @@ class ScoreOptions:
     """
 
     predictions: Path | None = None
-    model: Path | None = None
+    model: str | None = None
     backbone: str | None = None
     split: Path | None = None
     shift: Sequence[str] = ()
@@ -244,12 +245,12 @@ def score(
     from haptera.run.parts import from_flags, make_adapter, make_shift
 
     counted: dict[str, Any] = {"threshold": options.threshold, "normalise": options.normalise}
-    if (path := options.model) is None:
+    if options.model is None:
         assert options.predictions is not None
         truth = frames.open(labels) if is_drawn(labels) else Path(labels)
         counted |= {"scorer": frames.scorer, "individual": frames.individual_by}
         return pose.score_predictions(options.predictions, truth, **counted)
-    network = open_model(path, options.backbone)
+    network, path = open_model(options.model, options.backbone), Path(options.model)
     opened = frames.open(labels, network.size)
     adapters = from_flags([], adapters=options.adapter or ["none", "batchnorm:prior=0"])["adapters"]
     return pose.score(

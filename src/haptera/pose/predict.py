@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
-from haptera.adapters.passes import arrange, takes_channels_last
+from haptera.adapters.passes import arrange, device_of, takes_channels_last
 from haptera.adapters.wrapper import Wrapper
 from haptera.data import Data
 from haptera.data.folder import SUFFIXES
@@ -27,7 +27,7 @@ from haptera.files.deeplabcut import KeypointTable, check_target
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
 from haptera.pose.data import ArrayFrames, FileFrames
-from haptera.pose.model import PoseModel, decode
+from haptera.pose.network import PoseNetwork
 from haptera.progress import Progress
 from haptera.run.folder import JOURNAL, LOCK, PLAN
 from haptera.run.ledger import Piece
@@ -66,7 +66,7 @@ def predict(
     """Return keypoints of every frame.
 
     Args:
-        model: a `PoseModel`, or an adapter around one.
+        model: a `PoseModel` or another `PoseNetwork`, or an adapter around one.
         images: a data set; an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; paths of image files; or
             a folder, whose images are taken as `list_frames` lists them.
         size: height and width to which image files are brought; as the model says if left out, see `PoseModel.size`.
@@ -77,7 +77,7 @@ def predict(
     if isinstance(images, Path):
         images = list_frames(images)
     size = inner.size if size is None else size
-    device = next(inner.parameters()).device
+    device = device_of(inner)
     frames = len(images)
     keypoints = np.empty((frames, len(inner.parts), 2), np.float32)
     confidence = np.empty((frames, len(inner.parts)), np.float32)
@@ -89,7 +89,7 @@ def predict(
             inputs = batch.to(device)
             if channels_last is None:
                 channels_last = takes_channels_last(model, model, inputs)
-            found = decode(model(arrange(inputs, channels_last)), inner.stride)
+            found = inner.decode(model(arrange(inputs, channels_last)))
             points, confidence[rows] = (values.cpu().numpy() for values in found)
             keypoints[rows] = points if factors is None else (points + 0.5) / factors[:, None] - 0.5
             bar.advance("")
@@ -99,7 +99,7 @@ def predict(
 class _Part(Task[Poses]):
     """Some of the images of a table."""
 
-    def __init__(self, model: PoseModel, paths: Sequence[Path], identity: str, **settings: Any) -> None:
+    def __init__(self, model: PoseNetwork, paths: Sequence[Path], identity: str, **settings: Any) -> None:
         self.model, self.paths, self.settings, self.work = model, paths, settings, len(paths)
         stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
         key = fingerprint(identity, stats, settings)
@@ -117,7 +117,7 @@ class _Part(Task[Poses]):
 
 
 def predict_table(
-    model: PoseModel,
+    model: PoseNetwork,
     images: Path,
     out: Path,
     scorer: str = "haptera",
@@ -159,13 +159,16 @@ def predict_table(
     return table
 
 
-def pose_model(model: nn.Module) -> PoseModel:
-    """Return the pose model itself, or the one within an adapter."""
+def pose_model(model: nn.Module) -> PoseNetwork:
+    """Return the pose network itself, or the one within an adapter."""
     if isinstance(model, Adapter):
         check_adapter(model)
     inner = model.model if isinstance(model, Adapter) else model
-    if not isinstance(inner, PoseModel):
-        raise HapteraError(f"a PoseModel, or an adapter around one, was expected; found {type(inner).__name__}")
+    if not isinstance(inner, PoseNetwork):
+        raise HapteraError(
+            f"a PoseModel, or an adapter around one, was expected; found {type(inner).__name__}, which "
+            "haptera.pose.as_network makes one of"
+        )
     return inner
 
 
