@@ -86,5 +86,5 @@ def test_a_folder_of_another_model_is_refused(tmp_path):
     transformers.ViTConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1).save_pretrained(tmp_path)
     with pytest.raises(HapteraError, match="is a 'vit'; a keypoint model, 'vitpose', was expected"):
         open_model(tmp_path)
-    with pytest.raises(HapteraError, match="there is no folder or config.json"):
+    with pytest.raises(HapteraError, match=r"there is no folder or config.json"):
         load_keypoint_model(tmp_path / "nothing")

@@ -1,4 +1,4 @@
-"""`pose train`, `pose predict` and `pose score`: keypoints of animals, on individuals that were never seen."""
+"""`pose train` and `pose score`: keypoints of animals, on individuals that were never seen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from haptera.cli.options import Json, Quiet, expand_groups
+from haptera.cli.pose_predict import predict
 from haptera.cli.present import command_of
 from haptera.cli.say import say, say_json, session
 from haptera.errors import HapteraError
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 FRAMES = "drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file."
 Frames = Annotated[str, typer.Argument(help=FRAMES, show_default=False)]
 
-app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_args_is_help=True)
+app = typer.Typer(help="Keypoints: train, predict, score and audit pose models.", no_args_is_help=True)
+app.command("predict")(predict)
 
 
 @dataclass(frozen=True)
@@ -148,55 +150,6 @@ def train(
     say(f"learnt from {count(counts['train'], 'frame')}; loss {loss:.4f} after {count(options.steps, 'step')}")
     say(f"left for tests: {counts['within']} within domain, {counts['out']} out of domain ({files['split']})")
     say(files["model"])
-
-
-@dataclass(frozen=True)
-class PredictOptions:
-    """How keypoints are predicted.
-
-    Attributes:
-        scorer: who the table says predicted.
-        backbone: the file.py:function again, if the model was trained with one.
-        size: HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own.
-        batch_size: frames in a pass.
-    """
-
-    scorer: str = "haptera"
-    backbone: str | None = None
-    size: str | None = None
-    batch_size: int = 32
-
-
-@app.command("predict")
-@expand_groups
-def predict(
-    model: Annotated[Path, typer.Argument(help="What `pose train` wrote.", show_default=False)],
-    images: Annotated[Path, typer.Argument(help="A folder of images, or one image.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The table: a .csv or .h5 as DeepLabCut reads it.")],
-    options: PredictOptions,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Predict keypoints of images, with confidence; the same command goes on where it was stopped."""
-    with session(quiet, out):
-        from haptera.files.deeplabcut import check_target
-        from haptera.pose.opening import open_model, read_size
-        from haptera.pose.predict import predict_table
-
-        check_target(out)
-        network = open_model(model, options.backbone)
-        size = read_size(options.size) or network.size
-        how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "progress": False if quiet else None}
-        table = predict_table(network, images, out, options.scorer, **how)
-    assert table.confidence is not None
-    confidence, frames, parts = float(table.confidence.mean()), len(table.files), table.parts
-    if as_json:
-        facts = {"frames": frames, "parts": list(parts), "mean_confidence": confidence, "size": size}
-        say_json(facts | {"table": str(out)})
-        return
-    brought = f", images brought to {size[0]}x{size[1]} as in training" if size and not options.size else ""
-    say(f"{count(frames, 'frame')}, {count(len(parts), 'part')}, mean confidence {confidence:.2f}{brought}")
-    say(str(out))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
 
 Pictures = Data | np.ndarray | Sequence[str | Path] | Path
+T, R = TypeVar("T"), TypeVar("R")
 AT_ONCE = 8
 """Batches that are kept together while a table is not finished."""
 
@@ -143,12 +144,34 @@ def predict_table(
     identity, step = of_model(model), AT_ONCE * batch_size
     groups = [paths[start : start + step] for start in range(0, len(paths), step)]
     parts = [_Part(model, group, identity, size=size, batch_size=batch_size) for group in groups]
+
+    def collect(found: list[Poses]) -> KeypointTable:
+        columns = (np.concatenate([getattr(each, name) for each in found]) for name in ("keypoints", "confidence"))
+        return Poses(*columns).table(model.parts, [path.relative_to(root).as_posix() for path in paths], scorer)
+
+    return finish_table(parts, out, collect, lambda table: table.write(out), progress)
+
+
+def finish_table(
+    tasks: Sequence[Task[T]],
+    out: Path,
+    collect: Callable[[list[T]], R],
+    write: Callable[[R], None],
+    progress: bool | None,
+) -> R:
+    """Make the pieces of a table in a folder beside it, write the table, and remove the folder.
+
+    Args:
+        tasks: the pieces.
+        out: the table; the folder has its name with `.unfinished`.
+        collect: from the finished pieces to the result.
+        write: writes the result to `out`.
+        progress: None shows it where somebody is looking.
+    """
     unfinished = out.with_name(f"{out.name}.unfinished")
-    found = finish(parts, unfinished, "pose table", noun="piece", progress=progress).finished
-    columns = (np.concatenate([getattr(each, name) for each in found]) for name in ("keypoints", "confidence"))
-    table = Poses(*columns).table(model.parts, [path.relative_to(root).as_posix() for path in paths], scorer)
+    result = collect(finish(tasks, unfinished, "pose table", noun="piece", progress=progress).finished)
     try:
-        table.write(out)
+        write(result)
     except WriteError as error:
         raise Unfinished(f"{error}; what is predicted is kept in {unfinished}, the same command goes on") from error
     shutil.rmtree(unfinished / "frames", ignore_errors=True)
@@ -156,7 +179,7 @@ def predict_table(
         (unfinished / name).unlink(missing_ok=True)
     with suppress(OSError):  # files of others are in it
         unfinished.rmdir()
-    return table
+    return result
 
 
 def pose_model(model: nn.Module) -> PoseNetwork:
