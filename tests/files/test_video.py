@@ -24,9 +24,9 @@ def brightness(pictures):
     return [int(np.median(picture)) for picture in pictures]
 
 
-def encode(path, number, keys_every, between=2):
+def encode(path, number, keys_every, between=2, **more):
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=30, options={"g": str(keys_every), "bf": str(between)})
+        stream = container.add_stream("libx264", rate=30, options={"g": str(keys_every), "bf": str(between)} | more)
         stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
         for picture in frames(number):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
@@ -58,6 +58,21 @@ def test_a_sample_comes_from_all_over_the_video(tmp_path, keys_every):
     thirds = np.histogram(sample, [0, 60, 100, 200])[0]
     assert (thirds >= 3).all()
     assert len(video.sample(100)) == 60
+
+
+def test_key_frames_at_which_decoding_cannot_begin_are_not_entered(tmp_path, monkeypatch):
+    path = encode(tmp_path / "clip.mp4", 60, 10, 0, **{"x264-params": "intra-refresh=1:keyint=10"})
+    video = Video(path)
+    every = list(video.read())
+    for start in (11, 20, 35):
+        assert np.array_equal(next(video.read(start, start + 1)), every[start])
+    chosen = video.choose(12)
+    for number, frame in video.read_some(chosen):
+        assert np.array_equal(frame, every[number])
+    monkeypatch.setattr(Video, "_enterable", lambda self, keys: False)
+    sound = Video(encode(tmp_path / "sound.mp4", 60, 4))
+    assert sound.choose(7) == [0, 10, 20, 30, 39, 49, 59]  # evenly, as key frames are of no use
+    assert np.allclose(brightness(sound.sample(7)), [20 + 2 * place for place in sound.choose(7)], atol=3)
 
 
 def test_what_was_written_is_read_back(tmp_path):

@@ -22,7 +22,7 @@ COMMANDS = {
     "tune": ("tune:tune", "Choose settings of an adapter on hold-out corruptions."),
     "profile": ("profile:profile", "Measure a model once on reference images, for guards and alarms."),
     "live": ("live:app", "Watch a deployed model: the page of a guard's log, written or served, and a rehearsal."),
-    "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
+    "pose": ("pose:app", "Keypoints: train, predict, score and audit pose models."),
     "calibrate": ("corruptions:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
     "materialise": ("corruptions:materialise", "Write a corrupted data set to disk."),
     "list": ("lists:list_", "Show what the catalog holds, plugins included."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from haptera.cli.options import Json, Quiet, expand_groups
+from haptera.cli.pose_audit import audit_command
 from haptera.cli.pose_predict import predict
 from haptera.cli.present import command_of
 from haptera.cli.say import say, say_json, session
@@ -22,6 +23,7 @@ Frames = Annotated[str, typer.Argument(help=FRAMES, show_default=False)]
 
 app = typer.Typer(help="Keypoints: train, predict, score and audit pose models.", no_args_is_help=True)
 app.command("predict")(predict)
+app.command("audit")(audit_command)
 
 
 @dataclass(frozen=True)

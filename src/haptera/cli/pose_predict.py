@@ -60,6 +60,8 @@ def predict(
 ) -> None:
     """Predict keypoints of a video or of images, with confidence; the same command goes on where it was stopped."""
     with session(quiet, out):
+        from haptera.files.deeplabcut import check_target
+        from haptera.files.sleap import check_video_target
         from haptera.files.video import is_video
         from haptera.pose.opening import open_model, read_size
 
@@ -70,6 +72,7 @@ def predict(
             raise HapteraError("give the network as --model, and one video, image or folder of images")
         video, show = is_video(source), False if quiet else None
         _check(options, video)
+        check_video_target(out) if video else check_target(out)
         network = open_model(name, options.backbone, options.config)
         size = read_size(options.size) or network.size
         if video:
@@ -90,10 +93,8 @@ def _check(options: PredictOptions, video: bool) -> None:
 def _images(
     network: "PoseNetwork", source: Path, out: Path, options: PredictOptions, size: Any, show: bool | None
 ) -> dict[str, Any]:
-    from haptera.files.deeplabcut import check_target
     from haptera.pose.predict import predict_table
 
-    check_target(out)
     how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "progress": show}
     table = predict_table(network, source, out, options.scorer, **how)
     assert table.confidence is not None

@@ -13,7 +13,7 @@ import numpy as np
 from haptera.errors import HapteraError
 from haptera.extras import import_extra
 from haptera.files.atomic import whole
-from haptera.files.deeplabcut import KeypointTable
+from haptera.files.deeplabcut import KeypointTable, check_target
 
 SUFFIX = ".analysis.h5"
 
@@ -73,3 +73,13 @@ def read_analysis(path: Path) -> KeypointTable:
     parts = tuple(name.decode() if isinstance(name, bytes) else str(name) for name in names)
     files = np.arange(tracks.shape[3]).astype(str)
     return KeypointTable(tracks[0].transpose(2, 1, 0), parts, files, "sleap", None if scores is None else scores[0].T)
+
+
+def check_video_target(out: Path) -> None:
+    """Refuse a file to which no table can be written."""
+    if is_analysis(out):
+        return
+    try:
+        check_target(out)
+    except HapteraError as error:
+        raise HapteraError(f"{error}; .analysis.h5 for SLEAP") from error

@@ -7,6 +7,7 @@ all and leaving out 1,500. Cost: decoding; to begin in the middle, from the key 
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ class Video:
         self._timed = None not in times and len(times) == len(packets)
         packets = sorted(packets) if self._timed else packets
         self._times = [time for time, _ in packets]
-        self._keys = [number for number, (_, key) in enumerate(packets) if key]
+        keys = [number for number, (_, key) in enumerate(packets) if key]
+        self._keys = keys if self._timed and self._enterable(keys) else []
 
     def __len__(self) -> int:
         return len(self._times)
@@ -65,13 +67,13 @@ class Video:
         stop = len(self) if stop is None else min(stop, len(self))
         if start >= stop:
             return
-        seek = self._timed and any(0 < key <= start for key in self._keys)
+        seek = any(0 < key <= start for key in self._keys)
         with self._open() as (container, stream):
             if seek:
                 container.seek(self._times[start], stream=stream)
             number = -1
             for place, frame in enumerate(self._decode(container, stream)):
-                if seek and place == 0 and (frame.pts is None or frame.pts > self._times[start]):
+                if seek and place == 0 and (frame.is_corrupt or frame.pts is None or frame.pts > self._times[start]):
                     break  # the file cannot be entered there
                 number = place if not seek else number
                 if seek and frame.pts >= self._times[start]:
@@ -86,26 +88,45 @@ class Video:
         yield from self._from_the_beginning(start, stop)
 
     def sample(self, number: int) -> np.ndarray:
-        """Return `(number, height, width, 3)`: frames from all over the video, or all of it if there are no more.
+        """Return `(number, height, width, 3)`: frames from all over the video, or all of it if there are no more."""
+        return np.stack([frame for _, frame in self.read_some(self.choose(number))])
 
-        With many key frames the sample is taken after them, else at even distances.
+    def choose(self, number: int) -> list[int]:
+        """Return numbers of frames from all over the video, in order.
+
+        With many key frames they are taken soon after them, else at even distances.
         """
         if number >= len(self):
-            return np.stack(list(self.read()))
-        if len(self._keys) < MANY_KEYS or not self._timed:
-            chosen = np.unique(np.linspace(0, len(self) - 1, number).round().astype(int)).tolist()
-            wanted = set(chosen)
-            return np.stack([frame for place, frame in self._numbered(wanted)])
+            return list(range(len(self)))
+        if len(self._keys) < MANY_KEYS:
+            return np.unique(np.linspace(0, len(self) - 1, number).round().astype(int)).tolist()
         each = -(-number // len(self._keys))
         places = np.linspace(0, len(self._keys) - 1, -(-number // each)).round().astype(int)
-        ends = [*self._keys, len(self)]
-        frames: list[np.ndarray] = []
-        for place in places:
-            first, last = ends[place], ends[place + 1]
-            step = max(1, min(APART, (last - first) // each))
-            near = self.read(first, min(last, first + step * each))
-            frames += [frame for offset, frame in enumerate(near) if offset % step == 0]
-        return np.stack(frames[:number])
+        ends, chosen = [*self._keys, len(self)], []
+        for place in np.unique(places):
+            step = max(1, min(APART, (ends[place + 1] - ends[place]) // each))
+            chosen += range(ends[place], min(ends[place + 1], ends[place] + step * each), step)
+        return chosen[:number]
+
+    def read_some(self, numbers: list[int]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield frames with their numbers, which are in order; what lies between two key frames is decoded at most."""
+        ends = sorted({0, *self._keys, len(self)})
+        for first, last in pairwise(ends):
+            wanted = {number for number in numbers if first <= number < last}
+            if wanted:
+                span = range(first, max(wanted) + 1)
+                frames = zip(span, self.read(first, max(wanted) + 1), strict=False)
+                yield from ((number, frame) for number, frame in frames if number in wanted)
+
+    def _enterable(self, keys: list[int]) -> bool:
+        """Say whether decoding may begin at a key frame; some files call frames so that need those before them."""
+        later = [key for key in keys if key]
+        if not later:
+            return False
+        with self._open() as (container, stream):
+            container.seek(self._times[later[0]], stream=stream)
+            frame = next(self._decode(container, stream), None)
+            return frame is not None and not frame.is_corrupt and frame.pts is not None
 
     def _numbered(self, wanted: set[int]) -> Iterator[tuple[int, np.ndarray]]:
         """Yield some frames with their numbers; the others are decoded, and not made pixels of."""

@@ -5,12 +5,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from haptera.errors import HapteraError, check_keys
 from haptera.files.deeplabcut import find_images, read_deeplabcut
-from haptera.models.source import build_module
-from haptera.own_code import find_object
 from haptera.pose.backbone import import_backbone
 from haptera.pose.checkpoints import check_result
 from haptera.pose.coco import read_coco
@@ -132,8 +128,7 @@ def _open_other(path: Path, name: str, config: Path | None) -> PoseNetwork | Non
     if ":" not in name:
         return None
     spec = Spec.parse(name) if "=" in name else Spec(name, {})
-    made = find_object(spec.name, "pose network")
-    network = made if isinstance(made, nn.Module) else build_module(made, f"pose network {spec.name}", spec.arguments)
+    network = import_backbone(spec.name, spec.arguments, "pose network")
     if not isinstance(network, PoseNetwork) and not hasattr(network, "parts"):
         raise HapteraError(
             f"{name} gave a {type(network).__name__} that does not say its parts; return "

@@ -21,11 +21,10 @@ from torch import nn
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation
 from haptera.adapters.passes import device_of
 from haptera.adapters.wrapper import Wrapper
-from haptera.errors import HapteraError
-from haptera.files.deeplabcut import KeypointTable, check_target
+from haptera.files.deeplabcut import KeypointTable
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
-from haptera.files.sleap import is_analysis, write_analysis
+from haptera.files.sleap import check_video_target, is_analysis, write_analysis
 from haptera.files.video import Video
 from haptera.pose.data import fit_pixels, fit_shape
 from haptera.pose.evaluate import MakeAdapter
@@ -233,13 +232,3 @@ class _Learner:
         if not isinstance(inner, BatchNorm):
             return None
         return float(inner.layers[0].prior)
-
-
-def check_video_target(out: Path) -> None:
-    """Refuse a file to which no table can be written."""
-    if is_analysis(out):
-        return
-    try:
-        check_target(out)
-    except HapteraError as error:
-        raise HapteraError(f"{error}; .analysis.h5 for SLEAP") from error
