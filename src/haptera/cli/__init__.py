@@ -23,7 +23,7 @@ COMMANDS = {
     "profile": ("profile:profile", "Measure a model once on reference images, for guards and alarms."),
     "live": ("live:app", "Watch a deployed model: the page of a guard's log, written or served, and a rehearsal."),
     "dependencies": ("dependencies:app", "Say which classes of a network follow from others, and what that costs."),
-    "pose": ("pose:app", "Keypoints: train, predict and score pose models."),
+    "pose": ("pose:app", "Keypoints: train, predict, score and audit pose models."),
     "transform": ("transform:transform", "Embed recordings by a model that `embed` saved."),
     "calibrate": ("corruptions:calibrate", "Measure how hard every pair of corruptions is, for the stream ccc."),
     "materialise": ("corruptions:materialise", "Write a corrupted data set to disk."),

@@ -1,4 +1,4 @@
-"""`pose train`, `pose predict` and `pose score`: keypoints of animals, on individuals that were never seen."""
+"""`pose train` and `pose score`: keypoints of animals, on individuals that were never seen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from haptera.cli.options import Json, Quiet, expand_groups
+from haptera.cli.pose_audit import audit_command
+from haptera.cli.pose_predict import predict
 from haptera.cli.present import command_of
 from haptera.cli.say import say, say_json, session
 from haptera.errors import HapteraError
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 FRAMES = "drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file."
 Frames = Annotated[str, typer.Argument(help=FRAMES, show_default=False)]
 
-app = typer.Typer(help="Keypoints: train, predict and score pose models.", no_args_is_help=True)
+app = typer.Typer(help="Keypoints: train, predict, score and audit pose models.", no_args_is_help=True)
+app.command("predict")(predict)
+app.command("audit")(audit_command)
 
 
 @dataclass(frozen=True)
@@ -151,61 +155,13 @@ def train(
 
 
 @dataclass(frozen=True)
-class PredictOptions:
-    """How keypoints are predicted.
-
-    Attributes:
-        scorer: who the table says predicted.
-        backbone: the file.py:function again, if the model was trained with one.
-        size: HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own.
-        batch_size: frames in a pass.
-    """
-
-    scorer: str = "haptera"
-    backbone: str | None = None
-    size: str | None = None
-    batch_size: int = 32
-
-
-@app.command("predict")
-@expand_groups
-def predict(
-    model: Annotated[Path, typer.Argument(help="What `pose train` wrote.", show_default=False)],
-    images: Annotated[Path, typer.Argument(help="A folder of images, or one image.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The table: a .csv or .h5 as DeepLabCut reads it.")],
-    options: PredictOptions,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Predict keypoints of images, with confidence; the same command goes on where it was stopped."""
-    with session(quiet, out):
-        from haptera.files.deeplabcut import check_target
-        from haptera.pose.opening import open_model, read_size
-        from haptera.pose.predict import predict_table
-
-        check_target(out)
-        network = open_model(model, options.backbone)
-        size = read_size(options.size) or network.size
-        how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "progress": False if quiet else None}
-        table = predict_table(network, images, out, options.scorer, **how)
-    assert table.confidence is not None
-    confidence, frames, parts = float(table.confidence.mean()), len(table.files), table.parts
-    if as_json:
-        facts = {"frames": frames, "parts": list(parts), "mean_confidence": confidence, "size": size}
-        say_json(facts | {"table": str(out)})
-        return
-    brought = f", images brought to {size[0]}x{size[1]} as in training" if size and not options.size else ""
-    say(f"{count(frames, 'frame')}, {count(len(parts), 'part')}, mean confidence {confidence:.2f}{brought}")
-    say(str(out))
-
-
-@dataclass(frozen=True)
 class ScoreOptions:
     """What is scored, and how errors are counted.
 
     Attributes:
         predictions: a table of DeepLabCut with predictions.
-        model: or what `pose train` wrote, to predict now.
+        model: or a network, to predict now: what `pose train` wrote, a DeepLabCut 3 snapshot (.pt), a folder of
+            transformers, or file.py:function.
         backbone: the file.py:function again, if the model was trained with one.
         split: the split.csv of `pose train`: scores within and out of it.
         shift: a shift as name:severity, such as contrast:5, beside clean.
@@ -217,7 +173,7 @@ class ScoreOptions:
     """
 
     predictions: Path | None = None
-    model: Path | None = None
+    model: str | None = None
     backbone: str | None = None
     split: Path | None = None
     shift: Sequence[str] = ()
@@ -244,12 +200,12 @@ def score(
     from haptera.run.parts import from_flags, make_adapter, make_shift
 
     counted: dict[str, Any] = {"threshold": options.threshold, "normalise": options.normalise}
-    if (path := options.model) is None:
+    if options.model is None:
         assert options.predictions is not None
         truth = frames.open(labels) if is_drawn(labels) else Path(labels)
         counted |= {"scorer": frames.scorer, "individual": frames.individual_by}
         return pose.score_predictions(options.predictions, truth, **counted)
-    network = open_model(path, options.backbone)
+    network, path = open_model(options.model, options.backbone), Path(options.model)
     opened = frames.open(labels, network.size)
     adapters = from_flags([], adapters=options.adapter or ["none", "batchnorm:prior=0"])["adapters"]
     return pose.score(

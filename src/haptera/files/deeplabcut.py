@@ -54,7 +54,9 @@ class KeypointTable:
         if self.confidence is not None:
             values, coords = np.concatenate([values, self.confidence[:, :, None]], 2), [*coords, "likelihood"]
         columns = pd.MultiIndex.from_product([[self.scorer], self.parts, coords], names=LEVELS)
-        return pd.DataFrame(values.reshape(len(values), -1), index=self.files.tolist(), columns=columns)
+        names = self.files.tolist()
+        index = [int(name) for name in names] if all(name.isdecimal() for name in names) else names
+        return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
 
     def write(self, path: Path) -> None:
         """Write `.csv` or `.h5`, whole or not at all."""
@@ -65,7 +67,8 @@ class KeypointTable:
             return
         frame = self.frame()
         # Plain objects, as every version of pandas and DeepLabCut reads them.
-        frame.index = frame.index.astype(object)
+        if frame.index.dtype.kind != "i":  # numbers of frames stay numbers
+            frame.index = frame.index.astype(object)
         levels = [level.astype(object) for level in frame.columns.levels]  # type: ignore[attr-defined]
         frame.columns = frame.columns.set_levels(levels)  # type: ignore[attr-defined]
         with whole(path) as file:  # PyTables opens a file by its name, which is the temporary one

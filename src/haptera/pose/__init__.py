@@ -11,22 +11,29 @@ from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.evaluate import evaluate, moved_keypoints
 from haptera.pose.model import PoseModel, decode, make_targets
-from haptera.pose.opening import open_pose
+from haptera.pose.network import Maps, PoseNetwork, as_network
+from haptera.pose.opening import open_model, open_pose
 from haptera.pose.predict import Poses, predict
+from haptera.pose.snapshots import load_snapshot
 from haptera.pose.splits import Split, leave_species_out, split_individuals
 from haptera.pose.training import Training, augmented, fit, pose_loss
+from haptera.pose.vitpose import KeypointModel, load_keypoint_model
 
 __all__ = [
     "EfficientNetLite0",
     "ErrorTrend",
+    "KeypointModel",
     "KeypointTable",
+    "Maps",
     "PoseData",
     "PoseModel",
+    "PoseNetwork",
     "PoseScores",
     "Poses",
     "Small",
     "Split",
     "Training",
+    "as_network",
     "augmented",
     "decode",
     "drawn_animals",
@@ -34,8 +41,11 @@ __all__ = [
     "evaluate",
     "fit",
     "leave_species_out",
+    "load_keypoint_model",
+    "load_snapshot",
     "make_targets",
     "moved_keypoints",
+    "open_model",
     "open_pose",
     "pose_loss",
     "predict",

@@ -108,9 +108,9 @@ def make_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
     return build_module(maker, f"backbone {name}", settings)
 
 
-def import_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:
+def import_backbone(name: str, settings: Mapping[str, Any], what: str = "backbone") -> nn.Module:
     """Return the backbone of `module:function` or `file.py:function`, which a person named, for it runs their code."""
-    return build_module(find_object(name, "backbone"), f"backbone {name}", settings)
+    return build_module(find_object(name, what), f"{what} {name}", settings)
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,20 @@ class ArrayFrames:
         return fingerprint("frames", self._images)
 
 
+def fit_shape(sizes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Return `(frames, 2)`: height and width of images `(frames, 2)` made as large as fits into a size."""
+    fit = np.minimum(size[0] / sizes[:, 0], size[1] / sizes[:, 1])
+    return np.maximum(np.rint(sizes * fit[:, None]).astype(int), 1)
+
+
+def fit_pixels(image: np.ndarray, shape: np.ndarray) -> np.ndarray:
+    """Return an image `(height, width, 3)`, uint8, of another height and width."""
+    height, width = shape.tolist()
+    if image.shape[:2] == (height, width):
+        return image
+    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+
+
 class FileFrames:
     """Images in files; of one size, or each made as large as fits into `size`, with black to the right and below.
 
@@ -201,8 +215,7 @@ class FileFrames:
         self.height, self.width = (int(side) for side in (sizes[0] if size is None else size))
         if min(self.height, self.width) < 1:
             raise HapteraError(f"size is {size}; a height and a width of at least 1 were expected")
-        fit = np.minimum(self.height / sizes[:, 0], self.width / sizes[:, 1])
-        self._shapes = np.maximum(np.rint(sizes * fit[:, None]).astype(int), 1)
+        self._shapes = fit_shape(sizes, (self.height, self.width))
         self.factors = (self._shapes / sizes)[:, ::-1]
 
     def read(self, positions: np.ndarray) -> torch.Tensor:
@@ -214,11 +227,7 @@ class FileFrames:
         return to_images(pixels, Layout("NHWC", 3, self.height, self.width), 3)
 
     def _one(self, position: int) -> np.ndarray:
-        image = decode(self._paths[position], 3)
-        height, width = self._shapes[position]
-        if image.shape[:2] == (height, width):
-            return image
-        return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+        return fit_pixels(decode(self._paths[position], 3), self._shapes[position])
 
     def fingerprint(self) -> str:
         """Return the fingerprint of every file's path, size and time of change."""

@@ -20,7 +20,7 @@ from haptera.errors import HapteraError, unknown
 from haptera.files.deeplabcut import KeypointTable
 from haptera.outputs import Outputs
 from haptera.pose.data import PoseData
-from haptera.pose.model import decode
+from haptera.pose.network import PoseNetwork
 from haptera.pose.predict import check_adapter, pose_model
 from haptera.run.loop import versions
 from haptera.shifts import Compose, Diffeo, Shift
@@ -64,7 +64,7 @@ def evaluate(
     """Return what a pose model says about frames, shifted and adapted to, with their labels.
 
     Args:
-        model: a `PoseModel`; it is not changed.
+        model: a `PoseModel` or another `PoseNetwork`; it is not changed.
         data: labelled frames.
         adapter: from the model to an adapter, fresh for each individual.
         shift: what happens to the frames; None leaves them as they are.
@@ -98,7 +98,7 @@ def evaluate(
         done = 0
         for batch in batches:
             own = rows[done : done + len(batch)]
-            keypoints[own], confidence[own] = _decoded(adapted, batch, inner.stride)
+            keypoints[own], confidence[own] = _decoded(adapted, batch, inner)
             done += len(batch)
     columns = {"individual": data.individuals}
     columns |= {"shift": np.full(len(data), shift.name if shift else "clean")}
@@ -112,9 +112,8 @@ def evaluate(
     )
 
 
-def _decoded(adapted: Adapter, batch: Batch, stride: int) -> tuple[np.ndarray, np.ndarray]:
-    maps = adapted(batch.inputs)
-    keypoints, confidence = decode(maps, stride)
+def _decoded(adapted: Adapter, batch: Batch, network: PoseNetwork) -> tuple[np.ndarray, np.ndarray]:
+    keypoints, confidence = network.decode(adapted(batch.inputs))
     if lost := int((~torch.isfinite(keypoints)).any(2).sum()):
         log.warning("the model's maps are not finite: %d keypoints of a batch of %d count as missing", lost, len(batch))
     return keypoints.cpu().numpy(), confidence.cpu().numpy()

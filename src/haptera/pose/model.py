@@ -29,6 +29,7 @@ from haptera.files.safetensors import read_header
 from haptera.files.schema import FLAG, TEXT, check, either, list_of, optional, table_of, whole_number
 from haptera.models.weights import load_weights
 from haptera.pose.backbone import BACKBONES, make_backbone
+from haptera.pose.network import PoseNetwork
 
 TRIAL = 128
 FACTS = {
@@ -42,7 +43,7 @@ FACTS = {
 """What the header of a file holds."""
 
 
-class PoseModel(nn.Module):
+class PoseModel(PoseNetwork):
     """A network from images to maps `(batch, 3 parts, height / stride, width / stride)`.
 
     The first `parts` channels are scores before the sigmoid, then come x and y offsets of each part in units of the
@@ -92,6 +93,10 @@ class PoseModel(nn.Module):
         maps = self.head(self.backbone(F.pad(images, (0, right, 0, down)) if down or right else images))
         rows, columns = -(-height // self.stride), -(-width // self.stride)
         return maps if maps.shape[-2:] == (rows, columns) else maps[..., :rows, :columns]
+
+    def decode(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keypoints `(batch, parts, 2)` in pixels and confidence `(batch, parts)` of the maps."""
+        return decode(outputs, self.stride)
 
     def save(self, path: Path) -> None:
         """Write weights and what is needed to build the model anew, as safetensors, whole.

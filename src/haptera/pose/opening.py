@@ -13,6 +13,9 @@ from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.model import PoseModel
+from haptera.pose.network import PoseNetwork, as_network
+from haptera.pose.snapshots import SUFFIXES, load_snapshot
+from haptera.pose.vitpose import load_keypoint_model
 from haptera.run.parts import Spec
 
 log = logging.getLogger("haptera")
@@ -91,15 +94,44 @@ def read_backbone(text: str) -> dict[str, Any]:
     return {"backbone": import_backbone(spec.name, spec.arguments), "origin": origin}
 
 
-def open_model(path: Path, backbone: str | None = None) -> PoseModel:
-    """Return a trained model; one that was damaged since is refused.
+def open_model(source: str | Path, backbone: str | None = None, config: Path | None = None) -> PoseNetwork:
+    """Return a trained network; one that was damaged since is refused.
 
     Args:
-        path: what `pose train` or `PoseModel.save` wrote.
+        source: what `pose train` or `PoseModel.save` wrote; a snapshot of DeepLabCut 3, `.pt`, see `load_snapshot`; a
+            folder or `config.json` of transformers, see `load_keypoint_model`; or `file.py:function`, which returns a
+            network as `as_network` makes one.
         backbone: where the model was trained with one of its owner's, `file.py:function` again.
+        config: the `pytorch_config.yaml` of a snapshot, where it is not beside it.
     """
+    path = Path(source)
+    if config is not None and path.suffix not in SUFFIXES:
+        raise HapteraError(f"--config is {config}, which is for a snapshot (.pt) of DeepLabCut, and not for {source}")
+    other = _open_other(path, str(source), config)
+    if other is not None:
+        if backbone is not None:
+            raise HapteraError(f"--backbone is {backbone!r}, which is for what pose train wrote, and not {source}")
+        return other
     own = None if backbone is None else read_backbone(backbone)["backbone"]
     if isinstance(own, str):
         raise HapteraError(f"--backbone is {backbone!r}, which the file says by itself; file.py:function was expected")
     check_result(path)
     return PoseModel.load(path, own)
+
+
+def _open_other(path: Path, name: str, config: Path | None) -> PoseNetwork | None:
+    """Return a network that somebody else trained; None for a file of ours."""
+    if path.suffix in SUFFIXES:
+        return load_snapshot(path, config)
+    if path.is_dir() or path.name == "config.json":
+        return load_keypoint_model(path)
+    if ":" not in name:
+        return None
+    spec = Spec.parse(name) if "=" in name else Spec(name, {})
+    network = import_backbone(spec.name, spec.arguments, "pose network")
+    if not isinstance(network, PoseNetwork) and not hasattr(network, "parts"):
+        raise HapteraError(
+            f"{name} gave a {type(network).__name__} that does not say its parts; return "
+            "haptera.pose.as_network(network, parts), or give it an attribute parts"
+        )
+    return as_network(network, getattr(network, "parts", ())).eval()

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
-from haptera.adapters.passes import arrange, takes_channels_last
+from haptera.adapters.passes import arrange, device_of, takes_channels_last
 from haptera.adapters.wrapper import Wrapper
 from haptera.data import Data
 from haptera.data.folder import SUFFIXES
@@ -27,7 +27,7 @@ from haptera.files.deeplabcut import KeypointTable, check_target
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
 from haptera.pose.data import ArrayFrames, FileFrames
-from haptera.pose.model import PoseModel, decode
+from haptera.pose.network import PoseNetwork
 from haptera.progress import Progress
 from haptera.run.folder import JOURNAL, PLAN
 from haptera.run.ledger import Piece
@@ -35,6 +35,7 @@ from haptera.run.locks import LOCK
 from haptera.run.tasks import Task, finish
 
 Pictures = Data | np.ndarray | Sequence[str | Path] | Path
+T, R = TypeVar("T"), TypeVar("R")
 AT_ONCE = 8
 """Batches that are kept together while a table is not finished."""
 
@@ -67,7 +68,7 @@ def predict(
     """Return keypoints of every frame.
 
     Args:
-        model: a `PoseModel`, or an adapter around one.
+        model: a `PoseModel` or another `PoseNetwork`, or an adapter around one.
         images: a data set; an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; paths of image files; or
             a folder, whose images are taken as `list_frames` lists them.
         size: height and width to which image files are brought; as the model says if left out, see `PoseModel.size`.
@@ -78,7 +79,7 @@ def predict(
     if isinstance(images, Path):
         images = list_frames(images)
     size = inner.size if size is None else size
-    device = next(inner.parameters()).device
+    device = device_of(inner)
     frames = len(images)
     keypoints = np.empty((frames, len(inner.parts), 2), np.float32)
     confidence = np.empty((frames, len(inner.parts)), np.float32)
@@ -90,7 +91,7 @@ def predict(
             inputs = batch.to(device)
             if channels_last is None:
                 channels_last = takes_channels_last(model, model, inputs)
-            found = decode(model(arrange(inputs, channels_last)), inner.stride)
+            found = inner.decode(model(arrange(inputs, channels_last)))
             points, confidence[rows] = (values.cpu().numpy() for values in found)
             keypoints[rows] = points if factors is None else (points + 0.5) / factors[:, None] - 0.5
             bar.advance("")
@@ -100,7 +101,7 @@ def predict(
 class _Part(Task[Poses]):
     """Some of the images of a table."""
 
-    def __init__(self, model: PoseModel, paths: Sequence[Path], identity: str, **settings: Any) -> None:
+    def __init__(self, model: PoseNetwork, paths: Sequence[Path], identity: str, **settings: Any) -> None:
         self.model, self.paths, self.settings, self.work = model, paths, settings, len(paths)
         stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
         key = fingerprint(identity, stats, settings)
@@ -118,7 +119,7 @@ class _Part(Task[Poses]):
 
 
 def predict_table(
-    model: PoseModel,
+    model: PoseNetwork,
     images: Path,
     out: Path,
     scorer: str = "haptera",
@@ -144,12 +145,34 @@ def predict_table(
     identity, step = of_model(model), AT_ONCE * batch_size
     groups = [paths[start : start + step] for start in range(0, len(paths), step)]
     parts = [_Part(model, group, identity, size=size, batch_size=batch_size) for group in groups]
+
+    def collect(found: list[Poses]) -> KeypointTable:
+        columns = (np.concatenate([getattr(each, name) for each in found]) for name in ("keypoints", "confidence"))
+        return Poses(*columns).table(model.parts, [path.relative_to(root).as_posix() for path in paths], scorer)
+
+    return finish_table(parts, out, collect, lambda table: table.write(out), progress)
+
+
+def finish_table(
+    tasks: Sequence[Task[T]],
+    out: Path,
+    collect: Callable[[list[T]], R],
+    write: Callable[[R], None],
+    progress: bool | None,
+) -> R:
+    """Make the pieces of a table in a folder beside it, write the table, and remove the folder.
+
+    Args:
+        tasks: the pieces.
+        out: the table; the folder has its name with `.unfinished`.
+        collect: from the finished pieces to the result.
+        write: writes the result to `out`.
+        progress: None shows it where somebody is looking.
+    """
     unfinished = out.with_name(f"{out.name}.unfinished")
-    found = finish(parts, unfinished, "pose table", noun="piece", progress=progress).finished
-    columns = (np.concatenate([getattr(each, name) for each in found]) for name in ("keypoints", "confidence"))
-    table = Poses(*columns).table(model.parts, [path.relative_to(root).as_posix() for path in paths], scorer)
+    result = collect(finish(tasks, unfinished, "pose table", noun="piece", progress=progress).finished)
     try:
-        table.write(out)
+        write(result)
     except WriteError as error:
         raise Unfinished(f"{error}; what is predicted is kept in {unfinished}, the same command goes on") from error
     shutil.rmtree(unfinished / "frames", ignore_errors=True)
@@ -157,16 +180,19 @@ def predict_table(
         (unfinished / name).unlink(missing_ok=True)
     with suppress(OSError):  # files of others are in it
         unfinished.rmdir()
-    return table
+    return result
 
 
-def pose_model(model: nn.Module) -> PoseModel:
-    """Return the pose model itself, or the one within an adapter."""
+def pose_model(model: nn.Module) -> PoseNetwork:
+    """Return the pose network itself, or the one within an adapter."""
     if isinstance(model, Adapter):
         check_adapter(model)
     inner = model.model if isinstance(model, Adapter) else model
-    if not isinstance(inner, PoseModel):
-        raise HapteraError(f"a PoseModel, or an adapter around one, was expected; found {type(inner).__name__}")
+    if not isinstance(inner, PoseNetwork):
+        raise HapteraError(
+            f"a PoseModel, or an adapter around one, was expected; found {type(inner).__name__}, which "
+            "haptera.pose.as_network makes one of"
+        )
     return inner
 
 

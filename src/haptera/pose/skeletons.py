@@ -56,7 +56,7 @@ def _with_skeleton(frame: Frame, parts: Sequence[str], skeleton: Sequence[tuple[
         if np.isfinite(labelled).all():
             draw.ellipse(_around(scale * (labelled + 0.5), 4), outline=(255, 255, 255))
         if np.isfinite(predicted).all():
-            draw.ellipse(_around(predicted, 2.5), fill=_colour(number / len(parts)))
+            draw.ellipse(_around(predicted, 2.5), fill=part_colour(number / len(parts)))
     return image
 
 
@@ -65,7 +65,8 @@ def _around(centre: np.ndarray, radius: float) -> tuple[float, float, float, flo
     return x - radius, y - radius, x + radius, y + radius
 
 
-def _colour(share: float) -> tuple[int, int, int]:
+def part_colour(share: float) -> tuple[int, int, int]:
+    """Return the colour of a part, by its place among all parts from 0 to 1."""
     angle = 2 * np.pi * (share + np.array([0.0, 1 / 3, 2 / 3]))
     red, green, blue = (127.5 * (1 + np.cos(angle))).astype(int).tolist()
     return red, green, blue

@@ -104,8 +104,8 @@ def split_nothing(data: PoseData) -> Split:
     return Split(np.arange(len(data)), np.empty(0, int), np.empty(0, int))
 
 
-def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:
-    """Return `within` and `out`, where they have frames, from the `split.csv` of a training."""
+def read_parts(path: Path, data: PoseData) -> np.ndarray:
+    """Return `train`, `within` or `out` for each frame, from the `split.csv` of a training."""
     if not path.is_file():
         raise HapteraError(f"there is no split {path}")
     try:
@@ -116,6 +116,12 @@ def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:
     found = np.array([parts.get(file, "") for file in data.files])
     if (found == "").any():
         raise HapteraError(f"{path} does not say where {data.files[found == ''][0]} belongs; it is of other data")
+    return found
+
+
+def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:
+    """Return `within` and `out`, where they have frames, from the `split.csv` of a training."""
+    found = read_parts(path, data)
     sets = {name: np.flatnonzero(found == name) for name in ("within", "out")}
     chosen = {name: data.select(rows) for name, rows in sets.items() if len(rows)}
     if not chosen:

@@ -1,0 +1,209 @@
+"""Videos, one frame after the other: read from any place without holding more than one, and written whole.
+
+Needs PyAV (`pip install 'haptera[pose]'`), which brings FFmpeg along. The number of a frame is its rank among the times
+of the packets, which are read first without being decoded, so reading from frame 1,500 gives the same pixels as reading
+all and leaving out 1,500. Cost: decoding; to begin in the middle, from the key frame before.
+"""
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from haptera.errors import HapteraError, first_line
+from haptera.extras import import_extra
+from haptera.files.atomic import whole
+
+SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".m4v", ".mpg", ".mpeg", ".webm", ".wmv")
+CODECS = ("libx264", "mpeg4")
+MANY_KEYS = 8
+"""From so many key frames on, a sample of the video is taken near them, which saves decoding most of it."""
+APART = 8
+"""Frames between two of a sample after the same key frame."""
+
+
+def is_video(path: Path) -> bool:
+    """Say whether a file has the name of a video."""
+    return path.suffix.lower() in SUFFIXES
+
+
+class Video:
+    """A file of frames.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        height: of a frame.
+        width: of a frame.
+        rate: frames in a second.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_file():
+            raise HapteraError(f"there is no video {path}")
+        with self._open() as (container, stream):
+            self.height, self.width = int(stream.height), int(stream.width)
+            self.rate = Fraction(stream.average_rate or 25)
+            packets = [(packet.pts, packet.is_keyframe) for packet in container.demux(stream) if packet.size]
+        if not packets or not self.height:
+            raise HapteraError(f"{path} has no frames")
+        times = {time for time, _ in packets}
+        self._timed = None not in times and len(times) == len(packets)
+        packets = sorted(packets) if self._timed else packets
+        self._times = [time for time, _ in packets]
+        keys = [number for number, (_, key) in enumerate(packets) if key]
+        self._keys = keys if self._timed and self._enterable(keys) else []
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
+        """Yield frames `(height, width, 3)`, uint8, from number `start` to before `stop`."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        if start >= stop:
+            return
+        seek = any(0 < key <= start for key in self._keys)
+        with self._open() as (container, stream):
+            if seek:
+                container.seek(self._times[start], stream=stream)
+            number = -1
+            for place, frame in enumerate(self._decode(container, stream)):
+                if seek and place == 0 and (frame.is_corrupt or frame.pts is None or frame.pts > self._times[start]):
+                    break  # the file cannot be entered there
+                number = place if not seek else number
+                if seek and frame.pts >= self._times[start]:
+                    number = start if number < start else number + 1
+                if number < start:
+                    continue
+                yield self._pixels(frame)
+                if number + 1 >= stop:
+                    return
+            else:
+                return
+        yield from self._from_the_beginning(start, stop)
+
+    def sample(self, number: int) -> np.ndarray:
+        """Return `(number, height, width, 3)`: frames from all over the video, or all of it if there are no more."""
+        return np.stack([frame for _, frame in self.read_some(self.choose(number))])
+
+    def choose(self, number: int) -> list[int]:
+        """Return numbers of frames from all over the video, in order.
+
+        With many key frames they are taken soon after them, else at even distances.
+        """
+        if number >= len(self):
+            return list(range(len(self)))
+        if len(self._keys) < MANY_KEYS:
+            return np.unique(np.linspace(0, len(self) - 1, number).round().astype(int)).tolist()
+        each = -(-number // len(self._keys))
+        places = np.linspace(0, len(self._keys) - 1, -(-number // each)).round().astype(int)
+        ends, chosen = [*self._keys, len(self)], []
+        for place in np.unique(places):
+            step = max(1, min(APART, (ends[place + 1] - ends[place]) // each))
+            chosen += range(ends[place], min(ends[place + 1], ends[place] + step * each), step)
+        return chosen[:number]
+
+    def read_some(self, numbers: list[int]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield frames with their numbers, which are in order; what lies between two key frames is decoded at most."""
+        ends = sorted({0, *self._keys, len(self)})
+        for first, last in pairwise(ends):
+            wanted = {number for number in numbers if first <= number < last}
+            if wanted:
+                span = range(first, max(wanted) + 1)
+                frames = zip(span, self.read(first, max(wanted) + 1), strict=False)
+                yield from ((number, frame) for number, frame in frames if number in wanted)
+
+    def _enterable(self, keys: list[int]) -> bool:
+        """Say whether decoding may begin at a key frame; some files call frames so that need those before them."""
+        later = [key for key in keys if key]
+        if not later:
+            return False
+        with self._open() as (container, stream):
+            container.seek(self._times[later[0]], stream=stream)
+            frame = next(self._decode(container, stream), None)
+            return frame is not None and not frame.is_corrupt and frame.pts is not None
+
+    def _numbered(self, wanted: set[int]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield some frames with their numbers; the others are decoded, and not made pixels of."""
+        with self._open() as (container, stream):
+            for place, frame in enumerate(self._decode(container, stream)):
+                if place in wanted:
+                    yield place, self._pixels(frame)
+                    if place == max(wanted):
+                        return
+
+    def _from_the_beginning(self, start: int, stop: int) -> Iterator[np.ndarray]:
+        yield from (frame for _, frame in self._numbered(set(range(start, stop))))
+
+    def _decode(self, container: Any, stream: Any) -> Iterator[Any]:
+        av = import_extra("av", "pose", f"reading {self.path.name}")
+        try:
+            yield from container.decode(stream)
+        except av.FFmpegError as error:
+            raise HapteraError(f"{self.path} is damaged: {first_line(error)}") from error
+
+    def _pixels(self, frame: Any) -> np.ndarray:
+        pixels = frame.to_ndarray(format="rgb24")
+        if pixels.shape[:2] != (self.height, self.width):
+            raise HapteraError(
+                f"{self.path} has a frame of {pixels.shape[1]} x {pixels.shape[0]} among those of {self.width} x "
+                f"{self.height} (width x height)"
+            )
+        return pixels
+
+    def _open(self) -> "_Opened":
+        return _Opened(self.path)
+
+
+class _Opened:
+    """A container and its first stream of pictures, closed at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> tuple[Any, Any]:
+        av = import_extra("av", "pose", f"reading {self.path.name}")
+        try:
+            self.container = av.open(str(self.path))
+        except (av.FFmpegError, OSError, ValueError) as error:
+            raise HapteraError(f"cannot read the video {self.path}: {first_line(error)}") from error
+        if not self.container.streams.video:
+            self.container.close()
+            raise HapteraError(f"{self.path} has no pictures in it; a video was expected")
+        stream = self.container.streams.video[0]
+        stream.thread_type = "AUTO"
+        return self.container, stream
+
+    def __exit__(self, *exception: Any) -> None:
+        self.container.close()
+
+
+def write_video(path: Path, frames: Iterable[np.ndarray], rate: Fraction) -> int:
+    """Write frames `(height, width, 3)`, uint8, all of one size, as an .mp4, whole or not at all; return how many.
+
+    Sides that are odd lose their last row or column, as the format wants it.
+    """
+    if path.suffix.lower() != ".mp4":
+        raise HapteraError(f"cannot write a video to {path}; a name ending in .mp4 was expected")
+    av = import_extra("av", "pose", f"writing {path.name}")
+    codec = next((name for name in CODECS if name in av.codecs_available), CODECS[-1])
+    number = 0
+    with whole(path) as file, av.open(file, "w", format="mp4") as container:
+        stream = None
+        for pixels in frames:
+            height, width = (side - side % 2 for side in pixels.shape[:2])
+            if stream is None:
+                stream = container.add_stream(codec, rate=rate)
+                stream.height, stream.width, stream.pix_fmt = height, width, "yuv420p"
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels[:height, :width]), format="rgb24")
+            container.mux(stream.encode(picture))
+            number += 1
+        if stream is None:
+            raise HapteraError(f"there are no frames to write to {path}")
+        container.mux(stream.encode())
+    return number

@@ -1,0 +1,149 @@
+"""What an audit says: sentences with their numbers, and the sections of its page."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from haptera.pose.page import DEFINITIONS as SCORES
+from haptera.pose.page import overall
+from haptera.pose.unlabelled import FAR
+from haptera.report.figure import Figure
+from haptera.report.section import Finding, Listing, Section, answer
+from haptera.words import count
+
+BREAKS = 2.0
+"""A corruption breaks a network where the error is at least so many times that of the frames as they are."""
+SHOWN = 5
+DEFINITIONS = {
+    **{key: text for key, text in SCORES.items() if key != "within, out"},
+    "known, new": "labelled frames of videos that the network may have learnt from; of individuals it never saw",
+    "breaks": f"the normalised error is at least {BREAKS:g} times that on the frames as they are",
+    "distance": "the probability that a frame of the video has less confidence than a labelled frame; .5 is no "
+    f"difference, and above {FAR:g} a video is called out of domain. No label is used",
+    "confidence": "the mean over the parts of a frame",
+}
+SETS = {"known": ("known", "How good is it on known videos?"), "new": ("new", "How good is it on new individuals?")}
+
+
+def findings(rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refused: str) -> list[Finding]:
+    """Return an answer to each question.
+
+    Args:
+        rows: scores of the labelled frames.
+        videos: see `video_rows`.
+        label: see `label_next`.
+        refused: why an adapter could not be tried.
+    """
+    errors = overall(rows, "normalised_error").assign(cell=lambda each: each["shift"] + "\n" + each["stream"])
+    told: list[Finding] = []
+    bare = errors[errors["adapter"] == "none"]
+    for stream, (word, question) in SETS.items():
+        told += _quality(rows, stream, word, question)
+    told += _corruptions(bare)
+    told += _adaptation(errors, refused)
+    told += _domain(videos)
+    if not label.empty:
+        worst = label.iloc[0]
+        sentence = (
+            f"{count(len(label), 'frame')} in {count(label['video'].nunique(), 'video')}, first frame "
+            f"{worst['frame']} of {worst['video']} (confidence {worst['confidence']:.2f})"
+        )
+        numbers = {"frames_to_label": len(label), "videos_to_label": label["video"].nunique()}
+        numbers |= {"first_frame": int(worst["frame"]), "least_confidence": float(worst["confidence"])}
+        told += answer("label", "Which frames should be labelled next?", sentence, **numbers)
+    return told
+
+
+def _quality(rows: pd.DataFrame, stream: str, word: str, question: str) -> list[Finding]:
+    own = overall(rows)
+    own = own[(own["stream"] == stream) & (own["shift"] == "clean") & (own["adapter"] == "none")].set_index("measure")
+    if own.empty:
+        return []
+    pck, error = own.loc["pck"], own.loc["normalised_error"]
+    sentence = (
+        f"{pck['value']:.1%} of keypoints within {pck['threshold']:g} of the label, normalised error "
+        f"{error['value']:.3f} (over {error['normalise']}), {count(int(pck['n']), 'keypoint')}"
+    )
+    numbers = {"pck": pck["value"], "normalised_error": error["value"], "threshold": pck["threshold"], "n": pck["n"]}
+    return answer(word, question, sentence, **{f"{stream}_{key}": float(value) for key, value in numbers.items()})
+
+
+def _ratios(bare: pd.DataFrame) -> pd.Series:
+    """Return how many times larger the error is under each shift, of the set where that is most."""
+    wide = bare.pivot_table(index="shift", columns="stream", values="value", aggfunc="max")
+    return wide.div(wide.loc["clean"]).drop(index="clean").max(axis=1).sort_values(ascending=False)
+
+
+def _corruptions(bare: pd.DataFrame) -> list[Finding]:
+    if set(bare["shift"]) <= {"clean"}:
+        return []
+    ratios = _ratios(bare)
+    broken = ratios[ratios >= BREAKS]
+    worst = ", ".join(f"{name} ({ratio:.1f} times)" for name, ratio in broken.head(SHOWN).items())
+    more = f" and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
+    sentence = f"{len(broken)} of {count(len(ratios), 'corruption')} break it" + (f": {worst}{more}" if worst else "")
+    held = (
+        f"the others raise the error {ratios[ratios < BREAKS].max():.1f} times at most"
+        if len(broken) < len(ratios)
+        else ""
+    )
+    numbers = {
+        "broken": len(broken),
+        "corruptions": len(ratios),
+        "times": {str(k): float(v) for k, v in ratios.items()},
+    }
+    numbers |= {"more": max(len(broken) - SHOWN, 0)}
+    return answer("corruptions", "Under which corruptions does it break?", sentence, held, **numbers)
+
+
+def _adaptation(errors: pd.DataFrame, refused: str) -> list[Finding]:
+    wide = errors.pivot_table(index="cell", columns="adapter", values="value", aggfunc="max")
+    question = "Does adaptation help?"
+    others = [name for name in wide.columns if name != "none"]
+    if not others:
+        return answer("adaptation", question, refused)
+    told: list[Finding] = []
+    for name in others:
+        gain = (wide["none"] / wide[name]).sort_values(ascending=False)
+        clean = gain[[cell for cell in gain.index if cell.startswith("clean\n")]]
+        shift = str(gain.index[0]).partition("\n")[0]
+        sentence = f"{name} lowers the error in {int((gain > 1).sum())} of {count(len(gain), 'cell')}"
+        sentence += f", most under {shift} (divided by {gain.iloc[0]:.2f})"
+        sentence += f"; on the frames as they are it divides the error by {clean.min():.2f}"
+        numbers = {"cells_with_lower_error": int((gain > 1).sum()), "cells": len(gain), "largest_gain": gain.iloc[0]}
+        numbers |= {"clean_gain": clean.min()}
+        numbers = {f"{name}: {key}": float(value) for key, value in numbers.items()}
+        told += answer("" if told else "adaptation", "" if told else question, sentence, **numbers)
+    return [*told, *([Finding("", "", refused)] if refused else [])]
+
+
+def _domain(videos: pd.DataFrame) -> list[Finding]:
+    if videos.empty:
+        return []
+    out = videos[videos["out"]]
+    names = ", ".join(f"{row['video']} (distance {row['distance']:.2f})" for _, row in out.head(SHOWN).iterrows())
+    sentence = f"{len(out)} of {count(len(videos), 'video')} out of domain" + (f": {names}" if names else "")
+    last = videos.iloc[0]
+    sentence += f"; least confidence {last['confidence']:.2f} in {last['video']}"
+    numbers = {"out_of_domain": len(out), "videos": len(videos)}
+    columns = [{"name": row["video"], "confidence": row["confidence"], "distance": row["distance"]}
+               for _, row in videos.iterrows()]  # fmt: skip
+    return answer("domain", "Which videos are out of domain?", sentence, **numbers, by_video=columns)
+
+
+def audit_sections(
+    scores: Sequence[Section], videos: pd.DataFrame, along: pd.DataFrame, label: pd.DataFrame
+) -> list[Section | None]:
+    """Return the sections of the scores with the videos and frames to label after the frames."""
+    labels = {"seconds": "time in the video (s)", "confidence": "mean confidence", "out": "out of domain"}
+    line = None if along.empty else Figure(
+        "Confidence along the videos", "Frames of a sample of each video; a low stretch is where to look.", along,
+        kind="line", x="seconds", y="confidence", color=("video",), labels=labels, limits=(0.0, 1.0),
+    )  # fmt: skip
+    ranking = Listing("Videos", "The least certain first. No label is used.", videos, labels)
+    chosen = Listing(
+        "Frames to label next", "The least certain first, at least a second apart; look at each before labelling: a "
+        "frame without the animal is uncertain too.", label, labels,
+    )  # fmt: skip
+    domain = Section.of("Videos", "How far each video is from the labelled frames.", line, ranking)
+    return [*scores[:2], domain, Section.of("Label next", "Which frames would teach most.", chosen), *scores[2:]]

@@ -1,0 +1,96 @@
+"""Videos: a frame has one number and one content, wherever reading begins."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from haptera.errors import HapteraError
+from haptera.files import video as module
+from haptera.files.video import Video, write_video
+
+av = pytest.importorskip("av")
+
+
+def frames(number, height=48, width=64):
+    """Grey frames, each 2 brighter than the one before, with a bright column that walks."""
+    for place in range(number):
+        picture = np.full((height, width, 3), 20 + 2 * place, np.uint8)
+        picture[:, place % width] = 250
+        yield picture
+
+
+def brightness(pictures):
+    return [int(np.median(picture)) for picture in pictures]
+
+
+def encode(path, number, keys_every, between=2, **more):
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30, options={"g": str(keys_every), "bf": str(between)} | more)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        for picture in frames(number):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
+@pytest.mark.parametrize(("keys_every", "suffix"), [(5, "mp4"), (12, "mkv"), (250, "mp4"), (7, "avi")])
+def test_a_frame_is_the_same_wherever_reading_begins(tmp_path, keys_every, suffix):
+    video = Video(encode(tmp_path / f"clip.{suffix}", 60, keys_every))
+    assert (len(video), video.height, video.width, video.rate) == (60, 48, 64, 30)
+    every = list(video.read())
+    assert len(every) == 60
+    assert np.allclose(brightness(every), [20 + 2 * place for place in range(60)], atol=3)
+    for start, stop in ((0, 1), (1, 4), (5, 6), (13, 29), (36, 60), (59, 60), (50, 99)):
+        part = list(video.read(start, stop))
+        assert len(part) == min(stop, 60) - start
+        assert all(np.array_equal(one, two) for one, two in zip(part, every[start:stop], strict=True))
+    assert list(video.read(60)) == []
+
+
+@pytest.mark.parametrize("keys_every", [4, 250])
+def test_a_sample_comes_from_all_over_the_video(tmp_path, keys_every):
+    video = Video(encode(tmp_path / "clip.mp4", 60, keys_every))
+    sample = brightness(video.sample(12))
+    assert len(set(sample)) == 12
+    assert min(sample) < 32
+    assert max(sample) > 118
+    thirds = np.histogram(sample, [0, 60, 100, 200])[0]
+    assert (thirds >= 3).all()
+    assert len(video.sample(100)) == 60
+
+
+def test_key_frames_at_which_decoding_cannot_begin_are_not_entered(tmp_path, monkeypatch):
+    path = encode(tmp_path / "clip.mp4", 60, 10, 0, **{"x264-params": "intra-refresh=1:keyint=10"})
+    video = Video(path)
+    every = list(video.read())
+    for start in (11, 20, 35):
+        assert np.array_equal(next(video.read(start, start + 1)), every[start])
+    chosen = video.choose(12)
+    for number, frame in video.read_some(chosen):
+        assert np.array_equal(frame, every[number])
+    monkeypatch.setattr(Video, "_enterable", lambda self, keys: False)
+    sound = Video(encode(tmp_path / "sound.mp4", 60, 4))
+    assert sound.choose(7) == [0, 10, 20, 30, 39, 49, 59]  # evenly, as key frames are of no use
+    assert np.allclose(brightness(sound.sample(7)), [20 + 2 * place for place in sound.choose(7)], atol=3)
+
+
+def test_what_was_written_is_read_back(tmp_path):
+    assert write_video(tmp_path / "out.mp4", frames(9, 49, 65), Fraction(10)) == 9
+    video = Video(tmp_path / "out.mp4")
+    assert (len(video), video.height, video.width, video.rate) == (9, 48, 64, 10)
+    assert np.allclose(brightness(video.read()), [20 + 2 * place for place in range(9)], atol=3)
+
+
+def test_bad_files_are_refused_with_a_sentence(tmp_path):
+    with pytest.raises(HapteraError, match="there is no video"):
+        Video(tmp_path / "clip.mp4")
+    (tmp_path / "clip.mp4").write_bytes(b"not a video" * 100)
+    with pytest.raises(HapteraError, match="cannot read the video"):
+        Video(tmp_path / "clip.mp4")
+    with pytest.raises(HapteraError, match=r"a name ending in \.mp4"):
+        write_video(tmp_path / "out.gif", frames(2), Fraction(10))
+    with pytest.raises(HapteraError, match="no frames to write"):
+        write_video(tmp_path / "out.mp4", [], Fraction(10))
+    assert not (tmp_path / "out.mp4").exists()
+    assert module.is_video(tmp_path / "A.MP4")

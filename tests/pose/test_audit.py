@@ -1,0 +1,191 @@
+"""The audit of a network on a project that a test writes, and whose answers are known."""
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from PIL import Image
+from torch import nn
+
+from haptera.adapters import BatchNorm
+from haptera.errors import HapteraError
+from haptera.files.deeplabcut import KeypointTable
+from haptera.files.video import write_video
+from haptera.pose import as_network
+from haptera.pose.audit import AuditSettings, audit
+from haptera.pose.project import choose_sets, open_project
+from haptera.pose.unlabelled import distance, label_next, video_rows
+from haptera.shifts import Brightness, Contrast
+from haptera.testing import check_analysis
+
+pytest.importorskip("av")
+PARTS = ("red", "green", "blue")
+HEIGHT, WIDTH = 32, 48
+
+
+def scene(number, seed, dim=1.0):
+    """Frames with a square of each colour on grey, and the middles of the squares."""
+    random = np.random.default_rng(seed)
+    images = np.full((number, HEIGHT, WIDTH, 3), int(60 * dim), np.uint8)
+    points = np.stack([random.integers(4, WIDTH - 4, (number, 3)), random.integers(4, HEIGHT - 4, (number, 3))], 2)
+    for row in range(number):
+        for part, (x, y) in enumerate(points[row]):
+            images[row, y - 3 : y + 4, x - 3 : x + 4, part] = int(250 * dim)
+    return images, points.astype(float)
+
+
+class Brightest(nn.Module):
+    """Finds the brightest 7 x 7 square of each colour: exact on these scenes, and as sure as the square is bright."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3) if norm else nn.Identity()
+
+    def forward(self, images):
+        seen = self.norm(images) - images.mean((1,), keepdim=True)
+        return nn.functional.avg_pool2d(seen, 7, 1, 3) * 2
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Two labelled videos, one of which has a frame without labels, and two videos, one of them much darker."""
+    for video, seed in (("ina", 0), ("rex", 1)):
+        images, points = scene(6, seed, dim=0.8)
+        files = np.array([f"labeled-data/{video}/img{k}.png" for k in range(6)])
+        for file, image in zip(files, images, strict=True):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image).save(tmp_path / file)
+        if video == "rex":
+            points[2] = np.nan
+        KeypointTable(points, PARTS, files, "me").write(tmp_path / f"labeled-data/{video}/CollectedData_me.csv")
+    (tmp_path / "videos").mkdir()
+    write_video(tmp_path / "videos" / "bright.mp4", scene(30, 2)[0], Fraction(10))
+    write_video(tmp_path / "videos" / "dark.mp4", scene(30, 3, dim=0.3)[0], Fraction(10))
+    config = {"Task": "squares", "scorer": "me", "bodyparts": list(PARTS), "skeleton": [["red", "blue"]]}
+    config |= {"pcutoff": 0.4, "multianimalproject": False, "video_sets": {"C:/gone/bright.mp4": {"crop": "0, 1"}}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    return tmp_path
+
+
+@pytest.fixture
+def network():
+    return as_network(Brightest(False), PARTS, stride=1, first=0, scores="probabilities").eval()
+
+
+def test_a_project_is_read_with_its_labelled_frames_alone(project):
+    opened = open_project(project / "config.yaml")
+    assert (opened.name, opened.cutoff, opened.data.skeleton) == ("squares", 0.4, (("red", "blue"),))
+    assert len(opened.data) == 11
+    assert "labeled-data/rex/img2.png" not in opened.data.files
+    assert [video.name for video in opened.videos] == ["bright.mp4", "dark.mp4"]
+    assert len(open_project(project).data) == 11
+
+
+def test_sets_are_known_and_new_and_never_frames_of_training(project):
+    data = open_project(project).data
+    sets = choose_sets(data, ("rex",))
+    assert (len(sets["known"]), len(sets["new"])) == (6, 5)
+    split = np.array(["train", "within"] * 3 + ["out"] * 5)
+    sets = choose_sets(data, split=split)
+    assert sets["known"].files.tolist() == data.files[[1, 3, 5]].tolist()
+    assert len(choose_sets(data, most=4)["known"]) == 4
+    with pytest.raises(HapteraError, match=r"there is no individual 'rax' in .*; there are ina, rex"):
+        choose_sets(data, ("rax",))
+    with pytest.raises(HapteraError, match="all were learnt from"):
+        choose_sets(data, split=np.full(11, "train"))
+
+
+def run(project, network, out=None, **more):
+    settings = AuditSettings(sample=20, label=4, batch_size=8, normalise="pixels", threshold=2.0)
+    opened = open_project(project)
+    return audit(network, opened, new=["rex"], settings=settings, out=out, progress=False, **more)
+
+
+def test_the_five_answers_are_those_of_the_scene(project, network):
+    found = run(project, network, shifts=[Brightness(1), Contrast(5)])
+    told = {finding.word: finding for finding in found.findings() if finding.word}
+    assert list(told) == ["known", "new", "corruptions", "domain", "label"]
+    assert told["known"].numbers["known_pck"] >= 0.9
+    assert told["domain"].numbers["out_of_domain"] == 1
+    assert "dark (distance 1.00)" in told["domain"].sentence
+    assert found.videos["video"].tolist() == ["dark", "bright"]
+    assert found.label["video"].tolist() == ["dark"] * 3 + ["bright"]  # three seconds, a second apart
+    assert any("--split" in note for note in found.notes)
+
+
+@pytest.mark.long
+def test_an_audit_keeps_the_laws_of_analyses(project, network):
+    broken = check_analysis(run(project, network, shifts=[Contrast(5)]))
+    assert not {law: why for law, why in broken.items() if why}
+
+
+@pytest.mark.long
+def test_adaptation_is_tried_where_there_is_something_to_adapt(project, network):
+    adapters = {"batchnorm": partial(BatchNorm, prior=0)}
+    refused = run(project, network, adapters=adapters)
+    told = next(finding for finding in refused.findings() if finding.word == "adaptation")
+    assert told.sentence == "batchnorm cannot be tried: there is no BatchNorm layer with statistics in the model"
+    normed = as_network(Brightest(True), PARTS, stride=1, first=0, scores="probabilities").eval()
+    tried = run(project, normed, adapters=adapters, shifts=[Contrast(5)])
+    told = next(finding for finding in tried.findings() if finding.word == "adaptation")
+    errors = tried.scores.rows.query("part == '' and individual == '' and measure == 'normalised_error'")
+    wide = errors.pivot_table(index=["stream", "shift"], columns="adapter", values="value")
+    assert told.numbers["batchnorm: cells_with_lower_error"] == (wide["batchnorm"] < wide["none"]).sum()
+    assert not {law: why for law, why in check_analysis(tried).items() if why}
+
+
+@pytest.mark.long
+def test_an_audit_started_again_ends_the_same_and_runs_nothing(project, network, tmp_path, monkeypatch):
+    once = run(project, network, tmp_path / "out", shifts=[Contrast(5)])
+    monkeypatch.setattr(Brightest, "forward", lambda self, images: pytest.fail("it ran again"))
+    again = run(project, network, tmp_path / "out", shifts=[Contrast(5)])
+    pd.testing.assert_frame_equal(once.table(), again.table())
+    pd.testing.assert_frame_equal(once.label, again.label)
+    files = once.save(tmp_path / "out")
+    assert pd.read_csv(tmp_path / "out" / "label_next.csv")["frame"].tolist() == once.label["frame"].tolist()
+    assert "report.html" in {path.name for path in files.values()}
+
+
+def test_distance_is_the_share_of_pairs():
+    random = np.random.default_rng(0)
+    own, other = random.integers(0, 5, 13) / 4, random.integers(0, 5, 9) / 4
+    pairs = [1.0 if a < b else 0.5 if a == b else 0.0 for a in own for b in other]
+    assert distance(own, other) == pytest.approx(np.mean(pairs))
+
+
+def test_frames_to_label_are_uncertain_and_apart():
+    videos = {
+        "a": {"numbers": [0, 5, 10, 30], "confidence": [0.2, 0.1, 0.3, 0.9], "rate": 10.0, "frames": 40},
+        "b": {"numbers": [4], "confidence": [0.15], "rate": 10.0, "frames": 40},
+    }
+    chosen = label_next(videos, 3)
+    assert list(zip(chosen["video"], chosen["frame"], strict=True)) == [("a", 5), ("b", 4), ("a", 30)]
+    assert label_next(videos, 1)["confidence"].tolist() == [0.1]
+    rows = video_rows(videos, [0.95, 0.99])
+    assert rows["video"].tolist() == ["b", "a"]
+    assert rows["out"].tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"multianimalproject": True}, "several animals in a frame"),
+        ({"scorer": "you"}, "unknown scorer in .* 'you'"),
+        ({"bodyparts": ["nose"]}, r"names the parts \['nose'\], the labels have \['red'"),
+        ({"pcutoff": 3}, "pcutoff is 3; a number from 0 to 1"),
+    ],
+)
+def test_a_project_that_cannot_be_read_says_why(project, change, message):
+    config = yaml.safe_load((project / "config.yaml").read_text())
+    (project / "config.yaml").write_text(yaml.safe_dump(config | change))
+    with pytest.raises(HapteraError, match=message):
+        open_project(project)
+
+
+def test_a_network_with_other_parts_is_refused(project):
+    other = as_network(Brightest(False), ("red", "green", "tail"), stride=1).eval()
+    with pytest.raises(HapteraError, match="the model has the parts"):
+        run(project, other)

@@ -1,0 +1,165 @@
+"""Any pose network: every form of output that the protocol names gives the same keypoints, and others are refused."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.errors import HapteraError, NotApplicable
+from haptera.pose import Maps, PoseModel, as_network, drawn_animals, evaluate, open_model, predict, score
+
+PARTS = ("nose", "eye", "tail")
+
+
+class Fixed(nn.Module):
+    """A network that gives whatever it was told, whatever it sees."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.make, self.weight = make, nn.Parameter(torch.zeros(1))
+
+    def forward(self, images):
+        return self.make(len(images))
+
+
+def keypoints(batch):
+    return torch.arange(6.0).reshape(1, 3, 2).repeat(batch, 1, 1), torch.tensor([0.9, 0.5, 0.1]).repeat(batch, 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        keypoints,
+        lambda batch: dict(zip(("keypoints", "confidence"), keypoints(batch), strict=True)),
+        lambda batch: SimpleNamespace(keypoints=keypoints(batch)[0], confidence=keypoints(batch)[1]),
+        lambda batch: torch.cat([keypoints(batch)[0], keypoints(batch)[1][..., None]], 2),
+    ],
+    ids=["pair", "dictionary", "object", "tensor"],
+)
+def test_keypoints_with_confidence_are_taken_in_every_form(make):
+    network = as_network(Fixed(make), PARTS)
+    found, confidence = network.decode(network(torch.zeros(2, 3, 40, 50)))
+    assert torch.equal(found, keypoints(2)[0])
+    assert torch.equal(confidence, keypoints(2)[1])
+
+
+def maps(batch, rows=6, columns=9):
+    generator = torch.Generator().manual_seed(batch)
+    scores = torch.randn(batch, 3, rows, columns, generator=generator)
+    return scores, torch.randn(batch, 3, 2, rows, columns, generator=generator)
+
+
+FORMS = {
+    "pair": maps,
+    "offsets in turn": lambda batch: (maps(batch)[0], maps(batch)[1].flatten(1, 2)),
+    "dictionary": lambda batch: dict(zip(("scores", "offsets"), maps(batch), strict=True)),
+    "heatmap and locref": lambda batch: {"heatmap": maps(batch)[0], "locref": maps(batch)[1].flatten(1, 2)},
+    "tensor": lambda batch: torch.cat([maps(batch)[0], maps(batch)[1].flatten(1, 2)], 1),
+    "scores alone": lambda batch: maps(batch)[0],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("scores", ["logits", "probabilities"])
+def test_maps_are_decoded_as_a_slow_search_does(form, scores):
+    network = as_network(Fixed(FORMS[form]), PARTS, stride=4, unit=7.0, first=1.5, scores=scores)
+    found, confidence = network.decode(network(torch.zeros(2, 3, 24, 36)))
+    values, offsets = maps(2)
+    for image in range(2):
+        for part in range(3):
+            cells = [(float(values[image, part, r, c]), r, c) for r in range(6) for c in range(9)]
+            best, row, column = max(cells)
+            moved = torch.zeros(2) if form == "scores alone" else 7 * offsets[image, part, :, row, column]
+            expected = [4 * column + 1.5 + float(moved[0]), 4 * row + 1.5 + float(moved[1])]
+            assert found[image, part].tolist() == pytest.approx(expected, abs=1e-5)
+            sure = 1 / (1 + np.exp(-best)) if scores == "logits" else min(max(best, 0), 1)
+            assert float(confidence[image, part]) == pytest.approx(sure, abs=1e-6)
+
+
+def test_the_stride_of_maps_is_found_by_a_trial():
+    module = nn.Conv2d(3, 3, 8, 8)
+    assert as_network(module, PARTS).maps == Maps(8.0)
+    assert Maps(8.0).decode(torch.zeros(1, 3, 2, 2), 3)[0][0, 0].tolist() == [3.5, 3.5]  # the middle of 0 to 7
+
+
+def test_a_module_with_the_maps_of_a_pose_model_scores_like_it():
+    class Bare(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, images):
+            return self.model(images)
+
+    data = drawn_animals(2, 3, height=48, width=64)
+    torch.manual_seed(0)
+    model = PoseModel(data.parts, settings={"width": 4}).eval()
+    wrapped = as_network(Bare(model), data.parts)
+    for adapter in (NoAdaptation, partial(BatchNorm, prior=4)):
+        one, two = (evaluate(each, data, adapter=adapter) for each in (model, wrapped))
+        assert np.allclose(one.arrays["keypoints"], two.arrays["keypoints"], atol=1e-4)
+        assert np.allclose(one.arrays["confidence"], two.arrays["confidence"], atol=1e-6)
+    table = score({"net": wrapped}, {"data": data}).table()
+    assert set(table["measure"]) == {"normalised_error", "pck"}
+
+
+def corner(images):
+    """The brightest pixel of each channel, by NumPy, as a service in another framework might."""
+    flat = images.reshape(*images.shape[:2], -1)
+    where = flat.argmax(2)
+    points = np.stack([where % images.shape[3], where // images.shape[3]], 2)
+    return points.astype(np.float32), flat.max(2)
+
+
+def test_a_function_predicts_and_refuses_what_needs_layers():
+    network = as_network(corner, PARTS)
+    images = np.zeros((4, 20, 30, 3), np.uint8)
+    images[:, 7, 11] = 255
+    found = predict(network, images, batch_size=3)
+    assert (found.keypoints == [11, 7]).all()
+    assert (found.confidence == 1).all()
+    assert (predict(NoAdaptation(network), images).keypoints == [11, 7]).all()
+    with pytest.raises(NotApplicable, match="a Python function shows neither gradients nor layers"):
+        BatchNorm(network)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda batch: torch.zeros(batch, 5), r"gave \(1, 5\) for 3 parts; keypoints and confidence, or score maps"),
+        (lambda batch: (torch.zeros(batch, 3, 2), torch.zeros(batch, 2)), r"gave \(1, 3, 2\) and \(1, 2\) for 3"),
+        (lambda batch: {"logits": torch.zeros(batch, 3)}, r"gave a dict with logits; keypoints"),
+        (lambda batch: {"keypoints": torch.zeros(batch, 3, 2)}, r"gave a dict with keypoints; keypoints and conf"),
+        (lambda batch: torch.zeros(3, 4) @ torch.zeros(3, 4), "failed on an image of 128 x 128: RuntimeError"),
+    ],
+)
+def test_other_outputs_are_refused_with_what_was_found(made, message):
+    with pytest.raises(HapteraError, match=message):
+        as_network(Fixed(made), PARTS)
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(HapteraError, match="cannot be called"):
+        as_network(3, PARTS)
+    with pytest.raises(HapteraError, match="names of its parts"):
+        as_network(corner, [])
+    with pytest.raises(HapteraError, match="unknown kind of scores 'logit'; did you mean 'logits'"):
+        as_network(nn.Conv2d(3, 3, 8, 8), PARTS, scores="logit")
+
+
+def test_a_network_of_ones_own_is_opened_by_the_name_of_its_function(tmp_path):
+    code = "import torch\nfrom haptera.pose import as_network\n"
+    code += "def build():\n    return as_network(torch.nn.Conv2d(3, 2, 8, 8), ['nose', 'tail'])\n"
+    code += "def bare():\n    return torch.nn.Conv2d(3, 2, 8, 8)\n"
+    code += "def named():\n    net = torch.nn.Conv2d(3, 2, 8, 8)\n    net.parts = ['a', 'b']\n    return net\n"
+    (tmp_path / "net.py").write_text(code)
+    assert open_model(f"{tmp_path}/net.py:build").parts == ("nose", "tail")
+    assert open_model(f"{tmp_path}/net.py:named").parts == ("a", "b")
+    with pytest.raises(
+        HapteraError, match=r"gave a Conv2d that does not say its parts; return haptera.pose.as_network"
+    ):
+        open_model(f"{tmp_path}/net.py:bare")
