@@ -22,7 +22,8 @@ class TrendSettings:
         joined: whether two pieces meet at all.
         wedge: δ1 δ2 ν1 ν2 to test; else the narrowest.
         share: of the events, for which a narrowest wedge is sought too.
-        baseline: what relative robustness compares with; else the best other model.
+        baseline: what relative robustness compares with; else the line at the best other model.
+        standard: models that the line is fitted to, such as 'resnet*'; else all, or the group standard of a column.
         draws: of examples, and of models, for the intervals.
         seed: of the draws.
     """
@@ -33,6 +34,7 @@ class TrendSettings:
     wedge: tuple[float, float, float, float] | None = None
     share: float = 0.95
     baseline: str | None = None
+    standard: Sequence[str] = ()
     draws: int = 1000
     seed: int = 0
 
