@@ -34,9 +34,6 @@ class Side:
         ids: `(examples,)`, each once; None if they have no names.
         notes: what a reader must know about it.
         groups: `(models,)`, the kind of each model, such as `standard`; None where nobody says.
-        predictions: `(models, examples)`, the classes that they predict; None where only correctness is known.
-        logits: `(models, examples, classes)`, or logarithms of probabilities; None where they were not kept.
-        targets: `(examples,)`; None where they are not known.
     """
 
     source: str
@@ -47,9 +44,6 @@ class Side:
     ids: np.ndarray | None = None
     notes: tuple[str, ...] = field(default=())
     groups: tuple[str, ...] | None = None
-    predictions: np.ndarray | None = None
-    logits: np.ndarray | None = None
-    targets: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if len(self.models) > MOST_MODELS:
@@ -79,10 +73,12 @@ class Side:
         correct: np.ndarray,
         ids: np.ndarray | None = None,
         notes: Sequence[str] = (),
+        groups: Sequence[str] | None = None,
     ) -> "Side":
         """A side of which is known who is right on which example."""
         n = np.full(len(models), correct.shape[1])
-        return cls(source, tuple(models), correct.mean(1), n, correct, ids, tuple(notes))
+        kinds = None if groups is None else tuple(groups)
+        return cls(source, tuple(models), correct.mean(1), n, correct, ids, tuple(notes), kinds)
 
     @property
     def at_the_ends(self) -> list[str]:
@@ -121,8 +117,6 @@ class Side:
             n=None if self.n is None else self.n[rows],
             correct=None if self.correct is None else np.ascontiguousarray(self.correct[rows]),
             groups=None if self.groups is None else tuple(self.groups[row] for row in rows),
-            predictions=None if self.predictions is None else self.predictions[rows],
-            logits=None if self.logits is None else self.logits[rows],
         )
 
 
