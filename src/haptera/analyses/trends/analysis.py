@@ -24,6 +24,7 @@ from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
 from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError, unknown
+from haptera.statistics.intervals import wilson
 from haptera.statistics.line import FITS, SCALE, LineFit, compare_fits, fit
 from haptera.statistics.resample import Draws, interval, over_examples, over_models
 from haptera.words import shorten
@@ -210,6 +211,18 @@ class Trends(TrendSettings, Reasons, Analysis):
         """Return what `robustness` returns."""
         settings = {"draws": self.sampled, "baseline": self.baseline} | self._shape
         return robustness(*self.accuracies, self.models, kind=self.line, **settings)
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """Each model: accuracies with Wilson's intervals, robustness, and its name beside it, if it is off the line."""
+        rows = self.robustness.set_index("model").loc[list(self.models)].reset_index()
+        for side, name in zip(self.sides, ("reference", "shifted"), strict=True):
+            ends = np.full((len(rows), 2), np.nan)
+            if side.n is not None:
+                ends = np.array([wilson(a * n, int(n)) for a, n in zip(side.accuracy, side.n, strict=True)])
+            rows[[f"{name}_low", f"{name}_high"]] = ends
+        shown = {*self.places.get("model", []), *self.outliers[:PLACED]}
+        return rows.assign(beside=[name if name in shown else None for name in rows["model"]], seen=self.seen)
 
     def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
         """The line at some accuracies, as `prediction` returns it."""

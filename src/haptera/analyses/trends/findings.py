@@ -210,7 +210,8 @@ def _describe_tolerated(found: Mapping[str, Any] | None) -> str:
 def _place(row: Mapping[Any, Any]) -> str:
     ends = "" if np.isnan(row["low"]) else f" ({row['low']:+.3f} .. {row['high']:+.3f})"
     why = [text.format_map(row) for case, text in WHY.items() if case in row["case"]]
-    return f"{row['model']} {row['effective']:+.3f}{ends}, {row['case']}" + f" ({'; '.join(why)})" * bool(why)
+    relative = f", relative {row['relative']:+.3f}" if np.isfinite(row["relative"]) else ""
+    return f"{row['model']} {row['effective']:+.3f}{ends}{relative}, {row['case']}" + f" ({'; '.join(why)})" * bool(why)
 
 
 def _name_furthest(robustness: pd.DataFrame) -> str:
