@@ -13,6 +13,7 @@ from haptera import measures
 from haptera.analyses.diagnosis.error_prediction import predict_error
 from haptera.analyses.identify.identifiability import identifiability
 from haptera.analyses.trends.robustness import prediction, robustness
+from haptera.analyses.trends.verdict import judge
 from haptera.statistics.comparison import compare_groups
 from haptera.statistics.intervals import wilson
 from haptera.statistics.line import fit
@@ -31,6 +32,8 @@ def cases_of_models() -> dict[str, Case]:
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)
         found[f"line, new model after {n}"] = Case(_new_model, partial(_trend, n=n), lambda x, y: y[0], quick=SEVERAL)
+    for n in (5, 8, 30):
+        found[f"R² of {n} models"] = Case(_explained, partial(_straight, n=n), _expected_explained)
     for n in (4, 8):
         found[f"line, robustness of {n} models over examples"] = Case(
             _robustness, partial(_right, n=n), lambda models, *_: _left_out(models), quick=SEVERAL
@@ -73,6 +76,22 @@ def _trend(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Accuracies of n + 1 models on a probit line; the first is new."""
     u = random.uniform(-0.3, 1.6, n + 1)
     return ndtr(u), ndtr(0.9 * u - 0.3 + random.normal(0, 0.05, n + 1))
+
+
+def _straight(random: Random, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Accuracies of n models on a straight line, and the scatter around it."""
+    x, scatter = random.uniform(0.3, 0.9, n), float(np.exp(random.uniform(np.log(0.005), np.log(0.15))))
+    return x, 0.1 + 0.8 * x + random.normal(0, scatter, n), scatter
+
+
+def _explained(x: np.ndarray, y: np.ndarray, scatter: float) -> tuple[float, float]:
+    found = judge(x, y, "linear")
+    return found.low, found.high
+
+
+def _expected_explained(x: np.ndarray, y: np.ndarray, scatter: float) -> float:
+    along = 0.64 * x.var()
+    return float(along / (along + scatter**2))
 
 
 def _slope_over_models(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

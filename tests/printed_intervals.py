@@ -30,6 +30,7 @@ MAKERS = {
     "haptera.statistics.power_law": ("power law",),
     "haptera.measures.corruptions": ("rank correlation",),
     "haptera.statistics.resample": ("line",),
+    "haptera.statistics.explained": ("R²",),
     "haptera.analyses.diagnosis.error_prediction": ("error of a new shift",),
     "haptera.statistics.comparison": ("groups",),
     "haptera.statistics.simultaneous": ("twelve differences",),

@@ -50,6 +50,24 @@ def trends_of_accuracies(folder):
     return haptera.trends(folder / "a.csv", folder / "b.csv", draws=50)
 
 
+def trends_to_many_sets(folder):
+    for place, name in enumerate("abc"):
+        right = ProbitModels(np.linspace(-0.2, 1.6, 9), noise=0.4).correct(600, 400, seed=place)[place > 0]
+        np.savez(folder / f"{name}.npz", models=NETS, correct=right)
+    return haptera.trends(folder / "a.npz", folder / "b.npz", folder / "c.npz", draws=50)
+
+
+def trends_without_labels(folder):
+    generator = np.random.default_rng(0)
+    for place, name in enumerate("abcdef"):
+        targets = generator.integers(0, 4, 200)
+        seen = 3 * np.eye(4)[targets] + (1 + 0.2 * place) * generator.standard_normal((200, 4))
+        logits = np.stack([seen + size * generator.standard_normal((200, 4)) for size in np.linspace(0.5, 2.5, 9)])
+        np.savez(folder / f"{name}.npz", models=NETS, logits=logits, targets=targets)
+    known = [folder / f"{name}.npz" for name in "bcde"]
+    return haptera.trends(folder / "a.npz", *known, unlabelled=folder / "f.npz")
+
+
 def dependencies(folder):
     generator = np.random.default_rng(0)
     targets = generator.integers(0, 6, 400)
@@ -195,6 +213,8 @@ def study(folder):
 ANALYSES = [
     trends,
     trends_of_accuracies,
+    trends_to_many_sets,
+    trends_without_labels,
     dependencies,
     dependencies_without_targets,
     new_classes,

@@ -43,8 +43,8 @@ def test_every_formula_of_an_interval_is_in_the_list():
         module = "haptera." + ".".join(path.relative_to(root).with_suffix("").parts)
         if not module.startswith(NO_INTERVALS) and INGREDIENTS.search(path.read_text(encoding="utf-8")):
             found.add(module)
-    # Whether an event is outside a wedge by more than 1.96 errors is a test of chance, with no interval.
-    tests_of_chance = {"haptera.analyses.trends.closeness"}
+    # Whether an event is outside a wedge, or a line is off, by more than chance is a test, with no interval.
+    tests_of_chance = {"haptera.analyses.trends.closeness", "haptera.analyses.trends.verdict"}
     assert found - tests_of_chance <= set(MAKERS), "a new formula needs a case in tests/printed_intervals.py"
     for beginning in itertools.chain(*MAKERS.values()):
         assert any(name.startswith(beginning) for name in CASES), beginning

@@ -168,10 +168,12 @@ def expand_groups(function: Callable[..., T], without: Sequence[str] = ()) -> Ca
         given |= {name: () for name in empty if given[name] is None}
         made = {name: {key: given.pop(key) for key in kind.__dataclass_fields__} for name, kind in groups.items()}
         given |= {name: groups[name](**fields) for name, fields in made.items()}
+        several = next((each.name for each in asked if each.kind is each.VAR_POSITIONAL), None)
         spread = [each.name for each in asked if each.kind is each.VAR_KEYWORD]
         given |= {key: value for name in spread for key, value in vars(given.pop(name)).items()}
-        first = [given.pop(each.name) for each in asked if each.kind is each.POSITIONAL_ONLY]
-        return function(*first, **given)
+        placed = [each.POSITIONAL_ONLY for each in asked] + [each.POSITIONAL_OR_KEYWORD for each in asked if several]
+        first = [given.pop(each.name) for each in asked if each.kind in placed]
+        return function(*first, *(given.pop(several) or () if several else ()), **given)
 
     return set_options(command, own)
 
@@ -201,13 +203,19 @@ def _options(
     """Return parameters as typer wants them."""
     text = _help(docstring or "")
     kinds = [_option(hints.get(each.name, str), each, text.get(each.name, "")) for each in parameters]
-    return [each.replace(annotation=kind, kind=each.KEYWORD_ONLY) for each, kind in zip(parameters, kinds, strict=True)]
+    parameters = [
+        each.replace(kind=each.KEYWORD_ONLY, default=None if each.kind is each.VAR_POSITIONAL else each.default)
+        for each in parameters
+    ]
+    return [each.replace(annotation=kind) for each, kind in zip(parameters, kinds, strict=True)]
 
 
 def _option(hint: Any, parameter: inspect.Parameter, text: str) -> Any:
     """Return an annotation for typer; those that are one already stay."""
     if get_origin(hint) is Annotated:
         return hint
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return Annotated[list[hint] | None, typer.Argument(help=text, show_default=False)]
     if parameter.default is inspect.Parameter.empty or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
         return Annotated[hint, typer.Argument(help=text, show_default=False)]
     if hint is bool and not parameter.default:

@@ -60,6 +60,9 @@ class Figure:
         scale: For layers, of both axes: `linear`, or `probit` for accuracies.
         ends: For a graph, the columns with name, x and y of the node at the other end of an edge; the node at (`x`,
             `y`) is named by `choose`, and the first of `value` is the weight of the edge, empty for a node without one.
+        names: For layers, the column whose text is printed beside points; empty for those without.
+        x_low: For layers, the lower end of the interval around `x` of points.
+        x_high: The upper end of it.
         depth: For a cloud, the third position; without it the cloud is flat.
         cyclic: For a cloud, whether both ends of the colours are the same, as for angles.
         spread: For a table, the standard deviation of its values.
@@ -94,6 +97,9 @@ class Figure:
     mark: str | None = None
     scale: Literal["linear", "probit"] = "linear"
     ends: tuple[str, ...] = ()
+    names: str | None = None
+    x_low: str | None = None
+    x_high: str | None = None
     depth: str | None = None
     cyclic: bool = False
     spread: str | None = None
@@ -106,7 +112,7 @@ class Figure:
             object.__setattr__(self, "mark", self.mark or "mark")
             object.__setattr__(self, "color", self.color or ("layer",))
         single = (self.x, self.y, self.low, self.high, self.dash, self.choose, self.bands, self.flags, self.mark)
-        printed = (self.spread, self.rank, self.source, self.remark)
+        printed = (self.spread, self.rank, self.source, self.remark, self.names, self.x_low, self.x_high)
         named = [name for name in (*single, self.depth, *printed) if name is not None]
         named += [*self.value, *self.color, *self.select, *self.diverging, *self.start, *self.ends]
         check_keys(f"column in figure {self.title!r}", named, map(str, self.frame.columns))

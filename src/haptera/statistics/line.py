@@ -162,20 +162,25 @@ def compare_fits(
 ) -> pd.DataFrame:
     """One row for each fit, the one that predicts left-out models best first; `settings` are those of `fit`.
 
+    Models of weight 0 are not judged.
+
     Returns:
         `fit`, `slope`, `intercept` (on the scale of the fit; of two pieces, the first), `r2`, `max_residual` and the
         `worst` model that has it, `left_out`, the root mean square error for models that the line has not seen, and
         `left_out_max`, the largest.
     """
     names = np.array(models if models is not None else [str(i) for i in range(len(reference))], dtype=object)
-    y = np.asarray(shifted, float)
+    y, weights = np.asarray(shifted, float), settings.get("weights")
+    seen = np.ones(len(y), bool) if weights is None else np.asarray(weights) > 0
     rows = []
     for kind in kinds:
         fitted = fit(reference, shifted, kind, **settings)
-        size, left_out = np.abs(fitted.residual), np.abs(fitted.left_out)
+        residual, left_out = fitted.residual[seen], np.abs(fitted.left_out[seen])
+        size = np.abs(residual)
         rows.append(
             {"fit": kind, "slope": float(fitted.line.slope), "intercept": float(fitted.line.intercept)}
-            | {"r2": r_squared(y, fitted.residual), "max_residual": float(size.max()), "worst": names[size.argmax()]}
+            | {"r2": r_squared(y[seen], residual), "max_residual": float(size.max())}
+            | {"worst": names[seen][size.argmax()]}
             | {"left_out": float(np.sqrt(np.mean(left_out**2))), "left_out_max": float(left_out.max())}
         )
     return pd.DataFrame(rows).sort_values("left_out", kind="stable", ignore_index=True)
@@ -261,6 +266,12 @@ def _two_pieces(
     if switch is not None:
         at = float(switch) if isinstance(switch, float) else _ranked(u, switch)
         return least_squares(_basis(u, at, terms), v, w), at
+    if u.ndim == 1 and w.ndim == 1 and not w.all():  # the switch is sought among the models that are seen
+        seen = w > 0
+        own, at = _two_pieces(u[seen], v[seen], w[seen], None, joined)
+        every = least_squares(_basis(u, at, terms), v, w)
+        every.left_out[seen] = own.left_out
+        return every, at
     if u.ndim > 1:
         raise HapteraError("the best switch is sought for one set of accuracies; give the switch for a batch of them")
     levels, own, times = np.unique(u, return_inverse=True, return_counts=True)

@@ -65,11 +65,27 @@ def over_examples(
     return Draws(x, y, np.ones(x.shape[-1]), float("inf"))
 
 
-def over_models(reference: np.ndarray, shifted: np.ndarray, *, draws: int = DRAWS, seed: int = 0) -> Draws:
-    """Other models from where these came from, the same examples; accuracies are `(models,)`."""
-    models = len(reference)
-    weights = np.random.default_rng(seed).multinomial(models, np.full(models, 1 / models), draws)
-    return Draws(np.asarray(reference), np.asarray(shifted), weights.astype(float), models)
+def over_models(
+    reference: np.ndarray,
+    shifted: np.ndarray,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    among: np.ndarray | None = None,
+) -> Draws:
+    """Other models from where these came from, the same examples.
+
+    Args:
+        reference: accuracies `(models,)`.
+        shifted: likewise.
+        draws: how many.
+        seed: of the draws.
+        among: `(models,)`, which of them are drawn; the others have no weight.
+    """
+    drawn = np.flatnonzero(np.ones(len(reference), bool) if among is None else among)
+    weights = np.zeros((draws, len(reference)))
+    weights[:, drawn] = np.random.default_rng(seed).multinomial(len(drawn), np.full(len(drawn), 1 / len(drawn)), draws)
+    return Draws(np.asarray(reference), np.asarray(shifted), weights, len(drawn))
 
 
 def _draw(sample: Sample, draws: int, seed: np.random.SeedSequence) -> np.ndarray:

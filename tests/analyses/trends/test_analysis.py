@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from haptera.analyses.trends import analysis
+from haptera.analyses.trends import analysis, reasons
 from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.side import Side, join
 from haptera.analyses.trends.wedge import Wedge
@@ -40,7 +40,10 @@ def test_the_json_has_every_promised_key(joined):
         assert set(content[kind]) >= {"slope", "intercept", "r2", "max_residual"}
     assert set(content["two_piece"]) >= {"pieces", "r2", "max_residual"}
     assert set(content["dominance"]) >= {"pairs", "max", "share_below_0.05"}
-    assert set(content["events"]) >= {"count", "outside", "wedge"}
+    assert set(content["events"]) >= {"count", "outside", "wedge", "large", "large_inside"}
+    assert set(content["verdict"]) >= {"answer", "r2", "r2_interval", "left_out", "without_line", "sampling_alone"}
+    assert content["own_bounds"][0]["piece"] == "all models"
+    assert set(content["tolerated"]) >= {"outside", "needed", "tolerated"}
     assert set(content["effective_robustness"]) == set(NAMES)
     assert json.loads(json.dumps(content, allow_nan=False)) == content
 
@@ -66,7 +69,9 @@ def test_accuracies_alone_give_lines_and_robustness(joined):
     assert set(content["linear"]["slope_interval"]) == {"models"}
     assert set(content["effective_robustness"]) == set(NAMES)
     assert "accuracies alone" in trends.headline()
-    assert "over models" in sentence(trends, "line")
+    assert "over models" in sentence(trends, "fit")
+    assert sentence(trends, "line").startswith(f"yes: the {trends.line} line of 9 models")
+    assert content["verdict"]["sampling_alone"] is None
     assert Trends(alone(joined), draws=60, wedge=Wedge(0.3, 0.3, 0, 0)).guarantee.bound > 0
 
 
@@ -89,7 +94,7 @@ def test_the_line_can_be_chosen(joined):
     assert found["linear"].line == "linear"
     assert found["two_piece"].line == "two_piece"
     assert found["best"].line == found["best"].best or found["best"].best == "chebyshev"
-    assert "is what was asked for" in sentence(found["two_piece"], "line")
+    assert "is what was asked for" in sentence(found["two_piece"], "fit")
     given = Trends(joined, switch=3, fit="two_piece", draws=60)
     assert given.lines["two_piece"].line.switch == np.sort(joined.reference.accuracy)[2]
     assert given.robustness["effective_low"].notna().all()
@@ -151,7 +156,7 @@ def test_n_is_not_given_against_what_a_side_says(joined):
 
 def test_many_models_are_drawn_less_often_and_their_triplets_are_not_counted(joined, monkeypatch):
     monkeypatch.setattr(analysis, "BUDGET", 9 * 300)
-    monkeypatch.setattr(analysis, "MOST_IN_EVENTS", 8)
+    monkeypatch.setattr(reasons, "MOST_IN_EVENTS", 8)
     trends = Trends(joined, draws=500)
     assert trends.over["models"].weights.shape == (300, 9)
     assert trends.over["examples"].reference.shape == (300, 9)

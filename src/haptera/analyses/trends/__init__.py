@@ -1,13 +1,15 @@
-"""Trends: why accuracies on two sets of data fall on a line, and which model leaves it."""
+"""Trends: why accuracies on two sets of data fall on a line, which model leaves it, and accuracy without labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from haptera.errors import check_keys
+from haptera.errors import HapteraError, check_keys
 
 if TYPE_CHECKING:
     from haptera.analyses.trends.analysis import Trends
+    from haptera.analyses.trends.many import ManyTrends
+    from haptera.analyses.trends.unlabelled import Unlabelled
 
 __all__ = ["TrendSettings", "trends"]
 
@@ -22,7 +24,8 @@ class TrendSettings:
         joined: whether two pieces meet at all.
         wedge: δ1 δ2 ν1 ν2 to test; else the narrowest.
         share: of the events, for which a narrowest wedge is sought too.
-        baseline: what relative robustness compares with; else the best other model.
+        baseline: what relative robustness compares with; else the line at the best other model.
+        standard: models that the line is fitted to, such as 'resnet*'; else all, or the group standard of a column.
         draws: of examples, and of models, for the intervals.
         seed: of the draws.
     """
@@ -33,35 +36,52 @@ class TrendSettings:
     wedge: tuple[float, float, float, float] | None = None
     share: float = 0.95
     baseline: str | None = None
+    standard: Sequence[str] = ()
     draws: int = 1000
     seed: int = 0
 
 
 def trends(
     reference: str,
-    shifted: str,
-    *,
+    *shifted: str,
     model: Sequence[str] = (),
     n: tuple[int, int] | None = None,
+    unlabelled: str | None = None,
     **settings: Annotated[Any, TrendSettings],
-) -> "Trends":
-    """Fit lines to the accuracies of models on two sets of data, and say why, how sure, and who is off them.
+) -> "Trends | ManyTrends | Unlabelled":
+    """Fit lines to the accuracies of models on two sets of data or more, and say why, how sure, and who is off them.
 
     Args:
         reference: an .npz (FILE.npz or FILE.npz:ARRAY), a .csv (or FILE.csv:COLUMN), or FOLDER:STREAM of a study.
-        shifted: the same models on shifted data, likewise.
+        shifted: the same models on shifted data, likewise; of several sets, or of a wide CSV or a study, each.
         model: a model to place among the others.
         n: examples of the reference and of shifted data, where files of accuracies do not say.
-        settings: `fit`, `switch`, `joined`, `wedge`, `share`, `baseline`, `draws` and `seed`, as `TrendSettings`.
+        unlabelled: predictions or logits of the models on data without labels, whose accuracy there is predicted;
+            shifted data, with labels, say how far off that is.
+        settings: `fit`, `switch`, `joined`, `wedge`, `share`, `baseline`, `standard`, `draws` and `seed`, as
+            `TrendSettings`.
     """
     from haptera.analyses.trends.analysis import Trends
-    from haptera.analyses.trends.reading import read_side
+    from haptera.analyses.trends.reading import expand, read_side
     from haptera.analyses.trends.side import join
     from haptera.analyses.trends.wedge import as_wedge
 
     check_keys("setting of trends", settings, TrendSettings.__dataclass_fields__)
-    sides = [read_side(str(source)) for source in (reference, shifted)]
+    if unlabelled is not None:
+        from haptera.analyses.trends.unlabelled import Unlabelled
+
+        return Unlabelled.read(str(reference), str(unlabelled), [str(source) for source in shifted])
+    if not shifted:
+        raise HapteraError("trends needs shifted data, a file or stream after the reference, or unlabelled data")
+    first = read_side(str(reference))
+    sources = [each for source in shifted for each in expand(str(source)) if each != str(reference)]
+    others = [read_side(source) for source in sources or map(str, shifted)]
     if n is not None:
-        sides = [side.with_n(each) for side, each in zip(sides, n, strict=True)]
+        first, others = first.with_n(n[0]), [side.with_n(n[1]) for side in others]
     wedge = as_wedge(settings["wedge"]) if settings.get("wedge") else None
-    return Trends(join(*sides), placed=model, **settings | {"wedge": wedge})
+    settings |= {"wedge": wedge}
+    if len(others) == 1:
+        return Trends(join(first, others[0]), placed=model, **settings)
+    from haptera.analyses.trends.many import ManyTrends
+
+    return ManyTrends.of(first, others, **settings)

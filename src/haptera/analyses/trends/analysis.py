@@ -16,36 +16,29 @@ import pandas as pd
 
 from haptera.analyses.trends import TrendSettings, page
 from haptera.analyses.trends import findings as answers
-from haptera.analyses.trends.dominance import dominance
-from haptera.analyses.trends.events import Events, analyse_events
-from haptera.analyses.trends.guarantee import Guarantee, corollary, triplet_residuals
+from haptera.analyses.trends.reasons import Reasons
 from haptera.analyses.trends.robustness import LINES, fit_draws, place, prediction, robustness
-from haptera.analyses.trends.side import Sides
-from haptera.analyses.trends.triplets import count_triplets
+from haptera.analyses.trends.side import Sides, standard_models
+from haptera.analyses.trends.verdict import YES, Verdict, judge, judge_without
 from haptera.analyses.trends.wedge import Wedge
 from haptera.analysis import Analysis
 from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError, unknown
+from haptera.statistics.intervals import wilson
 from haptera.statistics.line import FITS, SCALE, LineFit, compare_fits, fit
 from haptera.statistics.resample import Draws, interval, over_examples, over_models
 from haptera.words import shorten
 
 BEST = "best"
-MOST_MODELS = 150
-"""Up to so many models every triplet is tested against proposition 1; of more, those with the worst and the best."""
-MOST_IN_PAIRS, MOST_IN_EVENTS = 2000, 500
-"""Up to so many models there is a row for each pair, and a count for each triplet."""
 PLACED, FEWEST_TO_PLACE = 3, 3
 BUDGET = 2_000_000
 """Draws x models at most: more models are drawn less often, down to 200 times."""
 FEW_DRAWS, MUCH_WORK = 200, 200_000
 """Fits that are found in rounds are drawn less often, down to 200 times, when draws x models are more than that."""
-FAR = 5.0
-"""Standard deviations, found by the median, beyond which a residual makes an outlier, if only accuracies are known."""
 
 
 @dataclass(frozen=True, eq=False)
-class Trends(TrendSettings, Analysis):
+class Trends(TrendSettings, Reasons, Analysis):
     """Why accuracies on two sets of data fall on a line, and which model leaves it; `TrendSettings` has the settings.
 
     Attributes:
@@ -71,12 +64,13 @@ class Trends(TrendSettings, Analysis):
                 raise unknown("model", name, self.models)
         if self.baseline is not None and self.baseline not in self.models:
             raise unknown("baseline", self.baseline, self.models)
-        if len(np.unique(self.accuracies[0])) < 2:
+        if len(np.unique(self.accuracies[0][self.seen])) < 2:
             raise HapteraError(
-                f"{self.sides.reference.source}: all models have the same accuracy, {self.accuracies[0][0]:g}; no line "
+                f"{self.sides.reference.source}: all models have the same accuracy, "
+                f"{self.accuracies[0][self.seen][0]:g}; no line "
                 "goes through them"
             )
-        if self.fit in FITS and SCALE[self.fit] != "linear" and (ends := self._unplaced):
+        if self.fit in FITS and SCALE[self.fit] != "linear" and (ends := self.unplaced):
             raise HapteraError(f"{ends[0]}; a {self.fit} fit needs n, the number of examples, to move it inside")
         check_number("share", self.share, above=0, most=1)
         check_whole_number("draws", self.draws)
@@ -104,7 +98,7 @@ class Trends(TrendSettings, Analysis):
         return self.sides.reference.accuracy, self.sides.shifted.accuracy
 
     @property
-    def _unplaced(self) -> list[str]:
+    def unplaced(self) -> list[str]:
         """Return a sentence for each side with accuracies of 0 or 1 that nothing says how far to move inside."""
         return [
             f"{side.source}: {shorten(side.at_the_ends)} with an accuracy of 0 or 1 "
@@ -116,55 +110,45 @@ class Trends(TrendSettings, Analysis):
     @cached_property
     def notes(self) -> list[str]:
         """What a reader must know: how the sides were joined, what was moved, and what is missing."""
-        notes = [
-            *self.sides.notes,
-            *(
-                f"{side.source}: accuracies of 0 or 1 moved inside by 1 / (2n) on probit: {shorten(side.at_the_ends)}"
-                for side in (self.sides.reference, self.sides.shifted)
-                if side.at_the_ends and side.n is not None
-            ),
-            *(f"{each}; without n these fits are left out" for each in self._unplaced),
-        ]
-        if not self.sides.sized:
-            notes.append(
-                "n, the number of examples, is not known on both sides: robustness has no interval, and that of a line "
-                "is over models alone; --n REFERENCE SHIFTED gives both numbers"
-            )
-        if self._draws < self.draws:
-            notes.append(f"{len(self.models):,} models are drawn {self._draws:,} times, not {self.draws:,}")
-        if self.sides.reference.correct is not None and len(self.models) > MOST_IN_EVENTS:
-            pairs = " or pair" * (len(self.models) > MOST_IN_PAIRS)
-            notes.append(f"{len(self.models):,} models are too many to look at every triplet{pairs} of them")
-        return notes
+        return answers.notes(self)
 
     @property
-    def _draws(self) -> int:
+    def drawn(self) -> int:
+        """How often examples and models are drawn."""
         return min(self.draws, max(FEW_DRAWS, BUDGET // len(self.models)))
 
     @property
     def _shape(self) -> dict[str, Any]:
         """What every fit is told."""
         sizes = (self.sides.reference.n, self.sides.shifted.n)
-        return {"switch": self.switch, "joined": self.joined, "n": sizes}
+        shape = {"switch": self.switch, "joined": self.joined, "n": sizes}
+        return shape if self.seen.all() else shape | {"weights": self.seen.astype(float)}
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """`(models,)`, which of them the line is fitted to: the standard models, or else all."""
+        return standard_models(self.sides, self.standard)
 
     @cached_property
     def lines(self) -> dict[str, LineFit]:
         """Name of a fit -> the fit; without those for which there are too few models."""
-        enough = len(np.unique(self.accuracies[0])) > 3 or self.fit == "two_piece"  # whoever asks is told why not
+        enough = (
+            len(np.unique(self.accuracies[0][self.seen])) > 3 or self.fit == "two_piece"
+        )  # whoever asks is told why not
         kinds = [kind for kind in FITS if enough or kind != "two_piece"]
-        kinds = [kind for kind in kinds if SCALE[kind] == "linear" or not self._unplaced]
+        kinds = [kind for kind in kinds if SCALE[kind] == "linear" or not self.unplaced]
         return {kind: fit(*self.accuracies, kind, **self._shape) for kind in kinds}
 
     @cached_property
     def over(self) -> dict[str, Draws]:
         """`examples`, where n is known, and `models` -> draws."""
         found: dict[str, Draws] = {}
-        settings: dict[str, Any] = {"draws": self._draws, "seed": self.seed}
+        settings: dict[str, Any] = {"draws": self.drawn, "seed": self.seed}
         if self.sides.sized:
             both = (self.sides.reference, self.sides.shifted)
             samples = [(side.accuracy, side.n) if side.correct is None else side.correct for side in both]
             found["examples"] = over_examples(*samples, paired=self.sides.paired, **settings)
-        return found | {"models": over_models(*self.accuracies, **settings)}
+        return found | {"models": over_models(*self.accuracies, **settings, among=self.seen)}
 
     @property
     def sampled(self) -> Draws | None:
@@ -204,50 +188,45 @@ class Trends(TrendSettings, Analysis):
         return next(kind for kind in self.fits["fit"] if kind in LINES) if self.fit == BEST else self.fit
 
     @cached_property
+    def verdict(self) -> Verdict:
+        """Whether there is a line."""
+        return judge(*self.accuracies, self.line, **self._judged)
+
+    @cached_property
+    def verdict_without(self) -> Verdict | None:
+        """The same without the models that are far from it, where there is none with them."""
+        if self.verdict.word == YES:
+            return None
+        return judge_without(*self.accuracies, self.models, self.verdict, **self._judged)
+
+    @property
+    def _judged(self) -> dict[str, Any]:
+        draws = self.sampled
+        if draws is not None and self.line in ("robust", "robust_probit"):
+            draws = draws.first(max(FEW_DRAWS, MUCH_WORK // len(self.models)))
+        return {"draws": draws} | self._shape
+
+    @cached_property
     def robustness(self) -> pd.DataFrame:
         """Return what `robustness` returns."""
         settings = {"draws": self.sampled, "baseline": self.baseline} | self._shape
         return robustness(*self.accuracies, self.models, kind=self.line, **settings)
 
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """Each model: accuracies with Wilson's intervals, robustness, and its name beside it, if it is off the line."""
+        rows = self.robustness.set_index("model").loc[list(self.models)].reset_index()
+        for side, name in zip(self.sides, ("reference", "shifted"), strict=True):
+            ends = np.full((len(rows), 2), np.nan)
+            if side.n is not None:
+                ends = np.array([wilson(a * n, int(n)) for a, n in zip(side.accuracy, side.n, strict=True)])
+            rows[[f"{name}_low", f"{name}_high"]] = ends
+        shown = {*self.places.get("model", []), *self.outliers[:PLACED]}
+        return rows.assign(beside=[name if name in shown else None for name in rows["model"]], seen=self.seen)
+
     def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
         """The line at some accuracies, as `prediction` returns it."""
         return prediction(*self.accuracies, at, self.over[over], self.line, **self._shape)
-
-    @cached_property
-    def pairs(self) -> pd.DataFrame | None:
-        """Return what `dominance` returns, on the reference; None for accuracies alone."""
-        correct = self.sides.reference.correct
-        return None if correct is None or len(correct) > MOST_IN_PAIRS else dominance(correct, self.models)
-
-    @cached_property
-    def events(self) -> Events | None:
-        """Closeness; None for accuracies alone."""
-        reference, shifted = self.sides.reference.correct, self.sides.shifted.correct
-        if reference is None or shifted is None or len(reference) > MOST_IN_EVENTS:
-            return None
-        counts = count_triplets(reference), count_triplets(shifted)
-        return analyse_events(self.models, *counts, self.wedge, self.share)
-
-    @cached_property
-    def guarantee(self) -> Guarantee | None:
-        """What the wedge promises; None where none is known."""
-        wedge = self.wedge if self.events is None else self.events.asked.wedge
-        if wedge is None:
-            return None
-        x, y = self.accuracies
-        best = float(np.abs(self.lines["chebyshev"].residual).max())
-        triplets = triplet_residuals(x, y, wedge, self.models, ends=len(x) > MOST_MODELS)
-        return Guarantee(wedge, corollary(float(np.ptp(x)), wedge), best, triplets)
-
-    @cached_property
-    def outliers(self) -> list[str]:
-        """Models whose file is worth a look, worst first: by the events they own, or by residuals of a robust line."""
-        if self.events is not None:
-            return self.events.outliers
-        away = self.lines["robust" if self._unplaced else "robust_probit"].away
-        size = np.abs(away - np.nanmedian(away))
-        far = size > FAR * np.nanmedian(size) / 0.6745
-        return [self.models[place] for place in np.argsort(-size, kind="stable") if far[place]]
 
     @cached_property
     def places(self) -> pd.DataFrame:

@@ -81,7 +81,7 @@ def narrowest(frontier: pd.DataFrame) -> Wedge:
 def _spread(reference: Counts, shifted: Counts) -> list[float]:
     """ν from 0 to the largest |Q(A) - P(A)|, in equal steps of whole ten-thousandths."""
     n, m = reference.examples, shifted.examples
-    largest = max(float(np.abs(a / n - b / m).max()) for a, b in zip_counts(reference, shifted))
+    largest = max(float(np.abs(a / n - b / m).max(initial=0.0)) for a, b in zip_counts(reference, shifted))
     step = max(ceil(largest / STEPS * 10_000), 1)
     return [round(place * step / 10_000, 4) for place in range(ceil(largest * 10_000 / step) + 1)]
 

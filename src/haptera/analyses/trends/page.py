@@ -7,7 +7,7 @@ import pandas as pd
 
 from haptera.analyses.trends.closeness import density
 from haptera.analyses.trends.guarantee import regions
-from haptera.analyses.trends.residual_bound import lower_bounds
+from haptera.analyses.trends.residual_bound import ZETAS, lower_bounds
 from haptera.report.figure import Figure, layer
 from haptera.report.section import Listing, Section
 
@@ -15,16 +15,23 @@ if TYPE_CHECKING:
     from haptera.analyses.trends.analysis import Trends
 
 MOST_PAIRS, MOST_TRIPLETS = 5_000, 1_000
+OTHER_MODELS = "models that the line has not seen"
 POINTS, BINS, CORNERS = 101, 200, 201
 OTHERS = ("linear", "probit", "logit", "two_piece", "chebyshev")
-AXES = {"reference": "accuracy on the reference", "shifted": "accuracy on shifted data"}
-ACCURACIES: dict[str, Any] = {"kind": "layers", "x": "reference", "y": "shifted", "labels": AXES}
 BANDS: dict[str, Any] = {"low": "low", "high": "high"}
 WITHOUT_N = "There is no interval, for n, the number of examples, is not known on both sides."
 LINE = (
-    "A point is a model; point at it for its name. The area around the {line} line is its 95 % interval over {over}; "
-    "in that of new models, 95 % of these should be. On the dashed line nothing is lost."
+    "A point is a model; point at it for its name and robustness. Those off the line, or unlike all others, are named. "
+    "{bars}The area around the {line} line is its 95 % interval over {over}; in that of new models, 95 % of these "
+    "should be. On the dashed line nothing is lost."
 )
+BARS = "Bars, drawn for at most 80 models, are 95 % intervals over examples. "
+PROBIT = "A probit line is straight here, and the one that belongs to these axes is drawn."
+OWN = (
+    "How far each model between the worst and the best can be from their line: exactly, at the data's own ζ and in the "
+    "wedge of the triplets that a line needs, and by proposition 1, which holds for ordered models alone."
+)
+OWNS = {"bound": "exact bound (6)", "ordered": "if ordered (2)"}
 FITS = (
     "The one that predicts left-out models best comes first. Slope and intercept are on the scale of the fit, of two "
     "pieces those of the first; intervals are at 95 %, over examples and over models."
@@ -62,22 +69,30 @@ def line_section(trends: "Trends") -> Section | None:
     at = np.linspace(x.min(), x.max(), POINTS)
     line = trends.prediction(at, over)
     lines = {f"{kind} line": found.line(at) for kind, found in trends.lines.items() if kind in OTHERS}
-    effective = trends.robustness.set_index("model")["effective"][list(trends.models)]
+    known = trends.sampled is not None
     parts = [
-        _points(trends).assign(effective=effective.to_numpy()),
+        *_models(trends),
         layer("band", "new models", reference=at, low=line["new_low"], high=line["new_high"]),
         layer("band", chosen, reference=at, low=line["low"], high=line["high"]),
         *(layer("line", name, reference=at, shifted=y) for name, y in ({chosen: line["line"]} | lines).items()),
         layer("line", "nothing lost", reference=at[[0, -1]], shifted=at[[0, -1]], dash="reference"),
     ]
-    shown = list(dict.fromkeys(["models", "new models", chosen, "linear line", "nothing lost"]))
-    style = ACCURACIES | BANDS | {"dash": "dash", "choose": "layer", "start": {"layer": shown}}
-    style |= {"frame": pd.concat(parts, ignore_index=True).fillna({"dash": "fitted"})}
-    probit = Figure("The same on probit axes", "A probit line is straight here.", scale="probit", **style)
+    always = ["models", OTHER_MODELS, "new models", chosen]
+    frame = pd.concat(parts, ignore_index=True).fillna({"dash": "fitted"})
+    here = set(frame["layer"])
+
+    def start(own: str) -> dict[str, Any]:
+        wanted = dict.fromkeys([*always, own, "nothing lost"])
+        return {"start": {"layer": [name for name in wanted if name in here]}}
+
+    style = _axes(trends) | BANDS | {"dash": "dash", "choose": "layer", "frame": frame, "names": "beside"}
+    style |= {"x_low": "reference_low", "x_high": "reference_high"}
+    caption = LINE.format(line=trends.line, over=over, bars=BARS if known else "")
+    probit = Figure("The same on probit axes", PROBIT, scale="probit", **style, **start("probit line"))
     return Section.of(
         "Line",
         "How accuracy on shifted data follows from accuracy on the reference.",
-        Figure("Accuracy on both sides", LINE.format(line=trends.line, over=over), **style),
+        Figure("Accuracy on both sides", caption, **style, **start("linear line")),
         probit if "probit" in trends.lines else None,
         Listing("Fits", FITS, trends.fits, FIT),
     )
@@ -92,7 +107,7 @@ def robustness_section(trends: "Trends") -> Section | None:
     bars = "Bars, drawn for at most 80 models, are 95 % intervals over examples." if known else WITHOUT_N
     caption = f"Accuracy on shifted data above the {trends.line} line of all others. {bars}"
     style: dict[str, Any] = {"low": "effective_low", "high": "effective_high"}
-    style |= {"labels": AXES | {"effective": "effective robustness"}}
+    style |= {"labels": _axes(trends)["labels"] | {"effective": "effective robustness"}}
     return Section.of(
         "Robustness",
         "Who keeps more than the line of the others predicts.",
@@ -154,19 +169,63 @@ def guarantee_section(trends: "Trends") -> Section | None:
     bands = layer("band", known["known"], reference=known["accuracy"], low=known["low"], high=known["high"])
     ordered = pd.concat([points, bands], ignore_index=True)
     lower = {}
+    zetas = [*ZETAS, *(bound.zeta for bound in trends.own_bounds[:1])]
     for each in [wedge, *([trends.events.most.wedge] if trends.events else [])]:
-        rows = lower_bounds(*trends.accuracies, each)
-        names, at = "lower bound, ζ = " + rows["zeta"].map("{:g}".format), rows["accuracy"].unique()
+        rows = lower_bounds(*trends.accuracies, each, sorted(set(zetas)))
+        names, at = "lower bound, ζ = " + rows["zeta"].map("{:.4g}".format), rows["accuracy"].unique()
         curves = layer("line", names, reference=rows["accuracy"], shifted=rows["least"])
         line = layer("line", f"{trends.line} line", reference=at, shifted=trends.lines[trends.line].line(at))
         lower[str(each)] = pd.concat([points, line, curves])
-    bounds: dict[str, Any] = ACCURACIES | {"frame": pd.concat(lower, names=["wedge"]).reset_index("wedge")}
+    bounds: dict[str, Any] = _axes(trends) | {"frame": pd.concat(lower, names=["wedge"]).reset_index("wedge")}
+    own, listing = _own_bounds(trends)
     return Section.of(
         "Guarantees",
         "Close sets and similar models leave no room but near a line.",
-        Figure("Where ordered models must lie", ORDERED.format(wedge=wedge), ordered, **ACCURACIES, **BANDS),
+        own,
+        listing,
+        Figure("Where ordered models must lie", ORDERED.format(wedge=wedge), ordered, **_axes(trends), **BANDS),
         Figure("Lower bounds for approximately ordered models", LOWER, select=("wedge",), **bounds),
         Listing("Triplets nearest to their bound", "Bound (2) for the middle of three models.", nearest),
+    )
+
+
+def _axes(trends: "Trends") -> dict[str, Any]:
+    """Return which columns a figure of accuracies has, and the names of the data on its axes."""
+    names = {"reference": trends.sides.reference.name, "shifted": trends.sides.shifted.name}
+    labels = {column: f"accuracy on {name}" for column, name in names.items()}
+    return {"kind": "layers", "x": "reference", "y": "shifted", "labels": labels}
+
+
+def _models(trends: "Trends") -> list[pd.DataFrame]:
+    """Return the models as points, those that the line was not fitted to in a layer of their own."""
+    rows = trends.points.rename(columns={"shifted_low": "low", "shifted_high": "high"})
+    columns = ["model", "reference", "shifted", "reference_low", "reference_high", "low", "high", "beside"]
+    columns += ["effective", "effective_low", "effective_high", "relative", "relative_low", "relative_high"]
+    names = np.where(rows["seen"], "models", OTHER_MODELS)
+    return [layer("point", names, **rows[columns])]
+
+
+def _own_bounds(trends: "Trends") -> tuple[Figure | None, Listing | None]:
+    """Return the exact bounds at the data's own ζ as a figure, and the models with them."""
+    if not trends.own_bounds:
+        return None, None
+    bound = trends.own_bounds[0]
+    rows = bound.models
+    parts = [layer("point", "residual seen", model=rows["model"], accuracy=rows["accuracy"], residual=rows["residual"])]
+    for column, name in OWNS.items():
+        parts.append(layer("line", name, accuracy=rows["accuracy"], residual=rows[column]))
+    labels = {
+        "accuracy": f"accuracy on {trends.sides.reference.name}",
+        "residual": "distance from the line of both ends",
+    }
+    frame = pd.concat(parts, ignore_index=True)
+    caption = f"{OWN} ζ = {bound.zeta:.4f}, wedge {bound.wedge}, between {bound.ends[0]} and {bound.ends[1]}."
+    every = pd.concat([each.models.assign(piece=each.piece) for each in trends.own_bounds], ignore_index=True)
+    figure = Figure(
+        "The guarantee at the data's own ζ", caption, frame, "layers", "accuracy", "residual", labels=labels
+    )
+    return figure, Listing(
+        "Models and their exact bounds", "Of all models, and of each piece of the line.", every, OWNS
     )
 
 

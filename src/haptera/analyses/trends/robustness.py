@@ -2,8 +2,9 @@
 
 Source: Taori et al., "Measuring robustness to natural distribution shifts in image classification", 2020, from which
 "Why do classifier accuracies show linear trends under distribution shift?", section 6, takes both words. Effective
-robustness is the accuracy on shifted data above the line of the other models; relative robustness is that above the
-accuracy of what one had before: a named model, or else the best of the others on the reference. Intervals are those of
+robustness is the accuracy on shifted data above the line of the other models, or of the standard models, if somebody
+says which these are; relative robustness is that above what one had before: a named model, or else what the line says
+of the best of the others on the reference, where a single model would bring its own luck along. Intervals are those of
 the bootstrap (`resample`): the interval of the line is where the line could have been; that of a new model adds how far
 models are from a line which has not seen them, drawn from those that are known.
 A model can keep more in three ways: it lies on the line, which is steeper than one, and is more accurate than all
@@ -28,7 +29,7 @@ from haptera.analyses.trends.frontier import frontier, narrowest
 from haptera.analyses.trends.triplets import Counts
 from haptera.analyses.trends.wedge import Wedge
 from haptera.errors import HapteraError, unknown
-from haptera.statistics.line import SCALE, SCALES, LineFit, fit
+from haptera.statistics.line import SCALE, SCALES, Line, LineFit, fit, move_inside
 from haptera.statistics.resample import Draws, interval
 
 LINES = ("linear", "probit", "logit", "two_piece", "robust", "robust_probit")
@@ -56,8 +57,8 @@ def robustness(
         models: their names; by default their places.
         kind: of the line, one of `LINES`.
         draws: for the intervals, which are NaN without.
-        baseline: what relative robustness compares with; by default the best of the other models on the reference.
-        settings: of the line, `n`, `switch` and `joined`, as `fit` takes them.
+        baseline: what relative robustness compares with; by default the line, at the accuracy of the best other model.
+        settings: of the line, `n`, `switch`, `joined` and `weights` (0: the line does not see it), as `fit` takes them.
 
     Returns:
         `model`, `reference`, `shifted`, the accuracy `predicted` by the line of the others, `effective` and `relative`
@@ -72,15 +73,26 @@ def robustness(
     if len({len(x), len(y), len(names)}) > 1:
         raise HapteraError(f"there are {len(names)} models with {len(x)} and {len(y)} accuracies")
     found = fit(x, y, kind, **settings)
-    best, second = np.argsort(-x, kind="stable")[:2] if baseline is None else 2 * [names.index(baseline)]
+    weights = settings.get("weights")
+    standard = np.flatnonzero(np.ones(len(x)) if weights is None else weights)
+    best, second = standard[np.argsort(-x[standard], kind="stable")[:2]]
     before = np.where(np.arange(len(x)) == best, second, best)
+    named = None if baseline is None else names.index(baseline)
     frame = pd.DataFrame({"model": names, "reference": x, "shifted": y, "predicted": y - found.left_out})
-    values = {"effective": found.left_out, "relative": y - y[before]}
+
+    def lined(line: Line, at: np.ndarray) -> np.ndarray:
+        """What a line says of the best other model of each."""
+        n = settings["n"][0] if settings.get("n") else None
+        return line((at if SCALE[kind] == "linear" else move_inside(at, n))[..., before])
+
+    values = {"effective": found.left_out, "relative": y - (lined(found.line, x) if named is None else y[named])}
     others = {"effective": np.full((1, len(x)), np.nan), "relative": np.full((1, len(x)), np.nan)}
     if draws is not None:
-        others["effective"] = fit_draws(found, draws, settings).left_out
+        again = fit_draws(found, draws, settings)
+        others["effective"] = again.left_out
         if draws.shifted.ndim > 1:
-            others["relative"] = draws.shifted - draws.shifted[:, before]
+            then = lined(again.line, draws.reference) if named is None else draws.shifted[:, [named]]
+            others["relative"] = draws.shifted - then
     for name, value in values.items():
         low, high = interval(value, others[name], draws.units if draws else float("inf"))
         frame = frame.assign(**{name: value, f"{name}_low": low, f"{name}_high": high})
@@ -124,7 +136,9 @@ def prediction(
 
 def fit_draws(found: LineFit, draws: Draws, settings: Mapping[str, Any]) -> LineFit:
     """Fit the line again to every draw; the switch between two pieces stays where it was."""
-    same = {**settings, "switch": found.line.switch, "weights": draws.weights}
+    given = settings.get("weights")
+    weights = draws.weights if given is None else draws.weights * given
+    same = {**settings, "switch": found.line.switch, "weights": weights}
     return fit(draws.reference, draws.shifted, found.line.fit, **same)
 
 
@@ -200,6 +214,12 @@ def _similarity(name: str, pairs: pd.DataFrame) -> dict[str, Any]:
         "with_model": largest["better"] if largest["worse"] == name else largest["worse"],
         "zeta": zeta(pairs[~own]),
     }
+
+
+def is_dissimilar(name: str, pairs: pd.DataFrame) -> bool:
+    """Say whether a dominance probability of a model is above all of the others', interval included."""
+    found = _similarity(name, pairs)
+    return bool(found["dominance_low"] > found["zeta"])
 
 
 def _events(place: int, counts: tuple[Counts, Counts], wedge: Wedge | None) -> dict[str, Any]:

@@ -4,8 +4,10 @@ Two sides are joined by the names of the models. What is left over, moved or rep
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from haptera.errors import HapteraError, nearest
 from haptera.words import shorten
 
 FEWEST = 3
+STANDARD = "standard"
+"""The group of the models that a line is fitted to."""
 MOST_MODELS = 10_000
 """More are examples that were taken for models; the draws of their lines would not fit into memory either."""
 
@@ -29,6 +33,7 @@ class Side:
         correct: `(models, examples)`, whether each is right; None where only accuracies are known.
         ids: `(examples,)`, each once; None if they have no names.
         notes: what a reader must know about it.
+        groups: `(models,)`, the kind of each model, such as `standard`; None where nobody says.
     """
 
     source: str
@@ -38,6 +43,7 @@ class Side:
     correct: np.ndarray | None = None
     ids: np.ndarray | None = None
     notes: tuple[str, ...] = field(default=())
+    groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.models) > MOST_MODELS:
@@ -67,15 +73,24 @@ class Side:
         correct: np.ndarray,
         ids: np.ndarray | None = None,
         notes: Sequence[str] = (),
+        groups: Sequence[str] | None = None,
     ) -> "Side":
         """A side of which is known who is right on which example."""
         n = np.full(len(models), correct.shape[1])
-        return cls(source, tuple(models), correct.mean(1), n, correct, ids, tuple(notes))
+        kinds = None if groups is None else tuple(groups)
+        return cls(source, tuple(models), correct.mean(1), n, correct, ids, tuple(notes), kinds)
 
     @property
     def at_the_ends(self) -> list[str]:
         """Models with an accuracy of 0 or 1."""
         return [name for name, each in zip(self.models, self.accuracy, strict=True) if each in (0, 1)]
+
+    @property
+    def name(self) -> str:
+        """Return what the data is called: the array, column or stream, or else the file without its ending."""
+        last = Path(self.source).name
+        beginning, _, rest = last.partition(":")
+        return rest or Path(beginning).stem or self.source
 
     @property
     def size(self) -> str:
@@ -101,6 +116,7 @@ class Side:
             accuracy=self.accuracy[rows],
             n=None if self.n is None else self.n[rows],
             correct=None if self.correct is None else np.ascontiguousarray(self.correct[rows]),
+            groups=None if self.groups is None else tuple(self.groups[row] for row in rows),
         )
 
 
@@ -119,6 +135,9 @@ class Sides:
     shifted: Side
     paired: bool
     notes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Side]:
+        return iter((self.reference, self.shifted))
 
     @property
     def sized(self) -> bool:
@@ -146,6 +165,32 @@ def join(reference: Side, shifted: Side) -> Sides:
     left, right = reference.only(common), shifted.only(common)
     right, paired, note = _align(left, right)
     return Sides(left, right, paired, tuple(notes + note))
+
+
+def standard_models(sides: Sides, patterns: Sequence[str]) -> np.ndarray:
+    """`(models,)`, which models a pattern names; without patterns, those of the group `standard`, or else all."""
+    models = sides.reference.models
+    if patterns:
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in models):
+                near = nearest(pattern, models, cutoff=0.5)
+                meant = f"; did you mean {near!r}?" if near else ""
+                raise HapteraError(
+                    f"standard: no model is called {pattern!r}, a name or a pattern such as 'res*'{meant}"
+                )
+        seen = np.array([any(fnmatchcase(name, pattern) for pattern in patterns) for name in models])
+    else:
+        groups = next((side.groups for side in sides if side.groups is not None), None)
+        if groups is None:
+            return np.ones(len(models), bool)
+        seen = np.array([group.strip().lower() == STANDARD for group in groups])
+        if not seen.any():
+            raise HapteraError(
+                f"{sides.reference.source}: no model is of the group {STANDARD!r}, only {shorten(sorted(set(groups)))}"
+            )
+    if seen.sum() < FEWEST:
+        raise HapteraError(f"there are {seen.sum()} standard models; at least {FEWEST} were expected to fit a line to")
+    return seen
 
 
 def _align(reference: Side, shifted: Side) -> tuple[Side, bool, list[str]]:

@@ -4,6 +4,7 @@ A column `model` (or else the first, if it holds text), and one with accuracies:
 that timm publishes, or any that is named, for a wide table with a column for each test set. Commas, semicolons or tabs
 part the columns; with semicolons and tabs a decimal comma is read too. Percent is told by its sign, or by a value above
 1. A model without a number is left out with a note. `n`, or `NAME_n` beside the column NAME, is the number of examples.
+A column `group` says which models are `standard`.
 """
 
 import csv
@@ -17,6 +18,8 @@ from haptera.errors import HapteraError, hint, unknown
 from haptera.words import shorten
 
 ACCURACIES = ("accuracy", "top1")
+GROUP = "group"
+"""The column that says of which kind a model is; the line is fitted to those of the group standard."""
 EMPTY = {"", "-", "--", "–", "—", "na", "n/a", "nan", "none", "null", "?"}
 ROWS = 4 * MOST_MODELS
 """The most rows of a table; a model may be measured at several image sizes."""
@@ -53,7 +56,25 @@ def read_table(path: Path, column: str | None = None) -> Side:
         )
     n = _sizes(path, kept, comma) if "n" in kept else None
     source = str(path) if column in ACCURACIES else f"{path}:{column}"
-    return Side(source, tuple(kept["model"]), kept["accuracy"].to_numpy(float), n, notes=tuple(notes))
+    groups = tuple(others.loc[kept.index, GROUP]) if GROUP in others else None
+    return Side(source, tuple(kept["model"]), kept["accuracy"].to_numpy(float), n, notes=tuple(notes), groups=groups)
+
+
+def columns_of_sets(path: Path) -> list[str]:
+    """The columns of a wide table that hold accuracies; none of a table with a column `accuracy` or `top1`."""
+    frame, _ = _text(path)
+    _, others = _models(path, frame, [])
+    named = {str(name).lower() for name in others}
+    return [] if named & set(ACCURACIES) else _sets(others)
+
+
+def _sets(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that hold numbers, but for sizes of sets and images."""
+    columns = [str(column) for column in frame]
+    none = {"n", "img_size", GROUP}
+    return [
+        name for name in columns if name not in none and not name.endswith("_n") and _parse(frame[name]).notna().any()
+    ]
 
 
 def _text(path: Path) -> tuple[pd.DataFrame, bool]:
@@ -101,8 +122,7 @@ def _column(path: Path, frame: pd.DataFrame, wanted: str | None) -> str:
     for name in ACCURACIES:
         if name in named:
             return named[name]
-    sets = [name for name in columns if _parse(frame[name]).notna().any() and name != "n" and not name.endswith("_n")]
-    if len(sets) > 1:
+    if len(sets := _sets(frame)) > 1:
         raise HapteraError(
             f"{path} has no column 'accuracy'; name the test set, as in {path}:{sets[0]}; columns: {', '.join(sets)}"
         )

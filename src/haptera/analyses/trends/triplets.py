@@ -8,7 +8,7 @@ Cost: at most models³ x examples / 6 multiplications, in BLAS; 4 bytes for each
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,11 +27,13 @@ class Counts:
         examples: how many there are.
         pair: `(models, models)`; on the diagonal each model alone.
         triple: `(triplets,)`, in the order of `itertools.combinations(range(models), 3)`.
+        kept: `(triplets,)`, which of them count; None for all.
     """
 
     examples: int
     pair: np.ndarray
     triple: np.ndarray
+    kept: np.ndarray | None = None
 
     @property
     def models(self) -> int:
@@ -41,25 +43,39 @@ class Counts:
     @property
     def events(self) -> int:
         """How many there are: six for each triplet."""
-        return len(EVENTS) * len(self.triple)
+        return len(EVENTS) * (len(self.triple) if self.kept is None else int(self.kept.sum()))
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Places of the models `(3, triplets)` and counts of events `(6, triplets)`, one first model at a time."""
         start = 0
         for places in places_of_triplets(self.models):
-            i, j, k = places
+            i = places[0]
             all_right = self.triple[start : start + len(i)]
+            if self.kept is not None:
+                own = self.kept[start : start + len(i)]
+                places, all_right = places[:, own], all_right[own]
             start += len(i)
+            i, j, k = places
             ij, ik, jk = (self.pair[pair] - all_right for pair in ((i, j), (i, k), (j, k)))
             single = self.pair.diagonal()[places] - all_right
             alone = single - np.stack([ij + ik, ij + jk, ik + jk])
             yield places, np.concatenate([alone, [ij, ik, jk]])
 
     def without(self, model: int) -> "Counts":
-        """The same for all models but one."""
+        """All triplets without one of the models."""
         kept = [(places != model).all(0) for places in places_of_triplets(self.models)]
         pair = np.delete(np.delete(self.pair, model, 0), model, 1)
         return Counts(self.examples, pair, self.triple[np.concatenate(kept)])
+
+    def with_ends(self, low: int, middle: np.ndarray, high: int) -> "Counts":
+        """The triplets of two models with each of some others, which are all that a line through the two needs."""
+        wanted = np.zeros(self.models, bool)
+        wanted[middle] = True
+        kept = [
+            (places == low).any(0) & (places == high).any(0) & wanted[places].any(0)
+            for places in places_of_triplets(self.models)
+        ]
+        return replace(self, kept=np.concatenate(kept))
 
 
 def count_triplets(correct: np.ndarray) -> Counts:

@@ -48,9 +48,11 @@ function layersChart(frame, encoding, rows, slots, width) {
     if (group.kind === 'point') {
       const bars = encoding.low && encoding.high && kinds.get('point').length <= ERROR_POINTS;
       traces.push({
-        ...named, ...said, mode: 'markers', x: group.rows.map(across), y: group.rows.map(up(encoding.y)),
+        ...named, ...said, ...besides(frame, encoding, group.rows, said.text),
+        x: group.rows.map(across), y: group.rows.map(up(encoding.y)),
         marker: { color, size: many ? 5 : 8, opacity: many ? 0.6 : 0.85, symbol: SYMBOLS[style.symbol(group) % SYMBOLS.length] },
-        ...(bars ? { error_y: whiskers(frame, encoding, group.rows, up, color) } : {}),
+        ...(bars ? { error_y: whiskers(group.rows, up, color, [encoding.y, encoding.low, encoding.high]) } : {}),
+        ...(bars && encoding.x_low ? { error_x: whiskers(group.rows, up, color, [encoding.x, encoding.x_low, encoding.x_high]) } : {}),
       });
       continue;
     }
@@ -93,12 +95,22 @@ function layerSigns(drawn, style) {
 
 const faint = (color) => color + Math.round(255 * BAND_OPACITY).toString(16);
 
-function whiskers(frame, encoding, rows, up, color) {
+function whiskers(rows, up, color, [middle, low, high]) {
   const off = (name, sign) => rows.map((row) => {
     const end = up(name)(row);
-    return end === null ? 0 : Math.max(sign * (end - up(encoding.y)(row)), 0);
+    return end === null ? 0 : Math.max(sign * (end - up(middle)(row)), 0);
   });
-  return { type: 'data', symmetric: false, array: off(encoding.high, 1), arrayminus: off(encoding.low, -1), thickness: 1, width: 0, color };
+  return { type: 'data', symmetric: false, array: off(high, 1), arrayminus: off(low, -1), thickness: 1, width: 0, color };
+}
+
+// Names that are printed beside some of the points; what a reader sees when pointing at one stays the same.
+function besides(frame, encoding, rows, hovertext) {
+  if (!encoding.names) return { mode: 'markers' };
+  const names = frame.column(encoding.names);
+  return {
+    mode: 'markers+text', text: rows.map((row) => plain(shortened(String(names.at(row) ?? ''), 30))), hovertext,
+    hovertemplate: '%{hovertext}<extra></extra>', textposition: 'top center', textfont: { size: 11, color: Theme.color('soft') },
+  };
 }
 
 // Cells of a grid, coloured by the logarithm of a count.

@@ -1,0 +1,144 @@
+"""Estimates: the accuracy of many models on data without labels, by every method, and which method to believe.
+
+Methods that need predictions: agreement on the line (`agreement`). Methods that need logits: those of
+`haptera.measures.label_free`, for each model alone. And the mean of all.
+None of them can know from the new data how far off it is. Labelled sets of shifted data tell: each method predicts them
+as if they had no labels. What it is off there on average, for each model, may be taken away; the method that is, with
+that or without, the least off on known sets that are left out in turn is chosen, so that the new data never choose. The
+interval of a model is Student's for one more error like those on the known sets: exact for shifts of the same kind
+whose errors are normal, and no promise for another kind. Fewer than four known sets give none.
+Cost: that of the methods, once for each known set.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from haptera.analyses.trends.agreement import AgreementLine, agreement_line
+from haptera.analyses.trends.answers import Answers
+from haptera.errors import HapteraError
+from haptera.measures.label_free import estimate_all
+from haptera.statistics.intervals import LEVEL
+
+AGREEMENT, SIMPLE, MEAN = "agreement on the line", "agreement, ALine-S", "mean of all methods"
+FEWEST_SETS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Accuracies without labels.
+
+    Attributes:
+        method: that was chosen.
+        corrected: whether what it is off on known sets is taken away.
+        frame: one row for each model: `model`, `reference` accuracy, `predicted` with the interval `low` to `high`, and
+            `truth`, where there are targets after all; NaN where there is none.
+        methods: one row for each method: `method`, `known`, its mean absolute error on known sets, each left out in
+            turn; `plain`, the same without taking away what it is off; and `new`, on the new data.
+        every: `(models, methods)`, what each method predicts for the new data, before anything is taken away.
+        line: the line of agreements.
+        sets: how many known sets there are.
+    """
+
+    method: str
+    corrected: bool
+    frame: pd.DataFrame
+    methods: pd.DataFrame
+    every: pd.DataFrame
+    line: AgreementLine
+    sets: int
+
+
+def estimate(reference: Answers, new: Answers) -> tuple[pd.DataFrame, AgreementLine]:
+    """What every method predicts, `(models, methods)`, and the line of agreements."""
+    accuracy = reference.accuracy
+    line = agreement_line(accuracy, reference.predictions, new.predictions)
+    columns = {AGREEMENT: line.accuracy, SIMPLE: line.simple}
+    if reference.logits is not None and new.logits is not None:
+        rows = [estimate_all(ours, reference.targets, theirs) for ours, theirs in _zip(reference, new)]
+        columns |= {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    frame = pd.DataFrame(columns, index=pd.Index(reference.models, name="model"))
+    return frame.assign(**{MEAN: frame.drop(columns=SIMPLE).mean(axis=1)}), line
+
+
+def predict(reference: Answers, new: Answers, known: Sequence[Answers] = ()) -> Predicted:
+    """Predict the accuracy of every model on new data.
+
+    Args:
+        reference: what the models said on labelled data.
+        new: what they said on new data; targets, if it has any, are only compared with.
+        known: what they said on labelled sets of shifted data, which choose the method and give the intervals.
+    """
+    reference, new, *known = _common([reference, new, *known])
+    every, line = estimate(reference, new)
+    truth = new.accuracy if new.targets is not None else np.full(len(new.models), np.nan)
+    errors = np.array([estimate(reference, each)[0].to_numpy() - each.accuracy[:, None] for each in known])
+    methods = _judge(list(every), every, errors, truth)
+    chosen = methods[["known", "plain"]].min(axis=1).idxmin() if len(known) > 1 else None
+    method = AGREEMENT if chosen is None else str(methods["method"][chosen])
+    corrected = chosen is not None and bool(methods["known"][chosen] <= methods["plain"][chosen])
+    own = errors[:, :, list(every).index(method)] if len(known) else np.zeros((0, len(new.models)))
+    predicted, low, high = student_prediction(every[method].to_numpy(), own, corrected)
+    ends = {"predicted": predicted, "low": low, "high": high}
+    frame = pd.DataFrame({"model": new.models, "reference": reference.accuracy} | ends | {"truth": truth})
+    frame = frame.sort_values("predicted", ascending=False, kind="stable", ignore_index=True)
+    return Predicted(method, corrected, frame, methods, every, line, len(known))
+
+
+def student_prediction(
+    values: np.ndarray, errors: np.ndarray, corrected: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, perhaps less what they were off on average, with the interval for one more error like these.
+
+    Args:
+        values: `(models,)`, predicted.
+        errors: `(sets, models)`, predicted less true on known sets.
+        corrected: whether the mean error is taken away; else errors are taken to be around 0.
+
+    Returns:
+        Values within 0 and 1, and both ends, which are NaN for fewer than four sets.
+    """
+    sets = len(errors)
+    middle = values - errors.mean(0) if corrected and sets > 1 else values
+    if sets < FEWEST_SETS:
+        return np.clip(middle, 0, 1), np.full(len(values), np.nan), np.full(len(values), np.nan)
+    freedom = sets - 1 if corrected else sets
+    spread = errors.std(0, ddof=1) * sqrt(1 + 1 / sets) if corrected else np.sqrt(np.mean(errors**2, axis=0))
+    half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * spread
+    return np.clip(middle, 0, 1), np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
+
+
+def _judge(names: list[str], every: pd.DataFrame, errors: np.ndarray, truth: np.ndarray) -> pd.DataFrame:
+    """One row for each method, the one that is least off on known sets first."""
+    rows = []
+    for place, name in enumerate(names):
+        own = errors[:, :, place] if len(errors) else np.zeros((0, len(truth)))
+        sets = len(own)
+        left_out = sets / (sets - 1) * (own - own.mean(0)) if sets > 1 else np.full((1, len(truth)), np.nan)
+        rows.append(
+            {"method": name, "known": float(np.abs(left_out).mean())}
+            | {"plain": float(np.abs(own).mean()) if sets else np.nan}
+            | {"new": float(np.abs(every[name].to_numpy() - truth).mean())}
+        )
+    return pd.DataFrame(rows).sort_values("known", kind="stable", ignore_index=True)
+
+
+def _common(sides: list[Answers]) -> list[Answers]:
+    """The same models in the same order."""
+    both = [name for name in sides[0].models if all(name in side.models for side in sides)]
+    if len(both) < 3:
+        raise HapteraError(
+            f"{' and '.join(side.source for side in sides)} have {len(both)} models in common; at least three were "
+            "expected"
+        )
+    return [side.only(both) for side in sides]
+
+
+def _zip(reference: Answers, new: Answers) -> list[tuple[np.ndarray, np.ndarray]]:
+    assert reference.logits is not None
+    assert new.logits is not None
+    return list(zip(reference.logits, new.logits, strict=True))
