@@ -19,9 +19,11 @@ from haptera.live.profile import Profile
 from haptera.live.settings import GuardSettings
 from haptera.live.signals import Signals
 
-SAMPLE, SAMPLE_EVERY = 16, 4
-"""Images of a step whose moments are taken at every layer, and steps between two of which they are."""
-PLACE = 10
+SAMPLE, QUIET_EVERY, ALARM_EVERY, CLOSE_EVERY = 16, 16, 4, 2
+"""Images of a step whose moments are taken at every layer, and steps between two of which they are: while nothing has
+changed, while an alarm lasts, and for `CLOSELY` steps after it is raised or cleared."""
+CLOSELY = 64
+PLACE = 5
 """Samples between looks at the place of the shift, which needs all of them."""
 
 
@@ -56,7 +58,7 @@ class Watching:
         self.accuracy = Accuracy(profile, window=settings.window)
         self._window = None if profile is None or profile.moments is None else ShiftWindow(profile)
         self._place: tuple[float, str, str] = (nan, "", "")
-        self._looks = 0
+        self._looks = self._samples = self._close = 0
 
     def look(self, name: str, logits: np.ndarray | None, images: int, step: int, time: float) -> View:
         """Take what was seen while a model answered a batch.
@@ -73,22 +75,25 @@ class Watching:
         self.forget()
         if self._window is not None and moments:
             self._window.update(moments)
-            if self._looks % (PLACE * SAMPLE_EVERY) < SAMPLE_EVERY or np.isnan(self._place[0]):
+            if self._samples % PLACE == 0 or np.isnan(self._place[0]):
                 place = self._window.place()
                 self._place = (place.size, place.where, place.nearest)
-        self._looks += 1
-        self._choose_sample()
+            self._samples += 1
         if logits is not None:
             self.accuracy.update(logits, None if np.isnan(self._place[0]) else self._place[0])
         finite = {signal: values for signal, values in scores.items() if np.isfinite(values).all()}
         alarm = self.alarms.update(finite, step, time)
+        self._looks += 1
+        self._close = CLOSELY if alarm is not None else max(self._close - 1, 0)
+        self._choose_sample()
         size, where, nearest = self._place
         return View(size, where, nearest, self.accuracy.estimate(), alarm)
 
     def _choose_sample(self) -> None:
         """Take moments in some steps alone, since they cost more than all else that hooks do."""
+        every = CLOSE_EVERY if self._close else QUIET_EVERY if self.alarms.active is None else ALARM_EVERY
         for signals in self._signals.values():
-            signals.sample = SAMPLE if self._window is not None and self._looks % SAMPLE_EVERY == 0 else 0
+            signals.sample = SAMPLE if self._window is not None and self._looks % every == 0 else 0
 
     def forget(self) -> None:
         """Leave aside what hooks saw in passes that were not an answer."""
@@ -100,6 +105,7 @@ class Watching:
         """Return everything that changes."""
         window = None if self._window is None else self._window.state()
         own = {"place": list(self._place), "looks": self._looks, "window": window}
+        own |= {"samples": self._samples, "close": self._close}
         return own | {"alarms": self.alarms.state(), "accuracy": self.accuracy.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -108,6 +114,7 @@ class Watching:
         self.accuracy.restore(state["accuracy"])
         size, where, nearest = state["place"]
         self._place, self._looks = (size, where, nearest), state["looks"]
+        self._samples, self._close = state["samples"], state["close"]
         if self._window is not None and state["window"] is not None:
             self._window.restore(state["window"])
         self._choose_sample()
