@@ -296,4 +296,4 @@ class Guard:
 
     def _remarks(self) -> list[str]:
         """Return what cannot be told."""
-        return [*self._watching.alarms.remarks, *(self.profile.remarks if self.profile is not None else ())]
+        return list(self._watching.remarks)

@@ -63,7 +63,7 @@ class Signals:
         changed: Iterable[torch.Tensor] | None = None,
         sample: int = 8,
     ) -> None:
-        root = _network(model)
+        root = network_of(model)
         if changed is None:
             changed = [p for p in root.parameters() if p.requires_grad] if isinstance(model, Adapter) else ()
         self.sample, self._own = sample, threading.local()
@@ -196,7 +196,7 @@ def output_signals(logits: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _network(model: nn.Module) -> nn.Module:
+def network_of(model: nn.Module) -> nn.Module:
     """Return the network inside an adapter, or the model itself."""
     adapter = model.innermost if isinstance(model, Wrapper) else model
     return adapter.model if isinstance(adapter, Adapter) else adapter
