@@ -24,9 +24,9 @@ import torch
 from torch import nn
 
 from charts import RESULTS
-from cifar_data import TEST, clean, corrupted
+from cifar_data import FOLDER, TEST, clean, corrupted
 from cifar_networks import source_of
-from haptera.adapters import Adapter, NoAdaptation, RDumb
+from haptera.adapters import NoAdaptation, RDumb
 from haptera.analyses.diagnosis.error_prediction import (
     average_confidence,
     difference_of_confidences,
@@ -48,6 +48,8 @@ WALK = ("gaussian_noise", "fog", "glass_blur", "contrast", "pixelate", "snow", "
 SHARE = 10
 LEARNS = {"lr": 1e-3, "every": 100, "optimiser": "adam"}
 Labelled = Iterator[tuple[torch.Tensor, np.ndarray]]
+KEPT = FOLDER / "live-accuracy"
+"""What the network said, kept beside the data, so that estimates can be made again without it."""
 
 
 def part(start: int, stop: int) -> ArrayData:
@@ -84,26 +86,43 @@ def fading() -> Labelled:
                 place += BATCH
 
 
+def record(net: nn.Module, profile: Profile, name: str) -> dict[str, np.ndarray]:
+    """Return `logits`, `targets` and the size of the shift along a stream, from the file if it is there."""
+    path = KEPT / f"{name.replace(',', '').replace(' ', '-')}.npz"
+    if path.is_file():
+        with np.load(path) as file:
+            return dict(file)
+    method, stream = STREAMS[name]
+    adapter, window = method(net), ShiftWindow(profile)
+    logits, wanted, sizes = [], [], []
+    with Signals(adapter, profile, sample=BATCH) as signals:
+        for inputs, targets in stream():
+            logits.append(adapter(inputs).detach().numpy())
+            signals.take()
+            window.update(signals.take_moments())
+            sizes.append(window.place().size)
+            wanted.append(targets)
+    found = {"logits": np.stack(logits), "targets": np.stack(wanted), "sizes": np.array(sizes)}
+    np.savez(path.with_suffix(".part.npz"), **found)
+    path.with_suffix(".part.npz").replace(path)
+    return found
+
+
 class Estimates:
     """Everything that is said about a window, after each batch."""
 
-    def __init__(self, profiles: dict[str, Profile], adapter: Adapter) -> None:
+    def __init__(self, profiles: dict[str, Profile]) -> None:
         self.own = {name: Accuracy(each, window=WINDOW, level=LEVEL) for name, each in profiles.items()}
-        first = profiles["known: hold-out"]
+        self.profile = profiles["known: hold-out"]
         self.own["known: hold-out, labels of one in ten"] = Accuracy(
-            first, window=WINDOW, level=LEVEL, label_window=100
+            self.profile, window=WINDOW, level=LEVEL, label_window=100
         )
-        self.profile, self.window = first, ShiftWindow(first)
-        self.signals = Signals(adapter, first)
         self.logits: list[np.ndarray] = []
         self.targets: list[np.ndarray] = []
         self.rows: list[dict[str, tuple[float, float, float]]] = []
 
-    def add(self, logits: np.ndarray, targets: np.ndarray) -> None:
+    def add(self, logits: np.ndarray, targets: np.ndarray, size: float) -> None:
         """Take a batch, and say what is thought of the window where it is full."""
-        self.signals.take()
-        self.window.update(self.signals.take_moments())
-        size = self.window.place().size
         self.logits.append(logits)
         self.targets.append(targets)
         late = len(self.logits) - 1 - DELAY // BATCH
@@ -130,12 +149,11 @@ class Estimates:
         self.rows.append(row)
 
 
-def follow(profiles: dict[str, Profile], adapter: Adapter, stream: Labelled) -> Estimates:
+def follow(profiles: dict[str, Profile], kept: dict[str, np.ndarray]) -> Estimates:
     """Return what was said along a stream."""
-    found = Estimates(profiles, adapter)
-    for inputs, targets in stream:
-        found.add(adapter(inputs).detach().numpy(), targets)
-    found.signals.close()
+    found = Estimates(profiles)
+    for logits, targets, size in zip(kept["logits"], kept["targets"], kept["sizes"], strict=True):
+        found.add(logits, targets, float(size))
     return found
 
 
@@ -153,19 +171,31 @@ def lines_of(found: Estimates) -> list[str]:
     return lines
 
 
+STREAMS = {
+    "continual, severity 3": (NoAdaptation, lambda: continual(3)),
+    "continual, severity 5": (NoAdaptation, lambda: continual(5)),
+    "fading pairs": (NoAdaptation, fading),
+    "continual, severity 5, while RDumb adapts": (lambda model: RDumb(model, **LEARNS), lambda: continual(5)),
+}
+
+
 def profiles_of(net: nn.Module) -> dict[str, Profile]:
-    """Return profiles that know hold-out corruptions alone, and all."""
-    reference = part(10_000 - REFERENCE, 10_000)
-    base = Profile.measure(net, Clean(reference, batch_size=100))
-    tries = {"known: hold-out": "holdout", "known: all 19": "all"}
-    return {
-        name: base.try_corruptions(net, reference, which, images=KNOWN, batch_size=100, progress=False)
-        for name, which in tries.items()
-    }
+    """Return profiles that know hold-out corruptions alone, and all; from the files if they are there."""
+    reference, found = part(10_000 - REFERENCE, 10_000), {}
+    base = None
+    for name, which in (("known: hold-out", "holdout"), ("known: all 19", "all")):
+        path = KEPT / f"{which}.safetensors"
+        if not path.is_file():
+            base = base or Profile.measure(net, Clean(reference, batch_size=100))
+            base.try_corruptions(net, reference, which, images=KNOWN, batch_size=100, progress=False).save(path)
+        found[name] = Profile.read(path)
+        found[name].check(net)
+    return found
 
 
 def run(net: nn.Module, folder: Path) -> None:
     """Write the tables."""
+    KEPT.mkdir(parents=True, exist_ok=True)
     began, profiles = time.process_time(), profiles_of(net)
     print(f"profiles after {time.process_time() - began:.0f} s", flush=True)
     first = profiles["known: hold-out"]
@@ -177,14 +207,8 @@ def run(net: nn.Module, folder: Path) -> None:
         f"on corruptions that were left out: {'; '.join(f'{method} ({name})' for name, method in methods.items())}.",
         "",
     ]
-    streams = {
-        "continual, severity 3": (NoAdaptation, lambda: continual(3)),
-        "continual, severity 5": (NoAdaptation, lambda: continual(5)),
-        "fading pairs": (NoAdaptation, fading),
-        "continual, severity 5, while RDumb adapts": (lambda model: RDumb(model, **LEARNS), lambda: continual(5)),
-    }
-    for name, (method, stream) in streams.items():
-        found = follow(profiles, method(net), stream())
+    for name in STREAMS:
+        found = follow(profiles, record(net, first, name))
         true = [row["true"][0] for row in found.rows]
         head = "| | mean absolute error | mean error | held | width |"
         lines += [f"{name}: {len(true)} windows, true accuracy {min(true):.2f} to {max(true):.2f}", "", head]

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from haptera.adapters import Adapter, NoAdaptation, Tent
+from haptera.live.guard import Guard
 
 CLASSES = 4
 
@@ -70,3 +71,21 @@ class NotFinite(NoAdaptation):
 
 
 __all__ = ["CLASSES", "Collapsing", "Failing", "NotFinite", "Tent", "Told", "images", "small_net"]
+
+
+def even_images(count, seed=0):
+    """Images whose first pixel tells classes in turn, so that `Told` says each as often."""
+    batch = images(count, seed)
+    batch[:, 0, 0, 0] = (torch.arange(count) % CLASSES + 0.5) / CLASSES
+    return batch
+
+
+def events(guard_or_rows):
+    return [row["event"] for row in guard_or_rows if row["kind"] == "event"]
+
+
+def listening(*args, **settings):
+    """A guard, and the rows that it tells."""
+    guard, rows = Guard(*args, **settings), []
+    guard.listeners.append(rows.append)
+    return guard, rows

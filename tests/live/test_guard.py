@@ -2,10 +2,20 @@ import json
 import threading
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
-from tests.live.guarded_models import CLASSES, Collapsing, Failing, NotFinite, Told, images, small_net
+from tests.live.guarded_models import (
+    CLASSES,
+    Collapsing,
+    Failing,
+    NotFinite,
+    Told,
+    even_images,
+    events,
+    images,
+    listening,
+    small_net,
+)
 
 from haptera.adapters import NoAdaptation, RDumb, Tent
 from haptera.batch import Batch
@@ -16,24 +26,6 @@ from haptera.live.log import read_log
 from haptera.live.profile import Profile
 
 SOON = {"look": 32, "quarantine": 64, "probation": 64, "warmup": 10_000}
-
-
-def even_images(count, seed=0):
-    """Images whose first pixel tells classes in turn, so that `Told` says each as often."""
-    batch = images(count, seed)
-    batch[:, 0, 0, 0] = (torch.arange(count) % CLASSES + 0.5) / CLASSES
-    return batch
-
-
-def events(guard_or_rows):
-    return [row["event"] for row in guard_or_rows if row["kind"] == "event"]
-
-
-def listening(*args, **settings):
-    """A guard, and the rows that it tells."""
-    guard, rows = Guard(*args, **settings), []
-    guard.listeners.append(rows.append)
-    return guard, rows
 
 
 def test_a_guard_answers_as_its_adapter_does():
@@ -139,19 +131,6 @@ def test_anchors_contradict_a_sign_that_is_none():
         for _ in range(12):
             guard(marked)
         assert ("fallback" in events(rows)) == expected
-
-
-def test_labels_that_arrive_late_send_a_worse_adapter_away():
-    model = Told()
-    guard, rows = listening(model, partial(Collapsing, pace=0.3), largest=1.0, lost=9.0, shadow=True, warmup=10_000)
-    for step in range(8):
-        guard(even_images(16), ids=range(16 * step, 16 * step + 16))
-    assert guard.label(range(128), np.arange(128) % CLASSES) == 128
-    assert guard.label([5, 4000], [0, 0]) == 0  # one was told before, one never asked
-    assert "fallback" in events(rows)
-    assert events(rows).count("label") == 2
-    with pytest.raises(HapteraError, match="ids has 3 entries"):
-        guard.label([1, 2, 3], [0, 0])
 
 
 def test_a_shadow_serves_the_unadapted_model_and_reports_what_would_have_changed():
@@ -285,15 +264,6 @@ def test_a_replica_takes_the_state_of_its_leader():
     assert torch.equal(follower.adapter(images(4)), leader.adapter(images(4)))
     with pytest.raises(HapteraError, match="no adapter"):
         Guard(model).adopt({})
-
-
-def test_thumbnails_are_kept_of_a_fall_back_only_if_asked_for(tmp_path):
-    for asked in (0, 2):
-        folder = tmp_path / str(asked)
-        with Guard(Told(), partial(Collapsing, pace=0.5), log=folder, thumbnails=asked, **SOON) as guard:
-            for _ in range(10):
-                guard(even_images(16))
-        assert len(list(folder.glob("thumbnails/*.png"))) == asked * guard.status()["falls"]
 
 
 def test_a_closed_guard_says_so():

@@ -9,7 +9,7 @@ from haptera.adapters import NoAdaptation
 from haptera.adapters.watch import squared_size
 from haptera.analyses.diagnosis.known_shifts import change_of_statistics
 from haptera.errors import HapteraError
-from haptera.live.place import ShiftWindow
+from haptera.live.place import LayerStatistics, ShiftWindow
 from haptera.live.profile import Profile
 from haptera.live.signals import Signals
 from haptera.shifts import GaussianBlur, SpeckleNoise
@@ -45,6 +45,32 @@ def test_sizes_are_those_of_watch_where_all_images_have_the_same_weight(profile)
         assert found.layers[name] == pytest.approx(np.sign(square) * abs(square) ** 0.5, rel=1e-3, abs=1e-4)
     assert found.size == pytest.approx(np.mean(list(found.layers.values())))
     assert found.where == max(found.layers, key=found.layers.get)
+
+
+def test_without_a_profile_sizes_are_distances_from_the_statistics_of_batchnorm_layers(profile):
+    network = small_network()
+    window, parts = ShiftWindow(LayerStatistics.of_network(network), window=10**7), []
+    for moments in moments_of(None, Shifted(DATA, GaussianBlur(2), batch_size=60)):
+        window.update(moments)
+        parts.append(moments)
+    found = window.place()
+    kept = {name: layer for name, layer in network.named_modules() if isinstance(layer, torch.nn.BatchNorm2d)}
+    assert set(found.layers) == set(kept)
+    for name, layer in kept.items():
+        images = torch.from_numpy(np.concatenate([part[name] for part in parts])).double()
+        mean, var = layer.running_mean.double(), layer.running_var.double()
+        square = float(squared_size(images, mean, var, torch.from_numpy(scale(var.numpy()))))
+        assert found.layers[name] == pytest.approx(np.sign(square) * abs(square) ** 0.5, rel=1e-3, abs=1e-4)
+    assert found.nearest == ""
+
+
+def test_layers_that_keep_no_statistics_are_left_out():
+    layers = [torch.nn.BatchNorm2d(3), torch.nn.BatchNorm2d(4, track_running_stats=False), torch.nn.BatchNorm2d(2)]
+    layers[2].running_mean[0] = float("nan")
+    network = torch.nn.Sequential(*layers, torch.nn.ReLU())
+    found = LayerStatistics.of_network(network)
+    assert (found.names, found.channels) == (("0",), (3,))
+    assert LayerStatistics.of_network(network, ["3"]) is None
 
 
 def test_the_nearest_corruption_has_the_largest_cosine(profile):

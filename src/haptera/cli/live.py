@@ -104,6 +104,7 @@ class GuardOptions:
         alpha: the chance of any false alarm, ever.
         shadow: serve the unadapted model, and adapt beside it.
         thumbnails: images to keep near each alarm and fall-back.
+        thumbnails_before: batches before it of which as many are kept.
         webhook: a URL that alarms and fall-backs are sent to.
         metrics: answer Prometheus at this port while it runs.
     """
@@ -113,6 +114,7 @@ class GuardOptions:
     alpha: float = 0.05
     shadow: bool = False
     thumbnails: int = 0
+    thumbnails_before: int = 0
     webhook: str | None = None
     metrics: int | None = None
 
@@ -179,7 +181,7 @@ def simulate(
         model = ModelCache()(source)
         batches = [each.with_seed(how.seed + place) for place, each in enumerate(study.streams)]
         settings = {"log": out, "name": name, "alpha": guarded.alpha, "shadow": guarded.shadow, "seed": how.seed}
-        settings |= {"thumbnails": guarded.thumbnails}
+        settings |= {"thumbnails": guarded.thumbnails, "thumbnails_before": guarded.thumbnails_before}
         closers: list[Callable[[], object]] = []
         with Guard(model, make if guarded.adapter else None, guarded.reference, **settings) as guard:
             try:

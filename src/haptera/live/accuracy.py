@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from haptera.analyses.diagnosis.error_prediction import doubt_threshold
 from haptera.checks import check_number, check_whole_number
@@ -193,5 +192,6 @@ def _confidence(logits: np.ndarray) -> np.ndarray:
     known = np.isfinite(logits).all(1)
     found = np.full(len(logits), np.nan)
     if known.any():
-        found[known] = np.exp(log_softmax(logits[known], axis=1).max(1))
+        own = logits[known]
+        found[known] = 1 / np.exp(own - own.max(1, keepdims=True)).sum(1)
     return found

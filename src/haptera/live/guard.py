@@ -8,7 +8,7 @@ Each call is one step: the adapter learns and predicts, or the unadapted model d
 (`haptera.live.safety`), or the batch is predicted and not learnt from (`haptera.live.understanding`). Every step is a
 row and every decision an event of the log (`haptera.live.log`). The caller's model is never changed.
 Calls from several threads are answered one after the other. Without an adapter the model is watched, no more.
-Cost: `benchmarks/guard.py` measures it; 1.05 of the adapter at a batch of 64 is the aim; not so yet around BatchNorm.
+Cost: `benchmarks/guard.py` measures it; 1.05 of the adapter at a batch of 64 is the aim.
 """
 
 import os
@@ -38,6 +38,7 @@ from haptera.live.record import ADAPTED, UNADAPTED, Row, StepRecord, memory_in_u
 from haptera.live.safety import Decision, Safety
 from haptera.live.settings import GuardSettings
 from haptera.live.snapshots import WAY_OUT, check_snapshot
+from haptera.live.thumbnails import PICTURED
 from haptera.live.turn import build_adapter, logits_of, record_of, serve, take_turn
 from haptera.live.understanding import Understanding
 from haptera.live.watching import Watching
@@ -46,7 +47,6 @@ from haptera.modules import unwrap
 RECENT = 100  # steps of the window that `status` tells about
 MEMORY = 10
 """Steps between looks at the memory."""
-PICTURED = ("alarm", "fallback")  # events that thumbnails are kept of
 
 
 class Guard:
@@ -224,8 +224,7 @@ class Guard:
             decisions.append(Decision(view.alarm.kind, view.alarm.sentence, numbers))
         for decision in [*decisions, *self._judge.notes(turn)]:
             self._journal.event(self.steps, decision)
-        if any(decision.event in PICTURED for decision in decisions):
-            self._journal.keep_images(self.steps, inputs)
+        self._journal.keep_images(self.steps, inputs, any(decision.event in PICTURED for decision in decisions))
         self._notice_turns(decisions)
         adapted, unadapted = turn.classes
         if ids is not None and logits is not None:
@@ -297,4 +296,4 @@ class Guard:
 
     def _remarks(self) -> list[str]:
         """Return what cannot be told."""
-        return [*self._watching.alarms.remarks, *(self.profile.remarks if self.profile is not None else ())]
+        return list(self._watching.remarks)

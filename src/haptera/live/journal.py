@@ -8,6 +8,7 @@ wait to be written no other is taken.
 import logging
 import platform
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 import haptera
 from haptera.errors import HapteraError
@@ -24,6 +24,7 @@ from haptera.live.record import Row, StepRecord, event_row
 from haptera.live.safety import Decision
 from haptera.live.settings import GuardSettings
 from haptera.live.snapshots import FOLDER, frozen_copy, read_snapshot, snapshots, write_snapshot
+from haptera.live.thumbnails import write_thumbnails
 
 log = logging.getLogger("haptera")
 
@@ -52,6 +53,7 @@ class Journal:
         self._clocks = (time.time(), time.monotonic())
         self._waiting: set[int] = set()  # steps whose snapshots are not written yet
         self._listener_faults = 0
+        self._images: deque[tuple[int, torch.Tensor]] = deque(maxlen=settings.thumbnails_before + 1)
 
     def now(self, step: int) -> tuple[float, float]:
         """Return the time of the wall clock and of the monotonic one; a jump of the former is an event."""
@@ -137,22 +139,24 @@ class Journal:
                 self.event(0, Decision("fault", f"a snapshot cannot be read, an older one is tried: {error}"))
         return None
 
-    def keep_images(self, step: int, inputs: torch.Tensor) -> None:
-        """Keep the first images of a batch as pictures, if that was asked for."""
-        if self.log is None or not self.settings.thumbnails or inputs.ndim != 4 or inputs.shape[1] not in (1, 3):
+    def keep_images(self, step: int, inputs: torch.Tensor, now: bool) -> None:
+        """Keep the first images of a batch as pictures, and those of batches before it, if that was asked for.
+
+        Args:
+            step: of the batch.
+            inputs: `(images, channels, height, width)`; anything else has no pictures.
+            now: whether something happened; else they are remembered for `thumbnails_before` steps, no longer.
+        """
+        asked, before = self.settings.thumbnails, self.settings.thumbnails_before
+        if self.log is None or not asked or not (now or before):
             return
-        images = inputs[: self.settings.thumbnails].detach().float().cpu()
-        folder = self.log.folder / THUMBNAILS
-
-        def write() -> None:
-            folder.mkdir(exist_ok=True)
-            for number, image in enumerate(images):
-                low, high = float(image.min()), float(image.max())
-                low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, max(high, low + 1e-6))
-                pixels = (255 * (image - low) / (high - low)).round().byte().permute(1, 2, 0).squeeze(-1).numpy()
-                Image.fromarray(pixels).save(folder / f"{step:09d}-{number}.png")
-
-        self.log.run(write)
+        if inputs.ndim != 4 or inputs.shape[1] not in (1, 3):
+            return
+        self._images.append((step, inputs[:asked].detach().float().cpu().clone()))
+        if now:
+            kept, folder = list(self._images), self.log.folder / THUMBNAILS
+            self._images.clear()
+            self.log.run(lambda: write_thumbnails(folder, kept))
 
     def status(self) -> dict[str, Any]:
         """Return how the log is."""

@@ -4,14 +4,18 @@ The size of a layer is that of `haptera.adapters.watch`: distance of mean and de
 units of the reference's deviation, less what chance adds for so many images; here from five moving sums for each
 channel, whose weights fall by half every third of a window, so that memory is flat and a step costs what its images do.
 Layers behind weights that an adapter changes show what adaptation left of a shift; the first layer shows the shift.
+Without a profile, the statistics that BatchNorm layers keep are the reference: those of training images, with their
+augmentation and in the last epochs of training, so that ordinary images have a size as well; what changes is a shift.
 Likeness is the cosine between changes of statistics (`haptera.analyses.diagnosis.known_shifts`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from haptera.checks import check_whole_number
 from haptera.errors import HapteraError
@@ -44,31 +48,80 @@ class Place:
 UNKNOWN = Place(float("nan"), "", {}, "", float("nan"))
 
 
+@dataclass(frozen=True)
+class LayerStatistics:
+    """Mean and variance of every channel at some layers, one after the other: what a window is compared with.
+
+    Attributes:
+        names: of the layers.
+        channels: of each.
+        mean: `(channels of all,)`.
+        var: the same.
+    """
+
+    names: tuple[str, ...]
+    channels: tuple[int, ...]
+    mean: np.ndarray
+    var: np.ndarray
+
+    @classmethod
+    def of_profile(cls, profile: Profile) -> "LayerStatistics | None":
+        """Return those of reference images; None for a model without BatchNorm layers."""
+        moments = profile.moments
+        return None if moments is None else cls(tuple(moments.names), tuple(moments.channels), *moments.pool())
+
+    @classmethod
+    def of_network(cls, model: nn.Module, names: Collection[str] | None = None) -> "LayerStatistics | None":
+        """Return those that BatchNorm layers keep, which are of training images; None where none keeps any.
+
+        Args:
+            model: the network.
+            names: of the layers that count; all if left out.
+        """
+        kept = {
+            name: (layer.running_mean, layer.running_var)
+            for name, layer in model.named_modules()
+            if isinstance(layer, _BatchNorm) and (names is None or name in names)
+        }
+        known = {
+            name: tuple(each.detach().double().cpu().numpy().copy() for each in both if each is not None)
+            for name, both in kept.items()
+        }
+        known = {name: both for name, both in known.items() if len(both) == 2 and all(map(_finite, both))}
+        if not known:
+            return None
+        mean, var = (np.concatenate(values) for values in zip(*known.values(), strict=True))
+        return cls(tuple(known), tuple(len(both[0]) for both in known.values()), mean, var)
+
+
 class ShiftWindow:
-    """The moments of the last images, compared with those of the profile.
+    """The moments of the last images, compared with those of a reference.
 
     Args:
-        profile: the reference; without BatchNorm layers in it nothing is known.
+        reference: a profile, whose known corruptions give a shift its name, or statistics of layers alone; without
+            BatchNorm layers nothing is known.
         window: images.
     """
 
-    def __init__(self, profile: Profile, window: int = 256) -> None:
+    def __init__(self, reference: Profile | LayerStatistics, window: int = 256) -> None:
         check_whole_number("window", window, 2, what="a number of images")
-        self.window, moments = window, profile.moments
-        self._names = () if moments is None else moments.names
-        self._known, self._changes = profile.known.frame, np.zeros((0, 0))
-        channels = 0 if moments is None else sum(moments.channels)
+        profile = reference if isinstance(reference, Profile) else None
+        own = LayerStatistics.of_profile(reference) if isinstance(reference, Profile) else reference
+        self.window, self._changes = window, np.zeros((0, 0))
+        self._names = () if own is None else own.names
+        channels = 0 if own is None else sum(own.channels)
         self._sums, self._weights = np.zeros((len(_SUMS), channels)), np.zeros(2)
-        if moments is None:
+        if own is None:
             return
-        self._channels = moments.channels
-        self._mean, self._var = moments.pool()
-        cut = moments.per_layer(self._var)
-        self._divisor = np.concatenate([scale(cut[name]) for name in self._names])
-        self._live = np.isfinite(self._divisor)
+        self._channels, self._mean, self._var = own.channels, own.mean, own.var
         self._starts = np.cumsum([0, *self._channels[:-1]])
+        self._divisor = np.concatenate([scale(part) for part in np.split(self._var, self._starts[1:])])
+        self._live = np.isfinite(self._divisor)
         self._alive = np.add.reduceat(self._live.astype(float), self._starts)
         self._unit = np.repeat(1 / np.sqrt(self._channels), self._channels) / np.sqrt(self._divisor)
+        if profile is None:
+            return
+        self._known = profile.known.frame
         if profile.known.changes.shape[1:] == (2 * channels,) and len(self._known) == len(profile.known.changes):
             norms = np.linalg.norm(profile.known.changes, axis=1, keepdims=True)
             self._changes = profile.known.changes / np.maximum(norms, 1e-30)
@@ -136,3 +189,7 @@ class ShiftWindow:
         cosines = self._changes @ change / norm
         best = int(cosines.argmax())
         return str(self._known["shift"].iloc[best]), float(cosines[best])
+
+
+def _finite(values: np.ndarray) -> bool:
+    return bool(np.isfinite(values).all())

@@ -36,6 +36,7 @@ class GuardSettings:
         keep_snapshots: how many, the newest.
         restore: go on from the newest snapshot of the log, if there is one.
         thumbnails: images to keep of the batch of an alarm or fall-back.
+        thumbnails_before: batches before it of which as many are kept; until then they are in memory alone.
         seed: of all random numbers.
     """
 
@@ -63,6 +64,7 @@ class GuardSettings:
     keep_snapshots: int = 3
     restore: bool = True
     thumbnails: int = 0
+    thumbnails_before: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,7 +75,8 @@ class GuardSettings:
         check_number("lost", self.lost, above=0, what="a number of nats")
         for name in ("warmup", "window", "look", "anchor_images", "probation", "every", "rotate", "keep_snapshots"):
             check_whole_number(name, getattr(self, name))
-        for name in ("anchor_every", "quarantine", "remember", "snapshot_every", "thumbnails", "seed"):
+        counts = ("anchor_every", "quarantine", "remember", "snapshot_every", "thumbnails", "thumbnails_before", "seed")
+        for name in counts:
             check_whole_number(name, getattr(self, name), 0)
         if self.range is not None:
             low, high = self.range

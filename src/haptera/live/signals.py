@@ -63,7 +63,7 @@ class Signals:
         changed: Iterable[torch.Tensor] | None = None,
         sample: int = 8,
     ) -> None:
-        root = _network(model)
+        root = network_of(model)
         if changed is None:
             changed = [p for p in root.parameters() if p.requires_grad] if isinstance(model, Adapter) else ()
         self.sample, self._own = sample, threading.local()
@@ -85,8 +85,8 @@ class Signals:
         Args:
             images: how many the batch has; a pass of another number of images gives nothing.
         """
-        inputs = self._own.__dict__.pop("inputs", None)
-        early = self._own.__dict__.pop("early", None)
+        inputs, early = (self._own.__dict__.pop(name, None) for name in ("inputs", "early"))
+        self._own.__dict__["images"] = None
         if inputs is None or (images is not None and len(inputs) != images):
             return {}
         found = pixel_signals(inputs)
@@ -102,7 +102,7 @@ class Signals:
     def take_statistics(self) -> np.ndarray | None:
         """Return the channel statistics of the first layer, `(images, 2 x channels)`, before `take` forgets them."""
         early = getattr(self._own, "early", None)
-        return None if early is None else _statistics(early[1])
+        return None if early is None else _statistics(early[1].double().cpu().numpy())
 
     def close(self) -> None:
         """Remove the hooks."""
@@ -119,30 +119,37 @@ class Signals:
     def _begin(self, model: nn.Module, given: tuple[Any, ...]) -> None:
         """Remember the images of the outermost pass; their signals are found when they are taken."""
         if given and isinstance(given[0], torch.Tensor) and given[0].ndim and len(given[0]):
-            self._own.__dict__.update(inputs=given[0].detach(), moments={}, early=None)
+            inputs = given[0].detach()
+            self._own.__dict__.update(inputs=inputs, images=len(inputs), moments={}, early=None)
 
     def _taker(self, name: str, first: bool, inner: bool) -> Callable[[nn.Module, Any], None]:
         """Return what a hook of one layer calls with what the layer takes, or gives."""
 
         def take(layer: nn.Module, values: Any) -> None:
             own = self._own.__dict__
-            inputs, values = own.get("inputs"), first_of(values)
-            if inputs is None or not isinstance(values, torch.Tensor) or len(values) < len(inputs) or values.ndim < 2:
+            if (images := own.get("images")) is None:
                 return
-            with torch.no_grad():
-                values = values.detach()[-len(inputs) :]  # the rest are earlier images of a window
-                if first and own["early"] is None and self.early in ("", name):
+            early = first and own["early"] is None and self.early in ("", name)
+            some = inner and self.sample and name not in own["moments"]
+            if not (early or some):  # most calls end here
+                return
+            values = first_of(values)
+            with torch.no_grad(), torch._C.DisableTorchFunction():  # nor does an adapter need to answer these
+                if not isinstance(values, torch.Tensor) or values.ndim < 2 or values.shape[0] < images:
+                    return
+                start = values.shape[0] - images  # what is before are earlier images of a window
+                if early:
                     self.early = name
-                    own["early"] = layer, _early_moments(values)
-                if inner and self.sample and name not in own["moments"]:
-                    own["moments"][name] = per_image(values[: self.sample].float())
+                    own["early"] = layer, _early_moments(values[start:])
+                if some:
+                    own["moments"][name] = per_image(values[start : start + min(self.sample, images)].float())
 
         return take
 
     def _first_layer(self, early: tuple[nn.Module, torch.Tensor]) -> dict[str, np.ndarray]:
         """Return the signals of the first layer from its moments `(images, 2, channels)`."""
-        layer, moments = early
-        found = {"early_energy": torch.log(moments[:, 1].mean(1) + SMALL).double().cpu().numpy()}
+        layer, moments = early[0], early[1].double().cpu().numpy()
+        found = {"early_energy": np.log(moments[:, 1].mean(1) + SMALL)}
         centre, spread = self._centre, self._spread
         if centre is None and isinstance(layer, _BatchNorm) and layer.running_mean is not None:
             both = (torch.as_tensor(each) for each in (layer.running_mean, layer.running_var))
@@ -159,20 +166,22 @@ def pixel_signals(inputs: torch.Tensor) -> dict[str, np.ndarray]:
     with torch.no_grad():
         values = inputs.detach().float()
         grey = values.mean(1) if values.ndim == 4 else values.flatten(1)
-        flat = grey.flatten(1)
-        mean = flat.mean(1)
-        variance = (flat - mean[:, None]).square().mean(1)
-        found = {"brightness": mean, "contrast": torch.log(variance + SMALL)}
+        mean = grey.flatten(1).mean(1)
+        away = grey - mean.view(-1, *[1] * (grey.ndim - 1))
+        powers = {"contrast": _power(away)}
         if grey.ndim == 3 and min(grey.shape[1:]) > 2:
-            across, down = grey[:, :, 1:] - grey[:, :, :-1], grey[:, 1:] - grey[:, :-1]
-            edges = _power(across) + _power(down)
+            across, down = away[:, :, 1:] - away[:, :, :-1], away[:, 1:] - away[:, :-1]
             bends = _power(across[:, :, 1:] - across[:, :, :-1]) + _power(down[:, 1:] - down[:, :-1])
-            found["sharpness"] = torch.log(edges + SMALL) - torch.log(variance + SMALL)
-            found["roughness"] = torch.log(bends + SMALL) - torch.log(edges + SMALL)
+            powers |= {"edges": _power(across) + _power(down), "bends": bends}
         if values.ndim == 4 and values.shape[1] > 1:
-            apart = values.square().mean((1, 2, 3)) - grey.square().mean((1, 2))
-            found["colour"] = torch.log(apart.clamp_min(0) + SMALL)
-        return {name: each.double().cpu().numpy() for name, each in found.items()}
+            powers["colour"] = (_power(values) - _power(grey)).clamp_min(0)
+        numbers = torch.stack([mean, *powers.values()]).double().cpu().numpy()
+    logs = dict(zip(powers, np.log(numbers[1:] + SMALL), strict=True))
+    found = {"brightness": numbers[0], "contrast": logs["contrast"]}
+    if "edges" in logs:
+        found["sharpness"] = logs["edges"] - logs["contrast"]
+        found["roughness"] = logs["bends"] - logs["edges"]
+    return found | ({"colour": logs["colour"]} if "colour" in logs else {})
 
 
 def output_signals(logits: np.ndarray) -> dict[str, np.ndarray]:
@@ -187,7 +196,7 @@ def output_signals(logits: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _network(model: nn.Module) -> nn.Module:
+def network_of(model: nn.Module) -> nn.Module:
     """Return the network inside an adapter, or the model itself."""
     adapter = model.innermost if isinstance(model, Wrapper) else model
     return adapter.model if isinstance(adapter, Adapter) else adapter
@@ -213,14 +222,16 @@ def _early_moments(values: torch.Tensor) -> torch.Tensor:
         values = values.transpose(1, 2)
     elif values.ndim == 4 and min(values.shape[2:]) >= 8:
         values = values[:, :, ::2, ::2]
+        if values.stride(1) != 1:  # channels are not last: two passes over a copy are quicker than over gaps
+            values = values.contiguous()
     return per_image(values.float())
 
 
-def _statistics(moments: torch.Tensor) -> np.ndarray:
+def _statistics(moments: np.ndarray) -> np.ndarray:
     """Return mean and root of the mean square of every channel, `(images, 2 x channels)`."""
-    return torch.cat([moments[:, 0], moments[:, 1].clamp_min(0).sqrt()], 1).double().cpu().numpy()
+    return np.concatenate([moments[:, 0], np.sqrt(np.maximum(moments[:, 1], 0.0))], 1)
 
 
 def _power(values: torch.Tensor) -> torch.Tensor:
-    """Return the mean square of each image."""
-    return values.square().mean((1, 2))
+    """Return the mean square of each image; a norm needs no copy of the squares."""
+    return torch.linalg.vector_norm(values, dim=tuple(range(1, values.ndim))) ** 2 / values[0].numel()

@@ -147,6 +147,20 @@ def test_bars_hold_whatever_came_before(tmp_path, released):
     assert "contrast 5: accuracy" in gate.objections[1]
 
 
+def test_a_quick_gate_has_bars_too(tmp_path, released):
+    _, before, _ = released
+    folder = record(tmp_path / "candidate", before)
+    hard = before["contrast", 5].mean()
+    passed = haptera.gate(folder, tmp_path / "released", quick=True, bar=["accuracy=0.01"])
+    assert passed.passed
+    assert set(passed.bars["verdict"]) == {"held"}
+    assert len(passed.bars) == len(passed.comparisons)
+    failed = haptera.gate(folder, tmp_path / "released", quick=True, bar=[f"accuracy@contrast:5={hard + 0.01}"])
+    assert not failed.passed
+    assert failed.missed["severity"].tolist() == [5.0]
+    assert failed.missed["value"].tolist() == pytest.approx([hard])  # too near to be certain before the last answer
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -155,7 +169,8 @@ def test_bars_hold_whatever_came_before(tmp_path, released):
         ({"measure": "acuracy"}, "did you mean 'accuracy'"),
         ({"tolerance": -1}, "tolerance is -1; a number from 0 to 1"),
         ({"drop": 0.001, "quick": True}, "more than the tolerance"),
-        ({"quick": True, "bar": ["accuracy=0.5"]}, "needs a whole study"),
+        ({"quick": True, "bar": ["ece=0.5"]}, "needs a whole study"),
+        ({"quick": True, "bar": ["accuracy@contrats=0.5"]}, "contrats.*contrast"),
         ({"minutes": 0}, "minutes is 0"),
         ({"model": "nte"}, "did you mean 'net'"),
         ({"baseline_model": "v2"}, "did you mean 'v1'"),

@@ -5,6 +5,7 @@ import pytest
 
 import haptera
 from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.analyses.gate.bars import Bar, bars_of
 from haptera.analyses.gate.pairs import About
 from haptera.analyses.gate.race import Lane, Race
 from haptera.data import ArrayData, digits
@@ -18,9 +19,12 @@ def about(shift, severity=1.0):
     return About("net", "corruptions", f"{shift} {severity:g}", "none", shift, severity)
 
 
-def race_of(before, after, tolerance=0.005, drop=0.05, chunk=100):
+def race_of(before, after, tolerance=0.005, drop=0.05, chunk=100, bars=()):
     """Run a race on answers that are known; (shift, severity) -> right or not."""
-    lanes = {str(place): [Lane(about(*place), right.mean(), len(right))] for place, right in before.items()}
+    lanes = {
+        str(place): [Lane(about(*place), right.mean(), len(right), tuple(bar.limit for bar in bars_of(bars, *place)))]
+        for place, right in before.items()
+    }
     race, at = Race(lanes, {}, tolerance, drop), dict.fromkeys(lanes, 0)
     places = {str(place): place for place in before}
     while (key := race.next()) is not None:
@@ -55,6 +59,36 @@ def test_cells_that_are_cleared_are_not_run_to_their_end():
     assert set(rows["verdict"]) == {"cleared"}
     assert rows["images"].sum() < 0.5 * 3000 * len(before)
     assert (rows["low"] > -0.1).all()
+
+
+def test_a_bar_that_is_far_above_ends_the_race_though_nothing_fell():
+    generator = np.random.default_rng(4)
+    before = {("contrast", 1.0): generator.random(3000) < 0.8, ("fog", 1.0): generator.random(3000) < 0.8}
+    bars = [Bar.parse("accuracy=0.5"), Bar.parse("accuracy@contrast=0.95")]
+    race = race_of(before, before, bars=bars)
+    rows = race.bar_rows(bars).set_index(["shift", "bar"])
+    assert race.fell
+    assert rows.loc[("contrast", "accuracy@contrast=0.95"), "verdict"] == "missed"
+    assert rows.loc[("contrast", "accuracy@contrast=0.95"), "high"] < 0.95
+    assert set(rows[rows["verdict"] == "missed"].index) == {("contrast", "accuracy@contrast=0.95")}
+    assert "fell" not in set(race.frame("accuracy")["verdict"])
+    assert race.frame("accuracy")["images"].sum() < 1000
+
+
+def test_bars_are_looked_at_until_they_are_certain_and_by_their_value_where_every_answer_was_seen():
+    generator = np.random.default_rng(5)
+    right = generator.random(2000) < 0.8
+    before = {("contrast", 1.0): right}
+    far, near = [Bar.parse("accuracy=0.6")], [Bar.parse(f"accuracy={right.mean() - 1e-4:.6f}")]
+    alone, quick, whole = (race_of(before, before, bars=bars) for bars in ([], far, near))
+    assert alone.frame("accuracy")["images"].sum() <= quick.frame("accuracy")["images"].sum() < 2000
+    assert quick.bar_rows(far)["verdict"].tolist() == ["held"]
+    row = whole.bar_rows(near).iloc[0]
+    assert whole.frame("accuracy")["images"].sum() == 2000  # too near to be certain
+    assert (row["verdict"], row["value"]) == ("held", right.mean())
+    assert row["low"] < right.mean() < row["high"]
+    missed = [Bar.parse(f"accuracy={right.mean() + 1e-4:.6f}")]
+    assert race_of(before, before, bars=missed).bar_rows(missed)["verdict"].tolist() == ["missed"]
 
 
 def test_a_cell_that_has_no_more_answers_is_within_noise():

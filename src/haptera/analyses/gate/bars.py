@@ -2,7 +2,8 @@
 
 `accuracy=0.8` holds for every shift and severity, `accuracy@contrast=0.6` for one shift, `accuracy@contrast:4=0.6` for
 one severity of it. Any measure of the table will do; of one that should be small, the bar is an upper one. The value
-itself counts, not its interval: whoever sets a bar leaves room for noise.
+itself counts, not its interval: whoever sets a bar leaves room for noise. A quick gate, which does not see every
+answer, stops when a bar is certain to be held or missed; what it saw whole, it decides by the value as well.
 """
 
 import re
@@ -86,6 +87,22 @@ class Bar:
         if own.empty:
             raise HapteraError(f"the bar {self.text} is about nothing: the study has no value of {self.measure}")
         return own
+
+
+def bars_of(bars: Sequence[Bar], shift: str, severity: float) -> list[Bar]:
+    """Return the bars that are about one severity of a shift."""
+    return [bar for bar in bars if bar.shift in (None, shift) and bar.severity in (None, severity)]
+
+
+def check_places(bars: Sequence[Bar], places: Sequence[tuple[str, float]]) -> None:
+    """Refuse bars that are about none of some pairs of a shift and a severity."""
+    for bar in bars:
+        if bar.shift is not None and bar.shift not in {shift for shift, _ in places}:
+            raise unknown(f"shift of the bar {bar.text}", bar.shift, sorted({shift for shift, _ in places if shift}))
+        if not any(bars_of([bar], *place) for place in places):
+            own = sorted(severity for shift, severity in places if bar.shift in (None, shift) and severity == severity)
+            found = ", ".join(f"{each:g}" for each in dict.fromkeys(own)) or "none"
+            raise HapteraError(f"the bar {bar.text} has no such severity; the study has {found}")
 
 
 def check_bars(table: pd.DataFrame, bars: Sequence[Bar]) -> pd.DataFrame:

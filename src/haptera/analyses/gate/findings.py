@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from haptera.analyses.gate.bars import MISSED
+from haptera.analyses.gate.bars import HELD, MISSED
 from haptera.analyses.gate.decide import BETTER, CLEARED, FELL, LOWER, SAME, UNDECIDED, UNSEEN, neighbours
 from haptera.analyses.gate.pairs import LOWER_IS_BETTER
 from haptera.report.section import Finding, answer
@@ -122,8 +122,10 @@ def _bars(gate: "Gate") -> list[Finding]:
     if gate.bars.empty:
         return []
     missed = gate.bars[gate.bars["verdict"] == MISSED]
-    held = len(gate.bars) - len(missed)
+    held = int((gate.bars["verdict"] == HELD).sum())
+    open_ones = len(gate.bars) - len(missed) - held
     told = [f"{held} of {count(len(gate.bars), 'value')} reach their bar"]
+    told += [f"of {open_ones} it is not certain"] if open_ones else []
     rows = missed.assign(far=(missed["value"] - missed["bar"].str.rpartition("=")[2].astype(float)).abs())
     rows = rows.sort_values("far", ascending=False)
     missing = [
@@ -131,6 +133,7 @@ def _bars(gate: "Gate") -> list[Finding]:
     ]
     told += [shorten(missing, SHOWN)] if missing else []
     numbers = {"bar_values": len(gate.bars), "bars_held": held, "bars_missed": len(missed)}
+    numbers |= {"bars_open": open_ones} if open_ones else {}
     return answer("bars", "Does it reach the bars?", "; ".join(told), **numbers)
 
 

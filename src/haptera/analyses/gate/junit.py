@@ -36,6 +36,8 @@ def junit(gate: "Gate") -> str:
         case = _case(suite, "gate.bars", f"{bar_place(own)} {own['bar']}")
         if own["verdict"] == MISSED:
             _add(case, "failure", f"{own['measure']} is {own['value']:.4g}, bar {own['bar']}")
+        elif own["verdict"] == UNSEEN:
+            _add(case, "skipped", "a quick gate did not look at it")
     for place, failure in enumerate(gate.failures, 1):
         _add(_case(suite, "gate.incomplete", f"cells that could not be compared {place}"), "error", failure)
     _add(suite, "system-out", "", gate.summary())

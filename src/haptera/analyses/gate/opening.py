@@ -76,12 +76,13 @@ def _quick_gate(
     progress: bool | None,
 ) -> Gate:
     before = open_study(baseline)
-    run = (settings.tolerance, settings.drop, settings.minutes, progress)
+    bars = [Bar.parse(text) for text in settings.bar]
+    run = (settings.tolerance, settings.drop, settings.minutes, progress, bars)
     notes, failures = [], []
     if isinstance(study, Path | str) and (Path(study) / PLAN).is_file():
         recorded = RecordedCandidate(open_study(study), settings.model)
         known = baseline_cells(before, settings.baseline_model, recorded.cells())
-        comparisons, pairs, effort = run_race(recorded, known, *run)
+        found = run_race(recorded, known, *run)
         name = Path(study).resolve().name
         notes.append("the candidate has been run already, so that its answers were read and not made")
     else:
@@ -91,18 +92,18 @@ def _quick_gate(
         made, name = _unfinished(study)
         with RunningCandidate(made, settings.model, out) as running:
             known = baseline_cells(before, settings.baseline_model, running.cells())
-            comparisons, pairs, effort = run_race(running, known, *run)
+            found = run_race(running, known, *run)
             failures = running.failures
         data = data_of(made.streams) if data is None else data
-    worst, pictures = _worst(pairs, comparisons, "accuracy", data)
+    worst, pictures = _worst(found.pairs, found.comparisons, "accuracy", data)
     return Gate(
         candidate=name,
         baseline=baseline.resolve().name,
-        comparisons=comparisons,
-        bars=check_bars(pd.DataFrame(), []),
+        comparisons=found.comparisons,
+        bars=found.bars,
         worst=worst,
         tolerance=settings.tolerance,
-        effort=effort,
+        effort=found.effort,
         pictures=pictures,
         settings=_described(study, baseline, settings),
         notes=notes,

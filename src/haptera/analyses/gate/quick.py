@@ -5,7 +5,7 @@ is sorted are mixed first. An adapter that learns from what it has seen is run t
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.analyses.gate.analysis import Effort
+from haptera.analyses.gate.bars import Bar, bars_of, check_places
 from haptera.analyses.gate.pairs import About, Pairs, Scores, pair_scores, scores_by_place
 from haptera.analyses.gate.race import Lane, Race
 from haptera.analyses.gate.reading import cells_of_model, load_scores, pair_names
@@ -42,13 +43,14 @@ class Before:
     scores: Scores
     seconds: float
 
-    @property
-    def lanes(self) -> list[Lane]:
-        """The comparisons of the cell."""
-        return [
-            Lane(self._about(place), float(frame["score"].mean()), frame["image"].nunique())
-            for place, frame in self.scores.items()
-        ]
+    def lanes(self, bars: Sequence[Bar] = ()) -> list[Lane]:
+        """Return the comparisons of the cell, with what bars demand of them."""
+        made = []
+        for place, frame in self.scores.items():
+            about = self._about(place)
+            limits = tuple(bar.limit for bar in bars_of(bars, about.shift, about.severity))
+            made.append(Lane(about, float(frame["score"].mean()), frame["image"].nunique(), limits))
+        return made
 
     def _about(self, place: tuple[str, float | None]) -> About:
         return About(*self.cell.names[:4], place[0], float("nan") if place[1] is None else place[1])
@@ -60,6 +62,16 @@ class Before:
             columns = tuple(frame[name].to_numpy() for name in ("image", "before", "after"))
             found[self._about(place).key] = columns
         return found  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """What a race found: a row for each comparison, what was seen of them, a row for each bar, and the effort."""
+
+    comparisons: pd.DataFrame
+    pairs: list[Pairs]
+    bars: pd.DataFrame
+    effort: Effort
 
 
 class Candidate(Protocol):
@@ -148,8 +160,9 @@ def run_race(
     drop: float,
     minutes: float | None = None,
     progress: bool | None = None,
-) -> tuple[pd.DataFrame, list[Pairs], Effort]:
-    """Ask a candidate until the answer is certain; return the comparisons, what was seen of them, and the effort.
+    bars: Sequence[Bar] = (),
+) -> RaceResult:
+    """Ask a candidate until the answer is certain.
 
     Args:
         candidate: what is asked.
@@ -158,11 +171,14 @@ def run_race(
         drop: the drop that must not slip through.
         minutes: after which it stops; None for as long as it takes.
         progress: show a bar.
+        bars: what the candidate must reach.
     """
     known = [own.seconds for own in before.values() if own.seconds == own.seconds and own.seconds > 0]
     usual = float(np.median(known)) if known else 1.0
     seconds = {key: own.seconds if own.seconds > 0 else usual for key, own in before.items()}
-    race = Race({key: own.lanes for key, own in before.items()}, seconds, tolerance, drop)
+    lanes = {key: own.lanes(bars) for key, own in before.items()}
+    check_places(bars, [(lane.about.shift, lane.about.severity) for own in lanes.values() for lane in own])
+    race = Race(lanes, seconds, tolerance, drop)
     start, why, longest = time.monotonic(), "every answer", 0.0
     with Progress("gate", len(before), progress) as bar:
         while (key := race.next()) is not None:
@@ -179,10 +195,11 @@ def run_race(
             if key not in race.open:
                 bar.advance(before[key].cell.title)
     spent = time.monotonic() - start
-    frame, pairs = race.frame("accuracy"), race.pairs()
+    pairs = race.pairs()
     answers_seen = sum(len(each.images) for each in pairs)
-    every = sum(lane.images for own in before.values() for lane in own.lanes)
+    every = sum(lane.images for own in lanes.values() for lane in own)
     if why == "every answer" and answers_seen < every:
         why = "stopped when the answer was certain"
     order = [before[key].cell.part for key in race.order]
-    return frame, pairs, Effort(answers_seen, every, 0.0 if minutes is None else spent, why, order)
+    effort = Effort(answers_seen, every, 0.0 if minutes is None else spent, why, order)
+    return RaceResult(race.frame("accuracy"), pairs, race.bar_rows(bars), effort)

@@ -4,7 +4,8 @@ Every comparison holds two bets (`statistics.betting`), which may be looked at a
 than the tolerance, and that it did not fall by the drop that must not slip through. The first one that wins the bet on
 a fall, corrected for the number of comparisons (Bonferroni), ends the race: the gate fails. One that wins the other is
 cleared, and no more of it is run. So a candidate that did not fall fails in at most half of `alpha`, and a drop of that
-size is cleared in at most half of `alpha`, whenever one stops.
+size is cleared in at most half of `alpha`, whenever one stops. Bars are two more bets each, about the score itself: one
+that is certain to be missed ends the race as well, and a comparison is cleared when all of its bars are held.
 
 Next is the cell with the most to tell for its time: how likely a fall is there (the accuracy that the shift costs the
 model before, times what is left to lose, times what the bet on a fall has won), over the seconds that it takes to
@@ -19,6 +20,8 @@ from math import log
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.gate.bars import COLUMNS as BAR_COLUMNS
+from haptera.analyses.gate.bars import HELD, MISSED, Bar, bars_of
 from haptera.analyses.gate.decide import (
     CLEARED,
     COLUMNS,
@@ -48,11 +51,13 @@ class Lane:
         about: which one.
         before: the mean score of the model before.
         images: how many it has.
+        limits: bars that the mean score must reach.
     """
 
     about: About
     before: float
     images: int
+    limits: tuple[float, ...] = ()
 
 
 @dataclass
@@ -77,6 +82,10 @@ class _State:
         self.counts = np.bincount(places, weights)
 
     @property
+    def scores(self) -> np.ndarray:
+        return np.concatenate(self.after) if self.after else np.empty(0)
+
+    @property
     def pairs(self) -> Pairs:
         none = [np.empty(0)]
         columns = (np.concatenate(kept or none) for kept in (self.images, self.before, self.after))
@@ -94,7 +103,7 @@ class Race:
         alpha: half of it is the chance to fail a candidate that did not fall, half that to clear such a drop.
 
     Attributes:
-        fell: whether some comparison is certain to have fallen.
+        fell: whether some comparison is certain to have fallen, or to miss a bar.
         order: the cells that were asked, in the order in which they were asked first.
     """
 
@@ -109,6 +118,7 @@ class Race:
         self.tolerance, self.drop, self.alpha, self.seconds = tolerance, drop, alpha, seconds
         self.states = {key: {lane.about.key: _State(lane) for lane in lanes} for key, lanes in cells.items()}
         self.comparisons = sum(map(len, self.states.values()))
+        self.bars = sum(len(state.lane.limits) for state in self._all)
         self.best = max((state.lane.before for state in self._all), default=1.0)
         self.open = {key: self._priority(key) for key in self.states}
         self.order: list[str] = []
@@ -149,12 +159,21 @@ class Race:
 
     def _judge(self, state: _State) -> None:
         state.fall = evidence_below(state.values, state.counts, -self.tolerance)
+        bars = [self.judge_bar(state.scores, limit) for limit in state.lane.limits]
+        self.fell |= MISSED in bars
         if state.fall >= log(2 * self.comparisons / self.alpha):
             state.verdict, self.fell = FELL, True
-        elif evidence_above(state.values, state.counts, -self.drop) >= log(2 / self.alpha):
+        elif evidence_above(state.values, state.counts, -self.drop) >= log(2 / self.alpha) and UNDECIDED not in bars:
             state.verdict = CLEARED
         else:
             state.verdict = UNDECIDED
+
+    def judge_bar(self, scores: np.ndarray, limit: float) -> str:
+        """Return `missed` or `held` where that is certain of a mean score and a bar, else `undecided`."""
+        values, counts = np.unique(2 * scores - 1, return_counts=True)  # bets are about numbers from -1 to 1
+        if evidence_below(values, counts, 2 * limit - 1) >= log(2 * self.bars / self.alpha):
+            return MISSED
+        return HELD if evidence_above(values, counts, 2 * limit - 1) >= log(2 / self.alpha) else UNDECIDED
 
     def _priority(self, cell: str) -> float:
         lanes = [state for state in self.states[cell].values() if state.verdict in (UNSEEN, UNDECIDED)]
@@ -181,6 +200,22 @@ class Race:
     def pairs(self) -> list[Pairs]:
         """Return the comparisons that were looked at, with what was seen of them."""
         return [state.pairs for state in self._all if len(state.counts)]
+
+    def bar_rows(self, bars: Sequence[Bar]) -> pd.DataFrame:
+        """Return a row for each bar of each comparison; where every answer was seen, its value decides."""
+        rows = []
+        for state in self._all:
+            for bar in bars_of(bars, state.lane.about.shift, state.lane.about.severity):
+                own, scores = vars(state.lane.about) | {"measure": bar.measure, "bar": bar.text}, state.scores
+                own["verdict"] = self.judge_bar(scores, bar.limit) if len(scores) else UNSEEN
+                if len(scores):
+                    values, counts = np.unique(2 * scores - 1, return_counts=True)
+                    low, high = anytime_interval(values, counts, self.alpha / self.bars)
+                    own |= {"value": float(scores.mean()), "low": (1 + low) / 2, "high": (1 + high) / 2}
+                if len(scores) >= state.lane.images:
+                    own["verdict"] = MISSED if own["value"] < bar.limit else HELD
+                rows.append(own)
+        return pd.DataFrame(rows, columns=BAR_COLUMNS)
 
     def frame(self, measure: str) -> pd.DataFrame:
         """Return a row for each comparison, with an interval that holds at any time and for all of them."""

@@ -37,7 +37,8 @@ class Live {
 
   show({ shape, answers, notes, captions, data }) {
     const known = JSON.stringify(shape);
-    if (this.shape !== null && this.shape !== known) { // a section has come or gone
+    const gone = [...this.views.keys()].some((id) => !(id in data)); // between the page and its first data
+    if (gone || (this.shape !== null && this.shape !== known)) { // a section has come or gone
       location.reload();
       return;
     }
