@@ -39,6 +39,9 @@ test-real: $(READY)
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
 
+evidence:  # the pages of docs/evidence/sources, from the rows beside them
+	python3 tools/evidence.py
+
 house: $(READY)  # BEFORE=path of another checkout, to see both side by side
 	$(BIN)/python tools/house.py $(BEFORE) .
 

@@ -12,7 +12,7 @@ author = "the haptera authors"
 copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live", "older"]
 exclude_patterns = ["_build", "evidence/results/*.md"]  # those are parts of pages
 myst_heading_anchors = 3
 default_role = "code"  # docstrings write `code` with single backticks
