@@ -1,4 +1,4 @@
-"""Evidence by source: from rows in `docs/evidence/sources/*.toml` to a page for each source, and an overview that counts.
+"""Evidence by source: rows in `docs/evidence/sources/*.toml` become a page for each source and an overview of counts.
 
 `python tools/evidence.py` writes the pages, `python tools/evidence.py --check` says which are not current, and
 `python tools/evidence.py --older` names results that are older than the code that makes them.
@@ -23,7 +23,7 @@ SOURCES = ROOT / "docs" / "evidence" / "sources"
 VERDICTS = ("confirmed", "not confirmed", "undecided", "not testable here", "not run yet", "read again")
 MADE = "<!-- made by tools/evidence.py from {name}: edit that file, then run `make evidence` -->"
 HEAD = """\
-Every claim, figure and table that was looked at, with its verdict; a number of a source that has no row here has not been
+Every claim, figure and table that was looked at, with its verdict; a number of a source that has no row here was not
 checked. [Decision 0013](../../decisions/0013-evidence-by-source.md) says how rows are kept true.
 """
 LEGEND = """\
