@@ -1,8 +1,9 @@
-"""Takes a small picture of every figure that the tool draws, light and dark, and writes the gallery of the documentation.
+"""Takes a small picture of every figure that the tool draws, light and dark, and writes the page that shows them.
 
     python experiments/gallery.py [FOLDER]
 
-A report of each kind is made first, in FOLDER or else in a temporary one, unless it is there; that takes some minutes. Pictures go into `docs/pictures/gallery`, the page is `docs/gallery.md`. It needs Chromium.
+A report of each kind is made first, in FOLDER or else in a temporary one, unless it is there; that takes some minutes.
+Pictures go into `docs/pictures/gallery`, the page is `docs/gallery.md`. It needs Chromium.
 """
 
 import io
@@ -64,7 +65,7 @@ MAKE = {
     ),
     "study": ("haptera demo --quick --quiet --out out",),
 }
-"""Kind -> the commands that make a report of it, in a folder that also holds `examples/`; the last one may end with 1."""
+"""Kind -> the commands that make a report of it, in a folder that also holds `examples/`; the last may end with 1."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ def pictures_of(kind: str, report: Path, page: Page, scheme: str) -> list[Pictur
 def gallery(pictures: list[Picture]) -> str:
     """Return the page: a heading for each kind, a picture for each figure, light or dark as the reader's screen is."""
     lines = ["<!-- made by experiments/gallery.py -->", "", "# Gallery", ""]
-    lines += ["Every figure of the reports, with the code that draws it. In a report each can be turned, filtered and saved, and its numbers are below it.", ""]
+    lines += [
+        "Every figure of the reports, with the code that draws it. In a report each can be filtered and saved, and"
+    ]
+    lines += ["its numbers are below it.", ""]
     for kind, (title, guide, code) in KINDS.items():
         shown = [picture for picture in pictures if picture.kind == kind]
         if not shown:

@@ -1,8 +1,8 @@
 """Guides by question: run every command of a page of `docs/questions`, in order, and write what it prints below it.
 
-`python tools/guides.py [NAME ...]` runs the pages, each in a temporary folder that also holds `examples/` as a clone does, and
-replaces the output in their console blocks; `tests/tools/test_guides.py` follows them in the same way. A command that ends
-with another code than 0 is followed by a line that says so.
+`python tools/guides.py [NAME ...]` runs the pages, each in a temporary folder that also holds `examples/` as a clone
+does, and replaces the output in their console blocks; `tests/tools/test_guides.py` follows them in the same way. A
+command that ends with another code than 0 is followed by a line that says so.
 """
 
 import os
@@ -49,9 +49,8 @@ def run(step: Step, folder: Path) -> str:
     start = {"haptera": [sys.executable, "-m", "haptera"], "python": [sys.executable]}[program]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "110", "NO_COLOR": "1", "GITHUB_ACTIONS": ""}
     environment["PYTHONPATH"] = str(ROOT / "src")
-    done = subprocess.run(
-        [*start, *words], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run([*start, *words], cwd=folder, env=environment, **pipes, text=True, check=False)
     text = "".join(f"{line.rstrip()}\n" for line in done.stdout.strip("\n").splitlines())
     return text + (f"[exit code {done.returncode}]\n" if done.returncode else "")
 

@@ -1,7 +1,8 @@
-"""Does the wheel work where nothing else of this clone is? Build it, install it into a clean environment, run the demo from it.
+"""Does the wheel work where nothing else of this clone is? Build it, install it into a clean environment, run the demo.
 
-`python tools/wheel.py` is what `make wheel` runs. The new environment borrows the libraries of this one by a `.pth` file, so that torch is
-not downloaded again; haptera itself is not borrowed, because the environment's own packages come first and the test says from where it came.
+`python tools/wheel.py` is what `make wheel` runs. The new environment borrows the libraries of this one by a `.pth`
+file, so that torch is not downloaded again. haptera itself is not borrowed: the environment's own packages come first,
+and the script fails if it came from elsewhere.
 """
 
 import json

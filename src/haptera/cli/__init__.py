@@ -78,7 +78,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def _words_to_complete() -> list[str]:
-    """Return what stands on the line of a shell that asks how to complete it; it comes in variables, not as arguments."""
+    """Return the line of a shell that asks how to complete it, which comes in variables and not as arguments."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS")
     if "_HAPTERA_COMPLETE" not in os.environ or not line:
         return []
