@@ -24,7 +24,7 @@ from haptera.run.execute import in_processes, in_this_process
 from haptera.run.ledger import Ledger, Piece
 from haptera.run.study import Study
 from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
-from haptera.streams import CCC, Clean, Continual, Corruptions, Stability
+from haptera.streams import CCC, Clean, Continual, Corruptions, Stability, Stream
 from haptera.streams.calibration import Calibration
 
 log = logging.getLogger("haptera")
@@ -78,7 +78,7 @@ def demo_study(out: Path, jobs: int = 1, progress: bool | None = None, quick: bo
     train_missing(folder, jobs, progress, networks)
     data = digits("test")
     models = {net.name: ModelSource(net.build, folder / net.piece.path, net.arguments) for net in networks}
-    streams = [Clean(data), Corruptions(data, SHIFTS, severities=(1, 3, 5) if quick else (1, 2, 3, 4, 5))]
+    streams: list[Stream] = [Clean(data), Corruptions(data, SHIFTS, severities=(1, 3, 5) if quick else (1, 2, 3, 4, 5))]
     if not quick:
         fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
         streams += [Continual(data, SHIFTS), fading, Stability(data, first=301)]
