@@ -41,8 +41,14 @@ RUN = "--data digits --size 16 --stream clean --stream corruptions:shifts=fog,se
 MAKE = {
     "trends": ("python examples/trends_of_classifiers.py .",),
     "dependencies": ("python examples/dependencies_of_a_network.py .",),
-    "stability": ("python examples/stability_of_networks.py .",),
-    "attribution": ("python examples/attribution_map.py .",),
+    "stability": (
+        "python examples/net.py .",
+        f"haptera stability {NET} --data digits --samples 200 --out out --quiet",
+    ),
+    "attribution": (
+        "python examples/embedding_with_controls.py .",
+        "haptera attribute cells --fits 1 --out out --quiet",
+    ),
     "embedding": ("python examples/embedding_with_controls.py .",),
     "identify": ("haptera identify --process sphere/uniform/vmf=10 --model sphere/vmf --steps 200 --out out --quiet",),
     "pose": ("python examples/pose_of_new_individuals.py .",),
@@ -155,7 +161,7 @@ def made(folder: Path) -> dict[str, Path]:
                 print(command, flush=True)
                 start = [sys.executable, *(["-m"] if command.startswith("haptera") else [])]
                 subprocess.run([*start, *command.removeprefix("python ").split()], cwd=place, check=False)
-        reports = list(place.rglob("report.html"))
+        reports = sorted(place.rglob("report.html"), key=lambda path: (path.parent.name != "out", len(path.parts)))
         if reports:
             found[kind] = reports[0]
         else:
