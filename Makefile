@@ -1,21 +1,29 @@
 # make demo | test | setup: each does all its own set-up in .venv on a fresh machine with Python 3.11.
+# `make setup` installs what haptera needs to run; `make setup-dev` adds tests, documentation, extras and peers.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+USER := .venv/.user
 READY := .venv/.ready
 RESULTS := docs/evidence/results
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
-.PHONY: setup demo test lint test-long test-slow test-real docs house benchmarks experiments clean
+.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery house benchmarks experiments clean
 
-setup: $(READY)
+setup: $(USER)
 
-$(READY): pyproject.toml
+setup-dev: $(READY)
+
+$(USER): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(READY): $(USER)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(READY)
+demo: $(USER)
 	$(BIN)/haptera demo --out haptera-demo
 
 test: $(READY) lint
@@ -26,6 +34,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel: $(READY)  # built, installed into a clean environment that borrows this one's libraries, and used from there
+	$(BIN)/python tools/wheel.py
 
 test-long: $(READY)  # kill tests, the browser, guides and examples: what CI runs besides `make test`
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m "long and not real" $(PATIENT)
@@ -38,6 +49,15 @@ test-real: $(READY)
 
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+
+evidence:  # the pages of docs/evidence/sources, from the rows beside them
+	$(PYTHON) tools/evidence.py
+
+guides: $(READY)  # what the commands of docs/questions print; some minutes
+	$(BIN)/python tools/guides.py
+
+gallery: $(READY)  # pictures of all figures; needs Chromium, some minutes
+	$(BIN)/python experiments/gallery.py
 
 house: $(READY)  # BEFORE=path of another checkout, to see both side by side
 	$(BIN)/python tools/house.py $(BEFORE) .

@@ -12,7 +12,7 @@ author = "the haptera authors"
 copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live", "older"]
 exclude_patterns = ["_build", "evidence/results/*.md"]  # those are parts of pages
 myst_heading_anchors = 3
 default_role = "code"  # docstrings write `code` with single backticks
@@ -28,3 +28,15 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_title = f"haptera {__version__}"
 html_show_sphinx = False
+
+
+def setup(app):
+    """Copy pictures that pages show by HTML, light or dark, which Sphinx does not see."""
+    import shutil
+
+    def copy(app, exception):
+        if exception is None and app.builder.format == "html":
+            folder = Path(app.srcdir) / "pictures" / "gallery"
+            shutil.copytree(folder, Path(app.outdir) / "pictures" / "gallery", dirs_exist_ok=True)
+
+    app.connect("build-finished", copy)

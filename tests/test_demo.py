@@ -27,6 +27,15 @@ def test_in_small_it_writes_a_report_and_finds_everything_again(haptera, monkeyp
     assert (again["ran"], again["kept"]) == (0, first["ran"])
 
 
+@pytest.mark.long
+def test_a_quick_one_has_two_networks_at_three_severities(haptera):
+    said = json.loads(haptera("demo", "--quick", "--jobs", 1, "--json").stdout)
+    table = pd.read_parquet(haptera.folder / "haptera-demo" / "table.parquet")
+    assert said["failed"] == 0
+    assert set(table["model"]) == set(module.QUICK)
+    assert set(table.loc[table["stream"] == "corruptions", "severity"]) == {1, 3, 5}
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory, fork_server):
     """The demo run once: its folder, and what it printed."""

@@ -24,7 +24,7 @@ from haptera.run.execute import in_processes, in_this_process
 from haptera.run.ledger import Ledger, Piece
 from haptera.run.study import Study
 from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
-from haptera.streams import CCC, Clean, Continual, Corruptions, Stability
+from haptera.streams import CCC, Clean, Continual, Corruptions, Stability, Stream
 from haptera.streams.calibration import Calibration
 
 log = logging.getLogger("haptera")
@@ -64,21 +64,27 @@ NETWORKS = (
 )
 
 
+QUICK = ("linear", "resnet-bn-4")
+"""Networks of the quick demo: one with BatchNorm, and one that adaptation does not change."""
 SHIFTS = (GaussianNoise, GaussianBlur, Contrast)
 YARDSTICK = "resnet-bn-8"
 FADING = (Frost, GaussianNoise, ImpulseNoise)  # each can be made hard enough for the yardstick
 
 
-def demo_study(out: Path, jobs: int = 1, progress: bool | None = None) -> Study:
-    """Return the demo's study, its networks trained unless that was done before."""
+def demo_study(out: Path, jobs: int = 1, progress: bool | None = None, quick: bool = False) -> Study:
+    """Return the demo's study, its networks trained unless that was done before; a quick one has two networks."""
     folder = out / "networks"
-    train_missing(folder, jobs, progress)
+    networks = [net for net in NETWORKS if net.name in QUICK] if quick else NETWORKS
+    train_missing(folder, jobs, progress, networks)
     data = digits("test")
-    models = {net.name: ModelSource(net.build, folder / net.piece.path, net.arguments) for net in NETWORKS}
-    fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
+    models = {net.name: ModelSource(net.build, folder / net.piece.path, net.arguments) for net in networks}
+    streams: list[Stream] = [Clean(data), Corruptions(data, SHIFTS, severities=(1, 3, 5) if quick else (1, 2, 3, 4, 5))]
+    if not quick:
+        fading = CCC(data, calibrated(models[YARDSTICK](), out, progress), "easy", speed=75, length=3000)
+        streams += [Continual(data, SHIFTS), fading, Stability(data, first=301)]
     return Study(
         models=models,
-        streams=[Clean(data), Corruptions(data, SHIFTS), Continual(data, SHIFTS), fading, Stability(data, first=301)],
+        streams=streams,
         adapters={"none": NoAdaptation, "batchnorm": BatchNorm},
         out=out,
         settings={"data": "digits of scikit-learn, 32 x 32, the test half"},
@@ -91,12 +97,12 @@ def calibrated(model: nn.Module, out: Path, progress: bool | None) -> Calibratio
     return calibrate(model, digits("test"), folder, FADING, Scale(100, 0.5, flip=False), progress=progress)
 
 
-def train_missing(folder: Path, jobs: int, progress: bool | None) -> None:
+def train_missing(folder: Path, jobs: int, progress: bool | None, networks: Sequence[Network]) -> None:
     """Train the networks whose weights are not in the folder, or are damaged."""
     with Ledger(folder, "set of networks", noun="network") as ledger:
-        ledger.plan((network.piece for network in NETWORKS), {"data": "digits"})
+        ledger.plan((network.piece for network in networks), {"data": "digits"})
         missing = {piece.key for piece in ledger.missing()}
-        untrained = [network for network in NETWORKS if network.piece.key in missing]
+        untrained = [network for network in networks if network.piece.key in missing]
         work, indices = functools.partial(train, untrained, folder), range(len(untrained))
         ended = in_processes(work, indices, jobs) if jobs > 1 and untrained else in_this_process(work, indices)
         with Progress("training", len(untrained), progress, unit="networks") as bar:

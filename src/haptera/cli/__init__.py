@@ -1,5 +1,7 @@
 """The command line: thin, and quick to answer. A command is imported when it is asked for, and no other."""
 
+import os
+import shlex
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -41,7 +43,6 @@ def app_for(asked: str | None) -> typer.Typer:
         help="How a trained model holds when the world shifts, why, and how to make it hold without labels.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        add_completion=False,
     )
     app.callback(invoke_without_command=True)(_root)
     for name, (target, summary) in COMMANDS.items():
@@ -80,11 +81,22 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit()
 
 
+def _words_to_complete() -> list[str]:
+    """Return the line of a shell that asks how to complete it, which comes in variables and not as arguments."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS")
+    if "_HAPTERA_COMPLETE" not in os.environ or not line:
+        return []
+    try:
+        return shlex.split(line)[1:]
+    except ValueError:  # a quotation that is still open
+        return line.split()[1:]
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run a command and end the process with its exit code."""
     with ending_quietly():
         try:
-            given = sys.argv[1:] if arguments is None else arguments
+            given = _words_to_complete() or (sys.argv[1:] if arguments is None else arguments)
             app_for(next((each for each in given if not each.startswith("-")), None))(arguments)
         except HapteraError as error:
             complain(str(error))

@@ -195,6 +195,7 @@ def demo(
         "haptera-demo"
     ),
     jobs: Annotated[int | None, typer.Option(help="Processes; one per core by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two networks and fewer streams, in some seconds.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -204,7 +205,7 @@ def demo(
         from haptera.demo import demo_study
         from haptera.run.results import report
 
-        study = demo_study(out, jobs=jobs, progress=progress)
+        study = demo_study(out, jobs=jobs, progress=progress, quick=quick)
         study.run(jobs=jobs, progress=progress)
     path, summary = report(out)
     if as_json:
