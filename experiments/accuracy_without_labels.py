@@ -105,7 +105,8 @@ def write(found: pd.DataFrame, out: Path, known: int) -> None:
     text = [
         f"{len(CLASSIFIERS)} classifiers, {len(found)} sets of new data, {known} known sets of the four hold-out "
         f"corruptions. Mean absolute error of the predicted accuracy, over models and sets; accuracy is "
-        f"{found['accuracy'].mean():.3f} on average, from {found['accuracy'].min():.3f}. R² of the agreement line is .95 or more "
+        f"{found['accuracy'].mean():.3f} on average, from {found['accuracy'].min():.3f}. "
+        "R² of the agreement line is .95 or more "
         f"on {lined.sum()} of the sets, and {found['r2'].median():.3f} on the median one.",
         "\n".join([head, "|---|---|---|---|", *rows]),
         f"`chosen` is what hold-out corruptions chose ({chosen}), less what it was off on them where that helped; its "

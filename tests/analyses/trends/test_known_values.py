@@ -108,7 +108,7 @@ def test_the_guarantee_at_the_own_zeta_of_66_models(imagenet):
     assert (whole.models["residual"] <= whole.models["bound"]).all()
     assert whole.models["ordered"].max() < whole.value < imagenet.asked_bound.value
     assert max(piece.value for piece in pieces) < whole.value / 2
-    # The 0.123 of the issue: three models at the largest dominance of any pair.
+    # Three models at the largest dominance of any pair: more than twice what proposition 1 says.
     assert round(residual_bound([0.6, 0.7, 0.8], WHOLE, zeta(imagenet.pairs)).value, 3) == 0.123
 
 
