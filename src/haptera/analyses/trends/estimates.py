@@ -62,6 +62,7 @@ def estimate(reference: Answers, new: Answers) -> tuple[pd.DataFrame, AgreementL
     line = agreement_line(accuracy, reference.predictions, new.predictions)
     columns = {AGREEMENT: line.accuracy, SIMPLE: line.simple}
     if reference.logits is not None and new.logits is not None:
+        assert reference.targets is not None
         rows = [estimate_all(ours, reference.targets, theirs) for ours, theirs in _zip(reference, new)]
         columns |= {name: np.array([row[name] for row in rows]) for name in rows[0]}
     frame = pd.DataFrame(columns, index=pd.Index(reference.models, name="model"))
@@ -91,9 +92,9 @@ def predict(
     errors = errors.reshape(len(known), *every.shape)
     sizes, size = _scales(reference.accuracy, errors, [side.accuracy for side in known], every.to_numpy())
     methods = _judge(every, errors / sizes, sizes, truth)
-    chosen = methods[["known", "plain"]].min(axis=1).idxmin() if len(known) > 1 else None
-    method = AGREEMENT if chosen is None else str(methods["method"][chosen])
-    corrected = chosen is not None and bool(methods["known"][chosen] <= methods["plain"][chosen])
+    chosen = methods.iloc[int(methods[["known", "plain"]].min(axis=1).argmin())] if len(known) > 1 else None
+    method = AGREEMENT if chosen is None else str(chosen["method"])
+    corrected = chosen is not None and bool(chosen["known"] <= chosen["plain"])
     own, scales, scale = (part[..., list(every).index(method)] for part in (errors, sizes, size))
     predicted, low, high = student_prediction(every[method].to_numpy(), own, scales, scale, corrected)
     ends = {"predicted": predicted, "low": low, "high": high}
