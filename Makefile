@@ -98,6 +98,8 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/live_safety.py
 	$(BIN)/python experiments/preflight.py
 	$(BIN)/python experiments/gate_power.py
+	$(BIN)/python experiments/trends_of_published_models.py
+	$(BIN)/python experiments/accuracy_without_labels.py
 	$(BIN)/python experiments/dependencies_on_images.py
 	$(BIN)/python experiments/dependencies_verdict.py
 	$(BIN)/python experiments/stability_on_images.py

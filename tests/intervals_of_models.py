@@ -12,6 +12,7 @@ from tests.interval_case import SEVERAL, Case, Random
 from haptera import measures
 from haptera.analyses.diagnosis.error_prediction import predict_error
 from haptera.analyses.identify.identifiability import identifiability
+from haptera.analyses.trends.estimates import student_prediction
 from haptera.analyses.trends.robustness import prediction, robustness
 from haptera.analyses.trends.verdict import judge
 from haptera.statistics.comparison import compare_groups
@@ -34,6 +35,11 @@ def cases_of_models() -> dict[str, Case]:
         found[f"line, new model after {n}"] = Case(_new_model, partial(_trend, n=n), lambda x, y: y[0], quick=SEVERAL)
     for n in (5, 8, 30):
         found[f"R² of {n} models"] = Case(_explained, partial(_straight, n=n), _expected_explained)
+    for n in (4, 12):
+        for corrected in (True, False):
+            found[f"accuracy without labels after {n} sets, corrected {corrected}"] = Case(
+                partial(_without_labels, corrected=corrected), partial(_sets, n=n, corrected=corrected), 0.5
+            )
     for n in (4, 8):
         found[f"line, robustness of {n} models over examples"] = Case(
             _robustness, partial(_right, n=n), lambda models, *_: _left_out(models), quick=SEVERAL
@@ -92,6 +98,17 @@ def _explained(x: np.ndarray, y: np.ndarray, scatter: float) -> tuple[float, flo
 def _expected_explained(x: np.ndarray, y: np.ndarray, scatter: float) -> float:
     along = 0.64 * x.var()
     return float(along / (along + scatter**2))
+
+
+def _sets(random: Random, n: int, corrected: bool) -> tuple[np.ndarray, ...]:
+    """Errors on n sets and one more, in proportion to what is lost; the true accuracy of the last is .5."""
+    scales = random.uniform(0.02, 0.06, n + 1)
+    errors = scales * (0.5 * corrected + random.normal(size=n + 1))
+    return np.array([0.5 + errors[-1]]), errors[:-1, None], scales[:-1, None], scales[-1:]
+
+
+def _without_labels(*drawn: np.ndarray, corrected: bool) -> tuple[np.ndarray, np.ndarray]:
+    return student_prediction(*drawn, corrected)[1:]
 
 
 def _slope_over_models(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,7 @@ MAKERS = {
     "haptera.measures.corruptions": ("rank correlation",),
     "haptera.statistics.resample": ("line",),
     "haptera.statistics.explained": ("R²",),
+    "haptera.analyses.trends.estimates": ("accuracy without labels",),
     "haptera.analyses.diagnosis.error_prediction": ("error of a new shift",),
     "haptera.statistics.comparison": ("groups",),
     "haptera.statistics.simultaneous": ("twelve differences",),

@@ -47,9 +47,9 @@ def test_a_summary_that_can_be_read(files, run):
     assert lines[0] == "9 models, 600 and 400 examples"
     assert [line.split()[0] for line in lines if not line.startswith(" ")][1:5] == [
         "line",
+        "fit",
         "similar",
         "close",
-        "guarantee",
     ]
 
 

@@ -268,9 +268,9 @@ def _two_pieces(
         return least_squares(_basis(u, at, terms), v, w), at
     if u.ndim == 1 and w.ndim == 1 and not w.all():  # the switch is sought among the models that are seen
         seen = w > 0
-        own, at = _two_pieces(u[seen], v[seen], w[seen], None, joined)
+        among, at = _two_pieces(u[seen], v[seen], w[seen], None, joined)
         every = least_squares(_basis(u, at, terms), v, w)
-        every.left_out[seen] = own.left_out
+        every.left_out[seen] = among.left_out
         return every, at
     if u.ndim > 1:
         raise HapteraError("the best switch is sought for one set of accuracies; give the switch for a batch of them")

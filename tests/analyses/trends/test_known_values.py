@@ -12,7 +12,9 @@ from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.closeness import closeness, events
 from haptera.analyses.trends.dominance import share_below, zeta
 from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.own_bound import tolerated
 from haptera.analyses.trends.reading import read_side
+from haptera.analyses.trends.residual_bound import residual_bound
 from haptera.analyses.trends.side import join
 from haptera.analyses.trends.wedge import Wedge
 from haptera.statistics.line import fit, r_squared
@@ -91,11 +93,45 @@ def test_guarantees_of_66_models(imagenet):
     assert round(imagenet.guarantee.best, 4) == 0.0222
 
 
+def test_there_is_a_line_of_66_and_of_30_models(imagenet, cifar):
+    for trends, models in ((imagenet, 66), (cifar, 30)):
+        assert (trends.verdict.word, trends.verdict.models) == ("yes", models)
+        assert trends.verdict.low > 0.97
+        assert trends.verdict.sampling < trends.verdict.left_out < 0.15 * trends.verdict.without
+        assert trends.verdict.beyond
+
+
+def test_the_guarantee_at_the_own_zeta_of_66_models(imagenet):
+    whole, *pieces = imagenet.own_bounds
+    assert whole.ends == ("fv_4k", "pnasnet_large_tf")
+    assert whole.zeta == 0.04068
+    assert (whole.models["residual"] <= whole.models["bound"]).all()
+    assert whole.models["ordered"].max() < whole.value < imagenet.asked_bound.value
+    assert max(piece.value for piece in pieces) < whole.value / 2
+    # Three models at the largest dominance of any pair: more than twice what proposition 1 says.
+    assert round(residual_bound([0.6, 0.7, 0.8], WHOLE, zeta(imagenet.pairs)).value, 3) == 0.123
+
+
+def test_most_events_outside_are_tolerated(imagenet):
+    outside = closeness(*imagenet.events.counts, MOST).outside
+    found = tolerated(imagenet.accuracies[0], imagenet.events.counts, imagenet.models, MOST)
+    assert found["outside"] == outside == 274_560 - 259_427
+    assert found["needed"] < 0.01 * outside
+
+
+def test_no_file_of_the_source_is_suspected(imagenet):
+    plain = Trends(imagenet.sides, draws=50)
+    assert plain.outliers == ["fv_4k"]
+    assert plain.suspects == []
+
+
 def test_events_of_30_models(cifar):
     wide, narrow = Wedge(0, 1.7, 0.005, 0.02), Wedge(0, 0.8, 0.005, 0.01)
     assert cifar.events.asked.events == 24_360
     assert closeness(*cifar.events.counts, wide).outside == 0
     assert round(closeness(*cifar.events.counts, narrow).share_inside, 4) == 0.9514
+    assert closeness(*cifar.events.counts, narrow).large == 3775
+    assert round(closeness(*cifar.events.counts, narrow).large_inside, 4) == 0.9910
     large = events(*cifar.events.counts)
     large = large[(large["p"] * 10_000).round() >= 300]
     inside = (large["q"] <= narrow.upper(large["p"]) + 1e-12) & (large["q"] >= narrow.lower(large["p"]) - 1e-12)
@@ -114,7 +150,9 @@ def test_one_file_in_another_order_is_the_outlier(imagenet):
     moved = names.index("resnet50")
     shifted[moved] = np.random.default_rng(0).permutation(shifted[moved])
     side = type(imagenet.sides.shifted).of_correct("moved", names, shifted)
-    assert Trends(join(imagenet.sides.reference, side)).outliers[0] == "resnet50"
+    found = Trends(join(imagenet.sides.reference, side), draws=50)
+    assert found.outliers[0] == "resnet50"
+    assert found.suspects == ["resnet50"]
 
 
 def test_the_json_of_66_models(imagenet):

@@ -82,10 +82,14 @@ def test_without_known_sets_there_is_agreement_and_no_interval():
 
 def test_the_interval_is_students_for_one_more():
     errors = np.array([[0.01], [0.03], [0.02], [0.06]])
-    middle, low, high = student_prediction(np.array([0.7]), errors)
+    ones, one = np.ones((4, 1)), np.ones(1)
+    middle, low, high = student_prediction(np.array([0.7]), errors, ones, one)
     assert middle == pytest.approx(0.67)
     assert high - middle == pytest.approx(3.1824463 * np.std(errors, ddof=1) * np.sqrt(1.25))
-    plain, low, high = student_prediction(np.array([0.7]), errors, corrected=False)
+    doubled, _, wide = student_prediction(np.array([0.7]), errors, ones, 2 * one)
+    assert doubled == pytest.approx(0.64)
+    assert wide - doubled == pytest.approx(2 * (high - middle))
+    plain, low, high = student_prediction(np.array([0.7]), errors, ones, one, corrected=False)
     assert plain == pytest.approx(0.7)
     assert plain - low == pytest.approx(2.7764451 * np.sqrt(np.mean(errors**2)))
 

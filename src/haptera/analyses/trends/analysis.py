@@ -222,7 +222,7 @@ class Trends(TrendSettings, Reasons, Analysis):
                 ends = np.array([wilson(a * n, int(n)) for a, n in zip(side.accuracy, side.n, strict=True)])
             rows[[f"{name}_low", f"{name}_high"]] = ends
         shown = {*self.places.get("model", []), *self.outliers[:PLACED]}
-        return rows.assign(beside=[name if name in shown else None for name in rows["model"]], seen=self.seen)
+        return rows.assign(beside=rows["model"].where(rows["model"].isin(shown), None), seen=self.seen)
 
     def prediction(self, at: np.ndarray, over: str = "models") -> pd.DataFrame:
         """The line at some accuracies, as `prediction` returns it."""

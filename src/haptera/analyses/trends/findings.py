@@ -182,7 +182,8 @@ def _guarantee(trends: "Trends") -> list[Finding]:
     own = [_describe_bound(bound) for bound in trends.own_bounds]
     asked = trends.asked_bound
     asked_text = f"with {asked.wedge}, {_describe_bound(asked)}" if asked else ""
-    numbers = {"own_bounds": [bound.numbers for bound in trends.own_bounds], "tolerated": trends.tolerated}
+    numbers: dict[str, Any] = {"own_bounds": [bound.numbers for bound in trends.own_bounds]}
+    numbers |= {"tolerated": trends.tolerated}
     numbers |= {"asked_bound": asked and asked.numbers}
     texts = (*own[:1], asked_text, *own[1:], _describe_tolerated(trends.tolerated), text)
     return answer("guarantee", "Must there be a line?", *texts, bound=guarantee.bound, guarantee=found, **numbers)

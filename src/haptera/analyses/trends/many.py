@@ -100,7 +100,7 @@ class ManyTrends(Analysis):
     @cached_property
     def accuracies(self) -> pd.DataFrame:
         """`(models, sets)`, the reference first; NaN where a model was not measured."""
-        columns = {}
+        columns: dict[str, pd.Series] = {}
         for name, trend in self.trends.items():
             for title, values in zip((self.reference, name), trend.accuracies, strict=True):
                 own = pd.Series(values, index=list(trend.models))
@@ -122,14 +122,14 @@ class ManyTrends(Analysis):
         first, rows = next(iter(self.trends.values())), []
         kind = first.line if first.line != "two_piece" else "linear"
         sizes = {self.reference: first.sides.reference.n} | {k: t.sides.shifted.n for k, t in self.trends.items()}
-        for one in self.accuracies:
-            for other in self.accuracies:
+        for one in map(str, self.accuracies):
+            for other in map(str, self.accuracies):
                 both = self.accuracies[[one, other]].dropna() if one != other else pd.DataFrame()
                 if len(both) < FEWEST or both[one].nunique() < 2:
                     continue
-                n = tuple(None if sizes[each] is None else int(sizes[each].min()) for each in (one, other))
+                n = [None if (size := sizes[each]) is None else int(size.min()) for each in (one, other)]
                 try:
-                    found = fit(both[one].to_numpy(), both[other].to_numpy(), kind, n=n)
+                    found = fit(both[one].to_numpy(), both[other].to_numpy(), kind, n=(n[0], n[1]))
                 except HapteraError:  # accuracies of 0 or 1 and no n
                     continue
                 value = r_squared(both[other].to_numpy(), found.residual)

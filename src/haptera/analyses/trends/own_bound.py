@@ -101,8 +101,8 @@ def own_bound(
     low, middle, high = int(order[0]), order[1:-1], int(order[-1])
     own, at = zeta_of_ends(counts[0], low, middle, high), x[middle]
     if wedge is None:
-        needed = (side.with_ends(low, middle, high) for side in counts)
-        wedge = _tightest(frontier(*needed), (x[low], x[high]), own)
+        reference, shifted = (side.with_ends(low, middle, high) for side in counts)
+        wedge = _tightest(frontier(reference, shifted), (x[low], x[high]), own)
     line = y[low] + (y[high] - y[low]) * (at - x[low]) / (x[high] - x[low])
     levels, back = np.unique(at, return_inverse=True)
     bounds = residual_bounds(x[low], x[high], levels, wedge, [own])["bound"].to_numpy()
@@ -137,7 +137,7 @@ def _tightest(wedges: pd.DataFrame, ends: tuple[float, float], zeta: float) -> W
     """The wedge of a frontier with the least bound for a model in the middle of two, at this ζ."""
     if wedges.empty:
         raise HapteraError("no wedge holds these events with these ν")
-    every = [Wedge(row.delta1, row.delta2, row.nu, row.nu) for row in wedges.itertuples()]
+    every = [Wedge(*map(float, row)) for row in wedges[["delta1", "delta2", "nu", "nu"]].to_numpy()]
     middle = (ends[0], sum(ends) / 2, ends[1])
     bounds = maximise([(middle, wedge, zeta) for wedge in every])
     return every[int(np.argmin([bound.value for bound in bounds]))]
@@ -163,9 +163,9 @@ def tolerated(
     order = np.argsort(accuracies, kind="stable")
     low, middle, high = int(order[0]), order[1:-1], int(order[-1])
     every = closeness(*counts, wedge).outside
-    needed = [side.with_ends(low, middle, high) for side in counts]
-    own = closeness(*needed, wedge)
-    places = np.concatenate([places for places, _ in needed[0].blocks()], axis=1)
+    reference, shifted = (side.with_ends(low, middle, high) for side in counts)
+    own = closeness(reference, shifted, wedge)
+    places = np.concatenate([places for places, _ in reference.blocks()], axis=1)
     between = np.where((places == low) | (places == high), -1, places).max(0)
     unbound = sorted(between[own.by_triplet > 0].tolist())
     return {

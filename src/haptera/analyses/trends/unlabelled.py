@@ -154,8 +154,8 @@ class Unlabelled(Analysis):
         every = self.predicted.every.reset_index().melt("model", var_name="method", value_name="value")
         rows = every.assign(finding="methods", measure=every["method"] + " · " + every["model"])
         means = self.predicted.every.mean()
-        means = pd.DataFrame({"finding": "methods", "measure": "mean · " + means.index, "value": means.to_numpy()})
-        parts = [super().table(), rows[["finding", "measure", "value"]], means, self._spread()]
+        mean = {"finding": "methods", "measure": [f"mean · {name}" for name in means.index], "value": means.to_numpy()}
+        parts = [super().table(), rows[["finding", "measure", "value"]], pd.DataFrame(mean), self._spread()]
         return pd.concat(parts, ignore_index=True)
 
     def _spread(self) -> pd.DataFrame:
