@@ -237,7 +237,7 @@ def test_a_derived_logit_is_within_epsilon_as_often_as_promised():
 def test_settings_are_scikit_learns():
     lasso = CovarianceLasso(alpha=2.5)
     assert clone(lasso).get_params() == {"alpha": 2.5, "per_class": None, "unit": "logit"}
-    assert repr(lasso) == "CovarianceLasso(alpha=2.5, per_class=None)"
+    assert repr(lasso) == "CovarianceLasso(alpha=2.5, per_class=None, unit='logit')"
     with pytest.raises(HapteraError, match="did you mean 'alpha'"):
         lasso.set_params(alhpa=1)
 

@@ -103,15 +103,15 @@ def _verdict(analysis: "ClassDependencies") -> list[Finding]:
 
 def _curve(analysis: "ClassDependencies") -> list[Finding]:
     curve = analysis.judgement.curve
-    rows = curve[curve["classes"].isin((1, 3, analysis.definition.at_most, 10, 20))]
+    rows = curve[curve["classes"].isin((1, 3, analysis.definition.at_most, 10, 20))].to_dict("records")
     if "own_after" in curve:
-        parts = [f"{100 * row.own_after:.1f} % from {row.classes} ({row.dependencies:,})" for row in rows.itertuples()]
+        parts = [f"{100 * row['own_after']:.1f} % from {row['classes']} ({row['dependencies']:,})" for row in rows]
         first = (
             f"of a class's own images {100 * curve['own_before'][0]:.1f} % are right; derived from few, in the mean "
         )
         text = f"{first}over classes, {', '.join(parts)}, in brackets how many classes have a dependency"
     else:
-        parts = [f"{100 * row.relative_error:.2g} % from {row.classes}" for row in rows.itertuples()]
+        parts = [f"{100 * row['relative_error']:.2g} % from {row['classes']}" for row in rows]
         text = f"of the square of a logit is left, in the median: {', '.join(parts)}"
     return answer("few", "Do a few classes suffice?", text, curve=curve)
 

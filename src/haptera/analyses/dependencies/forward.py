@@ -1,9 +1,10 @@
 """Forward selection: the few classes that say most about each class, for all classes at once, one after the other.
 
 Definition 1 of "Neural Dependencies Emerging from Learning Massive Categories" asks for a few classes and any constant
-coefficients. The lasso of (2) shrinks its coefficients, and at three or four classes it shrinks them by half, so what
-it loses is not what three classes must lose. Here the class that lowers the error the most joins next, and
-coefficients are those of least squares on the classes so far (orthogonal least squares; Chen, Billings and Luo, 1989).
+coefficients. The first classes of the lasso of (2) are those most like a class, and shrunk; a sum in which classes
+cancel comes late, so what it loses is not what three classes must lose. Here the class that lowers the error the most
+joins next, and coefficients are those of least squares on the classes so far (orthogonal least squares; Chen, Billings
+and Luo, 1989).
 Each step takes the part of every logit that lies along the last choice out of all that are left: with r the moments of
 the residual with each candidate and v what is left of the candidate's own square, the gain of a candidate is r²/v. No
 unit matters: rescaling a logit rescales r² and v alike.

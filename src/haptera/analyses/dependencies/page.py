@@ -79,9 +79,9 @@ CLASSES = "Those that can be derived best come first. Errors are explained under
 
 def sections(analysis: "ClassDependencies") -> list[Section | None]:
     """Return every section for which something is known."""
-    makers = (verdict_section, graph_section, cutting_section, classes_section, path_section, covariance_section)
-    makers += (theorems_section, spectrum_section)
-    return [make(analysis) for make in makers]
+    first = (verdict_section, graph_section, cutting_section, classes_section)
+    behind = (path_section, covariance_section, theorems_section, spectrum_section)
+    return [make(analysis) for make in (*first, *behind)]
 
 
 def verdict_section(analysis: "ClassDependencies") -> Section | None:
