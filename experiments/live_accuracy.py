@@ -9,9 +9,10 @@ once, without CCC's calibration to a steady difficulty. After each batch the acc
 `WINDOW` images is estimated and compared with the true one. The estimator and its interval know the four hold-out
 corruptions alone, which no stream shows; another row gets labels of one image in ten, `DELAY` images late, and with
 `--all` one knows all 19 corruptions beforehand. Average confidence, thresholded confidence (ATC) and difference of
-confidences have no interval. Then the same where RDumb adapts: the profile is of the model as it was. Writes `live_accuracy.md` into FOLDER, by
-default `docs/evidence/results`; a few minutes on one core. What the network says is kept beside the data
-(`live-accuracy`), so that estimates can be made again in seconds; delete it for another network.
+confidences have no interval. Then the same where RDumb adapts: the profile is of the model as it was.
+Writes `live_accuracy.md` into FOLDER, by default `docs/evidence/results`; a few minutes on one core. What the network
+says is kept beside the data (`live-accuracy`), so that estimates can be made again in seconds; delete it for another
+network.
 """
 
 import argparse

@@ -36,9 +36,7 @@ def test_batches_before_a_fall_back_are_kept_if_asked_for(tmp_path):
     assert names == [f"{own:09d}-{number}.png" for own in range(step - 3, step + 1) for number in (0, 1)]
     for own in range(step - 3, step + 1):
         with Image.open(tmp_path / "thumbnails" / f"{own:09d}-0.png") as picture:
-            assert (
-                abs(np.asarray(picture)[4:].mean() - 255 * own / 32) < 1
-            )  # of its own step
+            assert abs(np.asarray(picture)[4:].mean() - 255 * own / 32) < 1  # of its own step
 
 
 def test_a_picture_of_before_says_what_it_came_before(tmp_path):
