@@ -17,7 +17,7 @@ quadrature.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -106,14 +106,15 @@ def choose_estimator(known: pd.DataFrame, clean: Clean, images: int, size: bool 
     usable = [column for column in ("doubt", "confidence", *(("size",) if size else ())) if _complete(known, column)]
     names = candidates(usable)
     shifts, errors = known["shift"].to_numpy(), known["error"].to_numpy(float)
-    predicted = _left_out(known, lambda rest: make_mean(weigh(names, rest, clean), rest, clean))
-    weights = weigh(names, known, clean)
+    rows: Features = {"shift": shifts, "error": errors} | {name: known[name].to_numpy(float) for name in usable}
+    predicted = _left_out(rows, lambda rest: make_mean(weigh(names, rest, clean), rest, clean))
+    weights = weigh(names, rows, clean)
     rise = np.maximum(predicted - clean.error, 0.0)
     offset = max(float(np.median(np.maximum(errors - clean.error, 0.0))), OFFSET)
     relative = np.square((errors - predicted) / (offset + rise))
     return Estimator(
         " and ".join(weights),
-        make_mean(weights, known, clean),
+        make_mean(weights, rows, clean),
         _mean_by(shifts, np.abs(errors - predicted)),
         float(np.sqrt(_mean_by(shifts, relative))),
         offset,
@@ -123,16 +124,15 @@ def choose_estimator(known: pd.DataFrame, clean: Clean, images: int, size: bool 
     )
 
 
-def weigh(names: list[str], known: pd.DataFrame, clean: Clean) -> dict[str, float]:
+def weigh(names: list[str], known: Features, clean: Clean) -> dict[str, float]:
     """Return candidate -> weight, of those that count; all fits, by the same weight, of fewer than two corruptions."""
     fits = [name for name in names if name in PLANES]
-    if known["shift"].nunique() < 2:
+    if len(set(known["shift"])) < 2:
         return dict.fromkeys(fits or names[:1], 1 / max(len(fits), 1))
-    shifts, errors = known["shift"].to_numpy(), known["error"].to_numpy(float)
     off = {}
     for name in names:
-        predicted = _left_out(known, lambda rest, name=name: make_estimator(name, rest, clean))
-        off[name] = max(_mean_by(shifts, np.abs(errors - predicted)), 1e-9)
+        predicted = _left_out(known, partial(make_estimator, name, clean=clean))
+        off[name] = max(_mean_by(known["shift"], np.abs(known["error"] - predicted)), 1e-9)
     plain = min((name for name in names if name not in PLANES), key=lambda name: off[name])
     better = [name for name in fits if off[name] < off[plain]] or [plain]
     weights = {name: off[name] ** -2 for name in better}
@@ -141,7 +141,7 @@ def weigh(names: list[str], known: pd.DataFrame, clean: Clean) -> dict[str, floa
     return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
 
-def make_mean(weights: Mapping[str, float], known: pd.DataFrame, clean: Clean) -> Callable[[Features], np.ndarray]:
+def make_mean(weights: Mapping[str, float], known: Features, clean: Clean) -> Callable[[Features], np.ndarray]:
     """Return the function from features to errors that a weighted mean of candidates is."""
     parts = [(weight, make_estimator(name, known, clean)) for name, weight in weights.items()]
     return lambda features: np.sum([weight * part(features) for weight, part in parts], axis=0)
@@ -155,7 +155,7 @@ def candidates(columns: list[str]) -> list[str]:
     return [name for name, needed in fixed.items() if needed in columns] + planes
 
 
-def make_estimator(name: str, known: pd.DataFrame, clean: Clean) -> Callable[[Features], np.ndarray]:
+def make_estimator(name: str, known: Features | pd.DataFrame, clean: Clean) -> Callable[[Features], np.ndarray]:
     """Return the function from features to errors that a candidate is, fitted to known corruptions if need be."""
     if name == "average confidence":
         return lambda features: _inside(1 - features["confidence"])
@@ -164,19 +164,20 @@ def make_estimator(name: str, known: pd.DataFrame, clean: Clean) -> Callable[[Fe
     if name == "thresholded confidence":
         return lambda features: _inside(features["doubt"])
     columns = list(PLANES[name])
-    rows = np.vstack([[clean.features()[column] for column in columns], known[columns].to_numpy(float)])
+    fitted = np.column_stack([np.asarray(known[column], float) for column in columns])
+    rows = np.vstack([[clean.features()[column] for column in columns], fitted])
     design = np.column_stack([np.ones(len(rows)), rows])
-    plane = np.linalg.lstsq(design, np.append(clean.error, known["error"].to_numpy(float)), rcond=None)[0]
+    plane = np.linalg.lstsq(design, np.append(clean.error, np.asarray(known["error"], float)), rcond=None)[0]
     return lambda features: _inside(plane[0] + np.column_stack([features[column] for column in columns]) @ plane[1:])
 
 
-def _left_out(known: pd.DataFrame, make: Callable[[pd.DataFrame], Callable[[Features], np.ndarray]]) -> np.ndarray:
+def _left_out(known: Features, make: Callable[[Features], Callable[[Features], np.ndarray]]) -> np.ndarray:
     """Return the error of every row as what is made of all other corruptions tells it."""
-    shifts, predicted = known["shift"].to_numpy(), np.empty(len(known))
+    shifts, predicted = known["shift"], np.empty(len(known["shift"]))
     for shift in dict.fromkeys(shifts):
         own = shifts == shift
-        features = {column: known.loc[own, column].to_numpy(float) for column in _columns(known)}
-        predicted[own] = make(known[~own])(features)
+        told = make({name: values[~own] for name, values in known.items()})
+        predicted[own] = told({name: values[own] for name, values in known.items()})
     return predicted
 
 
@@ -194,10 +195,6 @@ def normal_quantile(level: float) -> float:
 @cache
 def _student(level: float, freedom: int) -> float:
     return float(t.ppf((1 + level) / 2, freedom))
-
-
-def _columns(known: pd.DataFrame) -> list[str]:
-    return [column for column in ("doubt", "confidence", "size") if column in known]
 
 
 def _complete(known: pd.DataFrame, column: str) -> bool:
