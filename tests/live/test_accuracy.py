@@ -8,7 +8,7 @@ from haptera.analyses.diagnosis.error_prediction import difference_of_confidence
 from haptera.analyses.diagnosis.known_shifts import KnownShifts
 from haptera.errors import HapteraError
 from haptera.live.accuracy import Accuracy
-from haptera.live.estimators import Clean, choose_estimator, make_estimator
+from haptera.live.estimators import PLANES, Clean, choose_estimator, make_estimator
 from haptera.live.profile import Profile
 
 CLASSES = 4
@@ -89,6 +89,52 @@ def test_the_candidate_is_chosen_that_is_least_off_on_corruptions_left_out():
         off.append(np.abs(predicted - known[own]["error"]).mean())
     assert chosen.off == pytest.approx(np.mean(off), abs=1e-9)
     assert choose_estimator(known, clean, 500, size=False).name != "plane of doubt and size"
+
+
+def test_fits_that_beat_every_candidate_without_one_are_averaged_by_inverse_squares():
+    random = np.random.default_rng(2)
+    rows = []
+    for name in range(5):
+        own = 0.1 * random.normal()
+        for size in (0.2, 0.5, 0.8, 1.1):
+            doubt, error = 0.05 + 0.2 * size + 0.03 * random.normal(), 0.05 + (0.5 + own) * size
+            sure = 0.95 - 0.3 * size + 0.05 * random.normal()
+            rows.append({"shift": f"c{name}", "size": size, "doubt": doubt, "confidence": sure, "error": error})
+    known, clean = pd.DataFrame(rows), Clean(0.05, 0.95)
+
+    def off(frame, name):
+        parts = []
+        for shift in frame["shift"].unique():
+            own = frame[frame["shift"] == shift]
+            made = make_estimator(name, frame[frame["shift"] != shift], clean)
+            told = made({column: own[column].to_numpy() for column in ("doubt", "confidence", "size")})
+            parts.append(np.abs(told - own["error"]).mean())
+        return np.mean(parts)
+
+    def mean_of(frame, features):
+        fixed = ("average confidence", "difference of confidences", "thresholded confidence")
+        limit = min(off(frame, name) for name in fixed)
+        fits = {name: off(frame, name) for name in PLANES}
+        weights = {name: 1 / each**2 for name, each in fits.items() if each < limit}
+        assert len(weights) > 1
+        values = sum(weight * make_estimator(name, frame, clean)(features) for name, weight in weights.items())
+        return values / sum(weights.values())
+
+    chosen = choose_estimator(known, clean, 500)
+    features = {"doubt": np.array([0.2]), "confidence": np.array([0.7]), "size": np.array([0.6])}
+    assert chosen.predict(features) == pytest.approx(mean_of(known, features))
+    parts = []
+    for shift in known["shift"].unique():  # left out before anything is fitted, chosen or weighted
+        own = known[known["shift"] == shift]
+        told = mean_of(known[known["shift"] != shift], {name: own[name].to_numpy() for name in features})
+        parts.append(np.abs(told - own["error"]).mean())
+    assert chosen.off == pytest.approx(np.mean(parts))
+
+
+def test_one_corruption_is_enough_for_a_fit():
+    known = pd.DataFrame([{"shift": "c", "size": 0.5, "doubt": 0.3, "confidence": 0.7, "error": 0.4}])
+    found = choose_estimator(known, Clean(0.05, 0.95), 100).accuracy({"doubt": 0.3, "confidence": 0.7, "size": 0.5})
+    assert found == pytest.approx(0.6)
 
 
 def test_the_interval_holds_about_its_share_of_new_shifts():

@@ -101,3 +101,11 @@ def test_a_section_that_comes_later_is_shown(visit, served):
     append(log, ROWS[50:])
     expect(page.locator("h2", has_text="Events")).to_have_count(1)
     expect(page.locator(".answers dd").first).to_contain_text("shift from 14:02 to 16:43")
+
+
+def test_a_section_whose_rows_are_gone_is_dropped(visit, served):
+    page = visit()
+    expect(page.locator("h2", has_text="Events")).to_have_count(1)
+    (served.content.folder / "current.jsonl").write_text("")  # the log is begun anew
+    append(served.content.folder, [row for row in ROWS[:50] if row["kind"] == "step"])
+    expect(page.locator("h2", has_text="Events")).to_have_count(0)

@@ -1,7 +1,8 @@
 """Accuracy without labels, in a window, with an interval; corrected by labels that arrive late.
 
-With a labelled profile and known corruptions, the estimator that these favour tells it (`haptera.live.estimators`);
-with labels alone, thresholded confidence, without an interval; without labels, mean confidence is all there is.
+With a labelled profile and known corruptions, a mean of the estimators that these favour tells it
+(`haptera.live.estimators`); with labels alone, thresholded confidence, without an interval; without labels, mean
+confidence is all there is.
 Labels correct it by prediction-powered inference (Angelopoulos et al. 2023): what answers on labelled images had
 promised is taken off and what was true put in its place; the weight λ of the promise is chosen as in PPI++. The
 estimate without labels and the one with labels are then averaged by the inverse squares of their standard errors; the

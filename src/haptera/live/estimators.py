@@ -4,8 +4,11 @@ Candidates tell accuracy from three numbers of a window: mean confidence, doubt 
 confidence that as many answers on the reference are below as are wrong), and the size of the shift. They are average
 confidence; difference of confidences (Guillory et al. 2021); thresholded confidence (Garg et al. 2022); and planes by
 least squares through known corruptions and clean data, in doubt, doubt and confidence, or doubt and size.
-Each known corruption is left out in turn, at all severities; the candidate with the smallest mean absolute error on
-those left out is chosen, so that data in use never choose.
+Each known corruption is left out in turn, at all severities, so that data in use never choose. With few corruptions the
+best of several fits is best by chance, and others err on the other side; so all fits count that are less off, on the
+corruptions left out, than every candidate that needs no fit, by the inverse squares of how far off they are. Where no
+fit is, the best candidate without one stands alone. How far off the mean is comes from leaving out a corruption
+before anything is fitted, chosen or weighted.
 The interval takes a new shift to be as far off as the known ones are when left out: errors relative to an offset plus
 the predicted rise of the error, root mean square within each corruption, then Student's t over corruptions. It is
 approximate: with K corruptions there are K errors to tell from. The sampling error of both sides is added in
@@ -14,7 +17,7 @@ quadrature.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -23,6 +26,8 @@ from scipy.stats import norm, t
 Features = Mapping[str, np.ndarray]
 OFFSET = 0.02
 """The least offset: errors are not told more exactly than that on any shift."""
+LITTLE = 0.01
+"""Candidates with less than this share of the largest weight are left out."""
 PLANES = {
     "line of doubt": ("doubt",),
     "plane of doubt and confidence": ("doubt", "confidence"),
@@ -52,7 +57,7 @@ class Estimator:
     """A way to tell errors, and how well it told those of known corruptions.
 
     Attributes:
-        name: of the candidate.
+        name: of the candidates that it is the mean of.
         predict: from features, arrays of one length, to errors.
         off: mean absolute error on corruptions that were left out; NaN where none is known.
         scale: root mean square error, relative to `offset` and the predicted rise; NaN where none is known.
@@ -90,7 +95,7 @@ class Estimator:
 
 
 def choose_estimator(known: pd.DataFrame, clean: Clean, images: int, size: bool = True) -> Estimator:
-    """Return the candidate that known corruptions favour.
+    """Return the mean of the candidates that known corruptions favour.
 
     Args:
         known: `shift`, `doubt`, `confidence`, `error` and, for planes with it, `size`, several severities each.
@@ -99,8 +104,47 @@ def choose_estimator(known: pd.DataFrame, clean: Clean, images: int, size: bool 
         size: whether the size of the shift will be known.
     """
     usable = [column for column in ("doubt", "confidence", *(("size",) if size else ())) if _complete(known, column)]
-    judged = [_judge(name, known, clean, images) for name in candidates(usable)]
-    return min(judged, key=lambda each: each.off)
+    names = candidates(usable)
+    shifts, errors = known["shift"].to_numpy(), known["error"].to_numpy(float)
+    rows: Features = {"shift": shifts, "error": errors} | {name: known[name].to_numpy(float) for name in usable}
+    predicted = _left_out(rows, lambda rest: make_mean(weigh(names, rest, clean), rest, clean))
+    weights = weigh(names, rows, clean)
+    rise = np.maximum(predicted - clean.error, 0.0)
+    offset = max(float(np.median(np.maximum(errors - clean.error, 0.0))), OFFSET)
+    relative = np.square((errors - predicted) / (offset + rise))
+    return Estimator(
+        " and ".join(weights),
+        make_mean(weights, rows, clean),
+        _mean_by(shifts, np.abs(errors - predicted)),
+        float(np.sqrt(_mean_by(shifts, relative))),
+        offset,
+        len(dict.fromkeys(shifts)),
+        images,
+        clean.error,
+    )
+
+
+def weigh(names: list[str], known: Features, clean: Clean) -> dict[str, float]:
+    """Return candidate -> weight, of those that count; all fits, by the same weight, of fewer than two corruptions."""
+    fits = [name for name in names if name in PLANES]
+    if len(set(known["shift"])) < 2:
+        return dict.fromkeys(fits or names[:1], 1 / max(len(fits), 1))
+    off = {}
+    for name in names:
+        predicted = _left_out(known, partial(make_estimator, name, clean=clean))
+        off[name] = max(_mean_by(known["shift"], np.abs(known["error"] - predicted)), 1e-9)
+    plain = min((name for name in names if name not in PLANES), key=lambda name: off[name])
+    better = [name for name in fits if off[name] < off[plain]] or [plain]
+    weights = {name: off[name] ** -2 for name in better}
+    most = max(weights.values())
+    weights = {name: weight for name, weight in weights.items() if weight >= LITTLE * most}
+    return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+
+
+def make_mean(weights: Mapping[str, float], known: Features, clean: Clean) -> Callable[[Features], np.ndarray]:
+    """Return the function from features to errors that a weighted mean of candidates is."""
+    parts = [(weight, make_estimator(name, known, clean)) for name, weight in weights.items()]
+    return lambda features: np.sum([weight * part(features) for weight, part in parts], axis=0)
 
 
 def candidates(columns: list[str]) -> list[str]:
@@ -111,7 +155,7 @@ def candidates(columns: list[str]) -> list[str]:
     return [name for name, needed in fixed.items() if needed in columns] + planes
 
 
-def make_estimator(name: str, known: pd.DataFrame, clean: Clean) -> Callable[[Features], np.ndarray]:
+def make_estimator(name: str, known: Features | pd.DataFrame, clean: Clean) -> Callable[[Features], np.ndarray]:
     """Return the function from features to errors that a candidate is, fitted to known corruptions if need be."""
     if name == "average confidence":
         return lambda features: _inside(1 - features["confidence"])
@@ -120,34 +164,26 @@ def make_estimator(name: str, known: pd.DataFrame, clean: Clean) -> Callable[[Fe
     if name == "thresholded confidence":
         return lambda features: _inside(features["doubt"])
     columns = list(PLANES[name])
-    rows = np.vstack([[clean.features()[column] for column in columns], known[columns].to_numpy(float)])
+    fitted = np.column_stack([np.asarray(known[column], float) for column in columns])
+    rows = np.vstack([[clean.features()[column] for column in columns], fitted])
     design = np.column_stack([np.ones(len(rows)), rows])
-    plane = np.linalg.lstsq(design, np.append(clean.error, known["error"].to_numpy(float)), rcond=None)[0]
+    plane = np.linalg.lstsq(design, np.append(clean.error, np.asarray(known["error"], float)), rcond=None)[0]
     return lambda features: _inside(plane[0] + np.column_stack([features[column] for column in columns]) @ plane[1:])
 
 
-def _judge(name: str, known: pd.DataFrame, clean: Clean, images: int) -> Estimator:
-    """Return a candidate with how far off it is on corruptions that are left out in turn."""
-    shifts, errors = known["shift"].to_numpy(), known["error"].to_numpy(float)
-    predicted = np.empty(len(known))
-    names = list(dict.fromkeys(shifts))
-    for shift in names:
+def _left_out(known: Features, make: Callable[[Features], Callable[[Features], np.ndarray]]) -> np.ndarray:
+    """Return the error of every row as what is made of all other corruptions tells it."""
+    shifts, predicted = known["shift"], np.empty(len(known["shift"]))
+    for shift in dict.fromkeys(shifts):
         own = shifts == shift
-        left_out = make_estimator(name, known[~own], clean)
-        predicted[own] = left_out({column: known.loc[own, column].to_numpy(float) for column in _columns(known)})
-    rise = np.maximum(predicted - clean.error, 0.0)
-    offset = max(float(np.median(np.maximum(errors - clean.error, 0.0))), OFFSET)
-    off, relative = np.abs(errors - predicted), np.square((errors - predicted) / (offset + rise))
-    return Estimator(
-        name,
-        make_estimator(name, known, clean),
-        float(np.mean([off[shifts == shift].mean() for shift in names])),
-        float(np.sqrt(np.mean([relative[shifts == shift].mean() for shift in names]))),
-        offset,
-        len(names),
-        images,
-        clean.error,
-    )
+        told = make({name: values[~own] for name, values in known.items()})
+        predicted[own] = told({name: values[own] for name, values in known.items()})
+    return predicted
+
+
+def _mean_by(shifts: np.ndarray, values: np.ndarray) -> float:
+    """Return the mean over corruptions of their means."""
+    return float(np.mean([values[shifts == shift].mean() for shift in dict.fromkeys(shifts)]))
 
 
 @cache
@@ -159,10 +195,6 @@ def normal_quantile(level: float) -> float:
 @cache
 def _student(level: float, freedom: int) -> float:
     return float(t.ppf((1 + level) / 2, freedom))
-
-
-def _columns(known: pd.DataFrame) -> list[str]:
-    return [column for column in ("doubt", "confidence", "size") if column in known]
 
 
 def _complete(known: pd.DataFrame, column: str) -> bool:
