@@ -49,7 +49,7 @@ class SourceOptions:
         from haptera.recordings.reading import Source
 
         read = (self.signal, list(self.label), self.trials, width, self.epoch, facts)
-        seconds = list(self.behaviour) or [None] * len(paths)
+        seconds: list[Path | None] = [*self.behaviour] or [None] * len(paths)
         rate = (self.behaviour_rate, self.behaviour_start)
         return [Source(path, *read, second, *rate) for path, second in zip(paths, seconds, strict=True)]
 

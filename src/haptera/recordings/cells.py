@@ -5,7 +5,7 @@ signal with the trial of each sample. Where cells share their first side and not
 samples), and are turned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def are_spikes(cells: np.ndarray) -> bool:
     return all(one.ndim == 1 or 1 in one.shape or not one.size for one in cells)
 
 
-def join_trials(cells: Sequence[np.ndarray], name: str, source: str) -> tuple[np.ndarray, np.ndarray, bool]:
+def join_trials(cells: Iterable[np.ndarray], name: str, source: str) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return one signal `(samples, channels)`, the trial of each sample from 0, and whether cells were turned."""
     parts = [np.atleast_2d(one) for one in cells]
     columns, rows = {one.shape[1] for one in parts}, {one.shape[0] for one in parts}
@@ -45,7 +45,7 @@ def join_trials(cells: Sequence[np.ndarray], name: str, source: str) -> tuple[np
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(one) for one in parts]), turned
 
 
-def join_labels(cells: Sequence[np.ndarray], trials: np.ndarray, name: str, source: str) -> np.ndarray:
+def join_labels(cells: np.ndarray, trials: np.ndarray, name: str, source: str) -> np.ndarray:
     """Return the label of every sample from a cell for each trial; a cell of one value holds for its whole trial."""
     lengths = np.bincount(trials)
     if len(cells) != len(lengths):

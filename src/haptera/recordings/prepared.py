@@ -13,8 +13,9 @@ import numpy as np
 
 from haptera.errors import HapteraError
 from haptera.files.schema import FLAG, TEXT, check, list_of, number, optional, whole_number
+from haptera.recordings.missing import PLACE
 from haptera.recordings.preparation import Scaling, smooth
-from haptera.recordings.recording import PLACE, Recording
+from haptera.recordings.recording import Recording
 
 NUMBERS = list_of(number())
 FACTS = {

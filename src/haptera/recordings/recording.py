@@ -17,11 +17,8 @@ import pandas as pd
 from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.recordings.label import Label, estimator_targets, missing_values
+from haptera.recordings.missing import PLACE, without_empty_channels
 
-PLACE = "place"
-"""Column of the facts about channels: where each was before others were left out."""
-POOR = 0.5
-"""Share of missing values beyond which a channel, rather than the samples, is left out."""
 JUMP = 1.5
 """Samples further apart than so many usual steps belong to different blocks."""
 
@@ -269,23 +266,6 @@ class Recording:
         if facts is not None and PLACE in facts:
             return facts[PLACE].astype(str).tolist()
         return [str(place) for place in range(self.signal(name).shape[1])]
-
-
-def without_empty_channels(
-    signals: Mapping[str, np.ndarray],
-) -> tuple[dict[str, np.ndarray], dict[str, pd.DataFrame], tuple[str, ...]]:
-    """Return signals without channels that miss most of their values, the places of the others, and what to say."""
-    kept, facts, notes = dict(signals), {}, []
-    for name, signal in signals.items():
-        if signal.ndim != 2 or signal.dtype.kind != "f" or not len(signal):
-            continue
-        poor = (~np.isfinite(signal)).mean(0) > POOR
-        if poor.any() and not poor.all():
-            kept[name] = signal[:, ~poor]
-            facts[name] = pd.DataFrame({PLACE: np.flatnonzero(~poor)})
-            some = ", ".join(map(str, np.flatnonzero(poor)[:10])) + ", ..." * (int(poor.sum()) > 10)
-            notes.append(f"{int(poor.sum())} of {len(poor)} channels left out, which miss most of their values: {some}")
-    return kept, facts, tuple(notes)
 
 
 def _breaks(rows: np.ndarray) -> np.ndarray:

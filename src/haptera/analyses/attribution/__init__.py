@@ -69,5 +69,5 @@ def attribute(
     test = DecoyTest(**settings)
     from haptera.analyses.attribution.analysis import attribute_embedding
 
-    of = {"jacobian_weight": jacobian_weight, "part": part}
+    of: dict[str, Any] = {"jacobian_weight": jacobian_weight, "part": part}
     return attribute_embedding(folder, recording, test, **of, out=out, progress=progress)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -143,7 +143,23 @@ def goodness_of_fit(fits: Sequence[Fit]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def training_history(fits: Sequence[Fit]) -> pd.DataFrame:
+class Trained(Protocol):
+    """Anything that was fitted with a seed."""
+
+    @property
+    def seed(self) -> int:
+        """Return the seed."""
+
+    @property
+    def shuffled(self) -> bool:
+        """Say whether labels were in a random order."""
+
+    @property
+    def model(self) -> ContrastiveEmbedding:
+        """Return the estimator."""
+
+
+def training_history(fits: Sequence[Trained]) -> pd.DataFrame:
     """Return the goodness of fit over training: `step`, `seed`, `shuffled`, `nats`, each the mean of ten steps."""
     frames = []
     for fit in fits:

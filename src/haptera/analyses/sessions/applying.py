@@ -82,7 +82,9 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
         elif path.suffix.lower() == ".parquet":
             frame.to_parquet(file, index=False)
         else:
-            axes = [name for name in frame if name.startswith("dimension ")]
-            others = {name: frame[name].to_numpy() for name in frame if name not in axes}
-            texts = {name: values.astype(str) for name, values in others.items() if values.dtype == object}
-            np.savez(file, embedding=frame[axes].to_numpy(), **(others | texts))
+            columns = {str(name): values.to_numpy() for name, values in frame.items()}
+            axes = [name for name in columns if name.startswith("dimension ")]
+            arrays = {"embedding": np.column_stack([columns[name] for name in axes])}
+            for name in columns.keys() - set(axes):
+                arrays[name] = columns[name].astype(str) if columns[name].dtype == object else columns[name]
+            np.savez(file, **arrays)  # type: ignore[arg-type]

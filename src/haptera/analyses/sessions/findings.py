@@ -150,7 +150,7 @@ def _session_numbers(joint: "JointEmbedding") -> dict[str, Any]:
 def _fit_numbers(joint: "JointEmbedding") -> dict[str, Any]:
     fits = joint.goodness_of_fit
     names: pd.Series = fits["part"].str.replace(" ", "_") + np.where(fits["shuffled"], "_shuffled", "")
-    return fits.groupby(names)[["nats", "bits"]].mean().to_dict("index")
+    return {str(name): row for name, row in fits.groupby(names)[["nats", "bits"]].mean().to_dict("index").items()}
 
 
 def _fit(joint: "JointEmbedding") -> str:
