@@ -2,9 +2,10 @@
 
     python benchmarks/pose_snapshots.py CHECKOUT
 
-CHECKOUT is a copy of DeepLabCut's repository, version 3; timm must be installed. DeepLabCut itself need not be: only its folder
-`models` is imported, packages that are missing there are replaced by empty ones. For each backbone its code builds a network with
-random weights and writes a snapshot, both predict the same images, and the largest difference is printed. The aim is half a pixel.
+CHECKOUT is a copy of DeepLabCut's repository, version 3; timm must be installed. DeepLabCut itself need not be: only
+its folder `models` is imported, and packages that it imports for other ends are replaced by empty ones. For each
+backbone its code builds a network with random weights and writes a snapshot, both predict the same images, and the
+largest difference is printed. The aim is half a pixel.
 """
 
 import argparse

@@ -2,8 +2,9 @@
 
     python benchmarks/pose_video.py [--frames N] [--rounds N]
 
-One thread; a drawn video of 240 x 320 pixels. Both in turn, the best of some rounds. The aim is at least 85 % of the frames per
-second without adaptation. Memory is the largest of the process after the first tenth of the frames and after all of them.
+One thread; a drawn video of 240 x 320 pixels. Both in turn, the best of some rounds. The aim is at least 85 % of the
+frames per second without adaptation. Memory is the largest of the process after a video of a tenth of the frames and
+after all of them.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def main() -> None:
             print(f"{name:<24} {given.frames / seconds:7.1f} frames per second")
         ratio = best["none"] / best["batchnorm:prior=auto"]
         print(
-            f"ratio {ratio:.2f}, aim {AIM}; memory {memory:.0f} MB after the short video, {largest():.0f} MB after all"
+            f"ratio {ratio:.2f}, aim {AIM}; memory {memory:.0f} MB after the short video, {largest():.0f} after all"
         )
 
 
