@@ -62,9 +62,7 @@ def main() -> None:
         for name, seconds in best.items():
             print(f"{name:<24} {given.frames / seconds:7.1f} frames per second")
         ratio = best["none"] / best["batchnorm:prior=auto"]
-        print(
-            f"ratio {ratio:.2f}, aim {AIM}; memory {memory:.0f} MB after the short video, {largest():.0f} after all"
-        )
+        print(f"ratio {ratio:.2f}, aim {AIM}; memory {memory:.0f} MB after the short video, {largest():.0f} after all")
 
 
 if __name__ == "__main__":
