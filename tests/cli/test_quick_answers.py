@@ -9,7 +9,7 @@ import pytest
 from haptera.catalog import entries
 from haptera.cli import COMMANDS
 
-POSE = ("train", "predict", "score")
+POSE = ("train", "predict", "score", "audit")
 HEAVY = ["torch", "pandas", "plotly", "numpy", "scipy", "sklearn"]
 
 

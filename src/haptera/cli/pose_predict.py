@@ -126,7 +126,7 @@ def _video(
     if options.clip is not None:
         lines = [(found.parts.index(one), found.parts.index(two)) for one, two in found.skeleton]
         headings = {"unadapted" if name == BARE else name: each for name, each in found.poses.items()}
-        shown = {"cutoff": options.cutoff, "frames": options.clip_frames}
+        shown: dict[str, Any] = {"cutoff": options.cutoff, "frames": options.clip_frames}
         write_clip(options.clip, Video(source), headings, lines, **shown)
         facts["clip"] = str(options.clip)
     return facts

@@ -102,7 +102,8 @@ class Video:
             return np.unique(np.linspace(0, len(self) - 1, number).round().astype(int)).tolist()
         each = -(-number // len(self._keys))
         places = np.linspace(0, len(self._keys) - 1, -(-number // each)).round().astype(int)
-        ends, chosen = [*self._keys, len(self)], []
+        ends = [*self._keys, len(self)]
+        chosen: list[int] = []
         for place in np.unique(places):
             step = max(1, min(APART, (ends[place + 1] - ends[place]) // each))
             chosen += range(ends[place], min(ends[place + 1], ends[place] + step * each), step)

@@ -1,6 +1,7 @@
 """What an audit says: sentences with their numbers, and the sections of its page."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -48,7 +49,7 @@ def findings(rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refu
             f"{count(len(label), 'frame')} in {count(label['video'].nunique(), 'video')}, first frame "
             f"{worst['frame']} of {worst['video']} (confidence {worst['confidence']:.2f})"
         )
-        numbers = {"frames_to_label": len(label), "videos_to_label": label["video"].nunique()}
+        numbers: dict[str, Any] = {"frames_to_label": len(label), "videos_to_label": label["video"].nunique()}
         numbers |= {"first_frame": int(worst["frame"]), "least_confidence": float(worst["confidence"])}
         told += answer("label", "Which frames should be labelled next?", sentence, **numbers)
     return told
@@ -59,7 +60,8 @@ def _quality(rows: pd.DataFrame, stream: str, word: str, question: str) -> list[
     own = own[(own["stream"] == stream) & (own["shift"] == "clean") & (own["adapter"] == "none")].set_index("measure")
     if own.empty:
         return []
-    pck, error = own.loc["pck"], own.loc["normalised_error"]
+    pck: Any = own.loc["pck"]
+    error: Any = own.loc["normalised_error"]
     sentence = (
         f"{pck['value']:.1%} of keypoints within {pck['threshold']:g} of the label, normalised error "
         f"{error['value']:.3f} (over {error['normalise']}), {count(int(pck['n']), 'keypoint')}"

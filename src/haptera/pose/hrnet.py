@@ -42,7 +42,7 @@ class Mixing(nn.Module):
         maps = [branch(each) for branch, each in zip(self.branches, inputs, strict=True)]
         sums = []
         for bridges in self.fuse_layers:
-            parts = [bridge(each) for bridge, each in zip(bridges, maps, strict=True)]  # type: ignore[arg-type]
+            parts = [bridge(each) for bridge, each in zip(bridges.children(), maps, strict=True)]
             total = parts[0]
             for part in parts[1:]:
                 total = total + part

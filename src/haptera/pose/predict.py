@@ -35,7 +35,8 @@ from haptera.run.locks import LOCK
 from haptera.run.tasks import Task, finish
 
 Pictures = Data | np.ndarray | Sequence[str | Path] | Path
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 AT_ONCE = 8
 """Batches that are kept together while a table is not finished."""
 

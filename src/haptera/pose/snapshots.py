@@ -13,6 +13,7 @@ Cost: that of the network.
 """
 
 from collections.abc import Mapping
+from math import lcm
 from pathlib import Path
 from typing import Any
 
@@ -239,4 +240,4 @@ def _preprocessing(data: Mapping[str, Any], where: str) -> tuple[str, str, int]:
     normalise = "unit" if inference.get("scale_to_unit_range") and normalise == "bytes" else normalise
     padding = inference.get("auto_padding") or {}
     divisors = [int(padding.get(f"pad_{side}_divisor") or 1) for side in ("height", "width")]
-    return str(data.get("colormode", "RGB")), normalise, int(np.lcm(*divisors))
+    return str(data.get("colormode", "RGB")), normalise, lcm(*divisors)
