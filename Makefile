@@ -65,6 +65,7 @@ house: $(READY)  # BEFORE=path of another checkout, to see both side by side
 benchmarks: $(READY)  # all that measures speed; best on a machine that does nothing else
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/studies.py > $(RESULTS)/studies.txt
 	$(BIN)/python benchmarks/demo.py
 	$(BIN)/python benchmarks/imports.py $(BEFORE)
 	$(BIN)/python benchmarks/trends.py

@@ -11,8 +11,10 @@ from torch import nn
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation
 from haptera.data import ArrayData
 from haptera.errors import HapteraError, Unfinished
+from haptera.files.fingerprint import SCHEMA, fingerprint, of_model
 from haptera.models import LeNet, ResNet
 from haptera.outputs import Outputs
+from haptera.run import results
 from haptera.run.cells import about_of, cells_of, open_study
 from haptera.run.loop import evaluate
 from haptera.run.study import RunSummary, Study
@@ -75,6 +77,28 @@ def test_a_second_run_runs_nothing_and_gives_the_same_table(make):
     again = make()
     pd.testing.assert_frame_equal(again.run(), first)
     assert again.last == RunSummary(ran=0, kept=18, failed=0)
+
+
+def test_a_finished_study_is_measured_again_only_where_its_table_is_not_that_of_its_cells(make, monkeypatch):
+    streams = [Clean(make().streams[0].data)]
+    first = make(streams=streams).run()
+    measured = []
+    measure_cells = results.measure_cells
+    monkeypatch.setattr(results, "measure_cells", lambda *given: measured.append(1) or measure_cells(*given))
+    second = make(streams=streams)
+    pd.testing.assert_frame_equal(second.run(), first)
+    assert (second.last.ran, measured) == (0, [])
+    (second.out / results.TABLE).unlink()
+    pd.testing.assert_frame_equal(make(streams=streams).run(), first)
+    assert measured == [1]
+
+
+def test_keys_are_fingerprints_of_what_decides_a_cell(make, models):
+    study = make()
+    for cell in study.cells():
+        entry = cell.entry
+        prints = fingerprint(of_model(models[entry.model]), ""), cell.stream.fingerprint()
+        assert entry.key == fingerprint(SCHEMA, entry.names, *prints, cell.adapter, study.keep)
 
 
 def test_values_are_those_of_the_loop_done_by_hand(make, data, models):

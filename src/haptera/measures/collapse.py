@@ -42,22 +42,35 @@ def collapse(table: pd.DataFrame, parents: Mapping[str, str] | None = None) -> R
     rows = rows[rows["step"].notna() & rows["n"].notna()]
     found: Rows = []
     for references in (NONE, _parents(table, rows, parents or {})):
-        for key, run in beside(rows, references).groupby([*CELL, "reference"], dropna=False, sort=True):
-            names = name_group([*CELL, "against"], key)
-            found.append(names | _shift(run) | _fall(run.sort_values("step")))
+        found += _runs(beside(rows, references))
     return found
 
 
-def _shift(run: pd.DataFrame) -> dict[str, object]:
-    """The shift and severity of a run that has one."""
-    contexts = run[["shift", "severity"]].drop_duplicates()
-    return {str(key): value for key, value in contexts.iloc[0].items()} if len(contexts) == 1 else {}
+def _runs(windows: pd.DataFrame) -> Rows:
+    """The row of every run; a frame for each of them would take longer than all the rest."""
+    if windows.empty:
+        return []
+    named = [*CELL, "reference"]
+    run = windows.groupby(named, dropna=False, sort=True).ngroup().to_numpy()
+    order = np.lexsort((windows["step"].to_numpy(np.int64), run))
+    starts = np.flatnonzero(np.diff(run[order], prepend=-1))
+    windows = windows.iloc[order]
+    step, n = windows["step"].to_numpy(np.int64), windows["n"].to_numpy(float)
+    right, other = (windows[name].to_numpy(float) * n for name in ("value", "value_reference"))
+    context = windows.groupby(["shift", "severity"], dropna=False).ngroup().to_numpy()
+    names = windows[[*named, "shift", "severity"]].iloc[starts].to_numpy(object)
+    found: Rows = []
+    for name, start, stop in zip(names, starts, np.append(starts[1:], len(order)), strict=True):
+        rows = slice(start, stop)
+        about = name_group([*CELL, "against"], name[: len(named)])
+        if (context[rows] == context[start]).all():  # a run under one shift
+            about |= {"shift": name[-2], "severity": name[-1]}
+        found.append(about | _fall(step[rows], n[rows], right[rows], other[rows]))
+    return found
 
 
-def _fall(run: pd.DataFrame) -> dict[str, object]:
-    """The row of one run, a frame of windows in order."""
-    step, n = run["step"].to_numpy(np.int64), run["n"].to_numpy(float)
-    right, other = (run[name].to_numpy(float) * n for name in ("value", "value_reference"))
+def _fall(step: np.ndarray, n: np.ndarray, right: np.ndarray, other: np.ndarray) -> dict[str, object]:
+    """The row of one run, from its windows in order: last steps, samples, and how many each of the two got right."""
     begin = np.append(0, step[:-1] + 1)  # a window is placed at its last step, and begins after the one before it
     block = np.minimum((np.cumsum(n) - n) * BLOCKS // n.sum(), BLOCKS - 1).astype(np.int64)
     _, first = np.unique(block, return_index=True)
