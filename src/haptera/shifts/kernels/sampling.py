@@ -76,7 +76,7 @@ def sample_affine(planes: np.ndarray, out: np.ndarray, step: int, linear: np.nda
 
 @compiled
 def sample_moved(planes: np.ndarray, out: np.ndarray, step: int, fields: np.ndarray, scale: float) -> None:
-    """The same, pixels moved by `scale` times `(images, 2, height, width)`, x and y; mirrored at the edge of a pixel."""
+    """The same, pixels moved by `scale` times `(images, 2, height, width)`, x and y; mirrored at a pixel's edge."""
     count, height, length = planes.shape
     width = length // step
     each = count // len(fields)
