@@ -25,7 +25,7 @@ import torch
 
 from haptera.catalog import entries, find
 
-ROUNDS, SECONDS = 7, 0.06
+ROUNDS, SECONDS = 5, 0.03
 Transform = Callable[[np.ndarray], np.ndarray]
 
 

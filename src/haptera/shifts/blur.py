@@ -267,6 +267,12 @@ def _zoom_runs(factors: tuple[float, ...], height: int, width: int, step: int) -
     )
 
 
+@lru_cache(maxsize=64)
+def zoom_band(side: int, factor: float) -> Band:
+    """`zoom_matrix` as a band, for layers that are made at the smaller size."""
+    return as_band(zoom_matrix(side, factor))
+
+
 @lru_cache(maxsize=512)
 def _zoom_band(side: int, factor: float) -> Band:
     return as_band(zoom_matrix(side, factor), first=(side - ceil(side / factor)) // 2)

@@ -15,6 +15,8 @@ every diamond is the mean of its four corners plus uniform noise, and the noise 
 Cost: some passes over the image, and 2 to 10 ns per pixel for noise or plasma.
 """
 
+from math import ceil
+
 import numpy as np
 import torch
 from torch.nn.functional import pad
@@ -24,9 +26,11 @@ from haptera.shifts.blur import (
     at_least_single,
     gaussian_filter,
     gaussian_kernel,
+    mix_columns,
+    mix_rows,
     motion_filter,
     motion_planes,
-    zoom_matrix,
+    zoom_band,
 )
 from haptera.shifts.pixels import Pixels
 
@@ -79,9 +83,10 @@ class Snow(Shift):
         mean, width, size, threshold, *_ = self.constants()
         angles = random.uniform().mul(90).sub(135)
         zoom = max(1.0, size * self.scale(images))
-        rows, columns = (zoom_matrix(side, zoom).to(images) for side in images.shape[-2:])
-        noise = random.normal((1, rows.shape[1], columns.shape[1])).to(images).mul_(width).add_(mean)
-        flakes = (rows @ noise @ columns.T).clamp_(max=1)
+        rows, columns = (zoom_band(side, zoom) for side in images.shape[-2:])
+        seen = (ceil(side / zoom) for side in images.shape[-2:])
+        noise = random.normal((1, *seen)).to(images).mul_(width).add_(mean)
+        flakes = mix_columns(columns, mix_rows(rows, noise)).clamp_(max=1)
         return flakes.masked_fill_(flakes < threshold, 0), angles
 
     def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:

@@ -1,12 +1,14 @@
 """How kernels are compiled."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Scalar = Any
+"""A number of the width that a kernel needs: `np.float32` is not a `float` to a checker of types."""
 CONTRACT = {"contract", "nsz", "reassoc"}
 """Products may be added in one step, and sums in any order: less than a hundredth of a grey level."""
 
@@ -24,7 +26,7 @@ def copy(source: np.ndarray, target: np.ndarray) -> None:
 
 
 @compiled
-def fill_line(target: np.ndarray, value: float) -> None:
+def fill_line(target: np.ndarray, value: Scalar) -> None:
     """Give every value of a line the same."""
     for index in range(len(target)):
         target[index] = value

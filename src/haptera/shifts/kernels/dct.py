@@ -7,20 +7,20 @@ Blocks lie side by side, `(64, blocks)` int32, so that one instruction works on 
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled
+from haptera.shifts.kernels.compiled import Scalar, compiled
 
 _int = np.int32
 _LANES = 64
 
 
 @compiled
-def _down(value: int, bits: int) -> int:
+def _down(value: Scalar, bits: Scalar) -> Scalar:
     """Divide by a power of two, to the nearest."""
     return _int(_int(value + (_int(1) << _int(bits - 1))) >> _int(bits))
 
 
 @compiled
-def _odd(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
+def _odd(a: Scalar, b: Scalar, c: Scalar, d: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """The odd half, which is the same in both directions: rotations of four numbers."""
     one, two, three, four = _int(a + d), _int(b + c), _int(a + c), _int(b + d)
     five = _int(_int(three + four) * _int(9633))

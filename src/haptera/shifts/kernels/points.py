@@ -6,7 +6,7 @@ that channels may be first or last. Cost: a quarter of a nanosecond per value.
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled, copy
+from haptera.shifts.kernels.compiled import Scalar, compiled, copy
 
 _HALF, _ZERO, _ONE, _FULL = np.float32(0.5), np.float32(0), np.float32(1), np.float32(255)
 _RUN = 96  # values, a multiple of three channels and of a vector
@@ -97,7 +97,7 @@ def add_everywhere(source: np.ndarray, out: np.ndarray, added: float) -> None:
 
 
 @compiled
-def _brighter(runs: np.ndarray, added: float) -> None:
+def _brighter(runs: np.ndarray, added: Scalar) -> None:
     """x v' / v with v' = min(v + c, 255); black becomes grey."""
     red, green, blue = runs[0], runs[1], runs[2]
     for index in range(len(red)):
@@ -124,7 +124,7 @@ def brighten(source: np.ndarray, out: np.ndarray, last: bool, added: float) -> N
 
 
 @compiled
-def _saturated(runs: np.ndarray, factor: float, added: float) -> None:
+def _saturated(runs: np.ndarray, factor: Scalar, added: Scalar) -> None:
     """v − (v − x) s' / s; grey has hue 0, so green and blue of it lose what is added."""
     red, green, blue = runs[0], runs[1], runs[2]
     for index in range(len(red)):

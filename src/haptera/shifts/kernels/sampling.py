@@ -5,13 +5,13 @@ Positions of a row are worked out together, then pixels are fetched one by one. 
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled
+from haptera.shifts.kernels.compiled import Scalar, compiled
 
 _ONE, _TWO, _HALF, _ZERO = np.float32(1), np.float32(2), np.float32(0.5), np.float32(0)
 
 
 @compiled
-def _reflect(places: np.ndarray, low: float, span: float, most: float) -> None:
+def _reflect(places: np.ndarray, low: Scalar, span: Scalar, most: Scalar) -> None:
     """Into [low, low + span], by mirrors at both ends, and then into [0, most]."""
     for index in range(len(places)):
         place = abs(places[index] - low)
@@ -23,7 +23,7 @@ def _reflect(places: np.ndarray, low: float, span: float, most: float) -> None:
 
 
 @compiled
-def _mix(flat: np.ndarray, here: int, beside: int, below: int, right: float, low: float) -> int:
+def _mix(flat: np.ndarray, here: Scalar, beside: Scalar, below: Scalar, right: Scalar, low: Scalar) -> Scalar:
     """The value between four."""
     one, two = np.float32(flat[here]), np.float32(flat[here + below])
     one += right * (np.float32(flat[here + beside]) - one)
@@ -76,7 +76,7 @@ def sample_affine(planes: np.ndarray, out: np.ndarray, step: int, linear: np.nda
 
 @compiled
 def sample_moved(planes: np.ndarray, out: np.ndarray, step: int, fields: np.ndarray, scale: float) -> None:
-    """The same, pixels moved by `scale` times `(images, 2, height, width)`, x and y; mirrored at the edge of a pixel."""
+    """The same, pixels moved by `scale` times `(images, 2, height, width)`, x and y; mirrored at a pixel's edge."""
     count, height, length = planes.shape
     width = length // step
     each = count // len(fields)

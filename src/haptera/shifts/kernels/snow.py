@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled
+from haptera.shifts.kernels.compiled import Scalar, compiled
 from haptera.shifts.kernels.points import BLOCK, read_run, write_run
 
 _ZERO, _FULL, _HALF = np.float32(0), np.float32(255), np.float32(0.5)
 
 
 @compiled
-def _whitened(runs: np.ndarray, flakes: np.ndarray, turned: np.ndarray, kept: float) -> None:
+def _whitened(runs: np.ndarray, flakes: np.ndarray, turned: np.ndarray, kept: Scalar) -> None:
     """mix · x + (1 − mix) · max(x, 1.5 grey + .5) + flakes + flakes turned by half a circle."""
     red, green, blue = runs[0], runs[1], runs[2]
     end = len(turned) - 1
