@@ -74,7 +74,7 @@ def note(text: str, older: dict[str, list[str]]) -> str:
     if not shown:
         return text
     lines = [f"- `{result}`: {_list(older[result])}" for result in shown]
-    block = "\n".join(["", ":::{admonition} Older than its code", ":class: caution", "", *lines, ":::", ""])
+    block = "\n".join(["", "```{admonition} Older than its code", ":class: caution", "", *lines, "```", ""])
     return re.sub(r"^(# .*\n)", lambda match: match[1] + block, text, count=1, flags=re.MULTILINE)
 
 

@@ -12,6 +12,7 @@ from safetensors.torch import save
 from torch import nn
 
 from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.batch import Stream
 from haptera.data import digits
 from haptera.errors import HapteraError
 from haptera.files.atomic import whole
@@ -24,7 +25,7 @@ from haptera.run.execute import in_processes, in_this_process
 from haptera.run.ledger import Ledger, Piece
 from haptera.run.study import Study
 from haptera.shifts import Contrast, Frost, GaussianBlur, GaussianNoise, ImpulseNoise
-from haptera.streams import CCC, Clean, Continual, Corruptions, Stability, Stream
+from haptera.streams import CCC, Clean, Continual, Corruptions, Stability
 from haptera.streams.calibration import Calibration
 
 log = logging.getLogger("haptera")

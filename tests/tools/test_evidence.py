@@ -90,8 +90,8 @@ def test_a_result_is_older_when_what_it_imports_by_name_changed_since(tmp_path):
     older.commit_times.cache_clear()
     assert older.older_results(tmp_path) == {"one.md": ["src/haptera/room/thing.py"]}
     page = older.note("# Title\n\n```{include} results/one.md\n```\n", older.older_results(tmp_path))
-    assert page.startswith("# Title\n\n:::{admonition} Older than its code")
-    assert older.note("# Title\n\nresults/two.md\n", older.older_results(tmp_path)).count(":::") == 0
+    assert page.startswith("# Title\n\n```{admonition} Older than its code")
+    assert older.note("# Title\n\nresults/two.md\n", older.older_results(tmp_path)).count("admonition") == 0
 
 
 def test_every_result_has_a_script_that_exists():
