@@ -60,7 +60,7 @@ def test_frontiers_of_both_shares_are_shown(trends: Trends) -> None:
 
 
 def test_lower_bounds_are_below_the_line_of_the_ends_and_fall_with_zeta(trends: Trends) -> None:
-    frame = page.guarantee_section(trends).figures[1].frame
+    frame = page.guarantee_section(trends).figures[2].frame
     curves = frame[frame["layer"].str.startswith("lower bound")]
     means = curves.groupby(["wedge", "layer"])["shifted"].mean().unstack("layer")
     assert (means["lower bound, ζ = 0"] > means["lower bound, ζ = 0.05"]).all()
@@ -68,7 +68,7 @@ def test_lower_bounds_are_below_the_line_of_the_ends_and_fall_with_zeta(trends: 
 
 
 def test_regions_narrow_when_more_is_known(trends: Trends) -> None:
-    frame = page.guarantee_section(trends).figures[0].frame
+    frame = page.guarantee_section(trends).figures[1].frame
     bands = frame[frame["mark"] == "band"]
     width = (bands["high"] - bands["low"]).groupby(bands["layer"]).sum()
     assert width["bound (2) once"] > width.drop("bound (2) once").max()
