@@ -81,7 +81,7 @@ def of_bytes(content: bytes) -> str:
 def of_file(path: Path | str) -> str:
     """Return the fingerprint of a file's content, whatever its name and date."""
     with open(path, "rb", buffering=0) as file:
-        if os.fstat(file.fileno()).st_size <= SMALL:  # at once, which takes a third of the time
+        if os.fstat(file.fileno()).st_size <= SMALL:  # at once, without a buffer
             return of_bytes(file.read())
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 

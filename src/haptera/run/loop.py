@@ -140,7 +140,7 @@ class _Collector:
         if self.top is None:
             values = logits.float().cpu().numpy()
             self.arrays["logits"][rows] = values
-            wrong = np.isnan(values)  # three calls of torch take four times as long
+            wrong = np.isnan(values)  # in NumPy: of few logits, calls of torch cost more
             self.invalid += int(wrong.any(1).sum()) if wrong.any() else 0
         else:
             self.invalid += int(torch.isnan(logits).any(1).sum())

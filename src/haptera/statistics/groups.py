@@ -1,6 +1,6 @@
 """Means of many small groups at once, each with the interval of few units that `mean_of_units` gives.
 
-Groups of one size and scale are the rows of a matrix. Cost: about a microsecond for each unit.
+Groups of one size and scale are the rows of a matrix. Cost: a sort of all units.
 """
 
 from dataclasses import dataclass
