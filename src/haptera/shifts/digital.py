@@ -67,7 +67,7 @@ class Pixelate(Shift):
             torch.index_select(mix_columns(columns.both, mix_rows(rows.down, some)), -2, shown, out=out)
         return blocks
 
-    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
         """The same blocks, their means rounded once."""
         from haptera.shifts.kernels.zoom import show_blocks
 
