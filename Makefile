@@ -2,28 +2,28 @@
 # `make setup` installs what haptera needs to run; `make setup-dev` adds tests, documentation, extras and peers.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-USER := .venv/.user
+LEAN := .venv/.lean
 READY := .venv/.ready
 RESULTS := docs/evidence/results
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
 .PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery house benchmarks experiments clean
 
-setup: $(USER)
+setup: $(LEAN)
 
 setup-dev: $(READY)
 
-$(USER): pyproject.toml
+$(LEAN): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(READY): $(USER)
+$(READY): $(LEAN)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(USER)
+demo: $(LEAN)
 	$(BIN)/haptera demo --out haptera-demo
 
 test: $(READY) lint
