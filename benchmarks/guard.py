@@ -84,7 +84,7 @@ def cost(rounds: int) -> float:
         least = {side: times.min() for side, times in found.items()}
         ratio, median = least["guard"] / least["adapter"], float(np.median(found["guard"] / found["adapter"]))
         looks = share * (least["looking"] - least["guard"]) / least["adapter"]
-        worst = max(worst, min(ratio, median) + looks)
+        worst = max(worst, ratio + looks)
         times = "".join(f"{1e3 * seconds:12.2f}" for seconds in least.values())
         print(f"{name:12}{times}" + "".join(f"{each:12.3f}" for each in (ratio, ratio + looks, median, median + looks)))
         sys.stdout.flush()
