@@ -81,6 +81,9 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
+	$(BIN)/python benchmarks/pose_video.py
+	$(if $(DEEPLABCUT),$(BIN)/python benchmarks/pose_snapshots.py $(DEEPLABCUT))  # a checkout of its repository
+	$(BIN)/python benchmarks/device.py
 
 experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/report_picture.py
@@ -113,6 +116,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
 	$(BIN)/python experiments/pose_on_drawn_animals.py
 	$(BIN)/python experiments/twenty_adapters.py build/twenty_adapters
+	$(BIN)/python experiments/gallery.py
 
 clean:
 	rm -rf .venv docs/_build haptera-demo

@@ -17,9 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", NO_ALBUMENTATIONS_UPDATE="1")
-import albumentations
-import cv2
-import kornia.augmentation
 import numpy as np
 import torch
 
@@ -31,7 +28,10 @@ Transform = Callable[[np.ndarray], np.ndarray]
 
 def albumentation(name: str, side: int) -> list[Any]:
     """The transforms of albumentations that are nearest to a shift at severity 3."""
-    a, scale = albumentations, side / 224
+    import albumentations as a
+    import cv2
+
+    scale = side / 224
     taps, delta, radius = max(3, 2 * round(15 * scale) + 1), max(1, round(2 * scale)), max(1, round(6 * scale))
     sigma, waves = 3 * scale, 2.44 * scale
     area = {"downscale": cv2.INTER_AREA, "upscale": cv2.INTER_NEAREST}
@@ -62,7 +62,9 @@ def albumentation(name: str, side: int) -> list[Any]:
 
 def kornias(name: str, side: int) -> list[Any]:
     """The same of kornia."""
-    k, scale = kornia.augmentation, side / 224
+    import kornia.augmentation as k
+
+    scale = side / 224
     taps, sigma, waves = max(3, 2 * round(15 * scale) + 1), 3 * scale, 2.44 * scale
     width, wide = 2 * int(4 * sigma + 0.5) + 1, 2 * int(3 * waves + 0.5) + 1
     return {
@@ -121,6 +123,8 @@ def measure(name: str, pixels: np.ndarray) -> dict[str, float]:
 
 
 def main() -> None:
+    import cv2
+
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     known = [name for name in entries("shifts") if find("shifts", name).tables]

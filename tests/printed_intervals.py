@@ -18,6 +18,7 @@ from haptera.live.estimators import Clean, choose_estimator, normal_quantile
 from haptera.measures.corruptions import spearman_interval
 from haptera.measures.pairs import newcombe, paired_interval
 from haptera.outputs import Outputs
+from haptera.statistics.groups import means_of_groups
 from haptera.statistics.intervals import mean_of_units, wilson
 from haptera.statistics.power_law import power_law
 from haptera.statistics.simultaneous import simultaneous_intervals
@@ -26,6 +27,7 @@ from haptera.tune.scores import ranking
 
 MAKERS = {
     "haptera.statistics.intervals": ("units", "share"),
+    "haptera.statistics.groups": ("groups of units",),
     "haptera.measures.pairs": ("difference of shares",),
     "haptera.statistics.power_law": ("power law",),
     "haptera.measures.corruptions": ("rank correlation",),
@@ -61,6 +63,8 @@ def cases() -> dict[str, Case]:
         found[f"units, {n} differences"] = Case(partial(_units, scale="plain"), partial(_plain_units, n=n), 0.3)
         found[f"units, {n} errors"] = Case(partial(_units, scale="log"), partial(_error_units, n=n), np.exp(0.125))
         found[f"units, {n} shares"] = Case(partial(_units, scale="share"), partial(_share_units, n=n), 0.8)
+    for scale, draw, truth in (("plain", _plain_units, 0.3), ("log", _error_units, np.exp(0.125))):
+        found[f"groups of units, {scale}"] = Case(partial(_grouped, scale=scale), partial(draw, n=4), truth)
     for n in (3, 8):
         found[f"keypoints of {n} animals"] = Case(_keypoints, partial(_animals, n=n), np.exp(0.08), quick=SEVERAL)
         found[f"tuning on {n} corruptions"] = Case(_tuned, partial(_errors_of_settings, n=n), 0.3, quick=SEVERAL)
@@ -190,6 +194,13 @@ def _likelihood_of_many() -> list[float]:
 
 def _units(values: np.ndarray, scale: str) -> tuple[float, float]:
     return mean_of_units(values, scale).ends
+
+
+def _grouped(values: np.ndarray, scale: str) -> tuple[float, float]:
+    """The interval of the second of two groups."""
+    both = np.concatenate([2 * values[:3] + 1, values])
+    found = means_of_groups(both, np.repeat([0, 1], [3, len(values)]), np.full(len(both), scale))
+    return float(found.low[1]), float(found.high[1])
 
 
 def _plain_units(random: Random, n: int) -> tuple[np.ndarray]:

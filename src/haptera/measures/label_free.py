@@ -26,6 +26,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import log_softmax
 
+from haptera.correctness import correct
 from haptera.errors import HapteraError
 
 GROUP = 1000
@@ -122,7 +123,7 @@ def confidence(logits: np.ndarray) -> np.ndarray:
 
 
 def _accuracy(reference: np.ndarray, targets: np.ndarray) -> float:
-    return float((reference.argmax(1) == targets).mean())
+    return float(correct(reference, targets).mean())
 
 
 def _fall(reference: np.ndarray, targets: np.ndarray, fall: float) -> float:

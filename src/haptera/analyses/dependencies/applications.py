@@ -19,6 +19,7 @@ from haptera.analyses.dependencies.similarity import (
     given_similarity,
     similarity_file,
 )
+from haptera.correctness import correct
 from haptera.errors import HapteraError
 from haptera.files.npz import member, open_npz
 
@@ -59,11 +60,13 @@ def removal(analysis: "ClassDependencies") -> Removal | None:
     every = max(sum(len(rows) for rows, _ in fitted) // DECIDING, 1)
     logits, targets = (np.concatenate([batch[part][::every] for batch in fitted]) for part in (0, 1))
     gone = removable(logits, targets, analysis.lasso, drop=drop)
-    own = (logits.argmax(1) == targets).mean()
+    own = correct(logits, targets).mean()
     right = after = samples = 0
     for rows, _, labels in analysis.examples.batches():
-        right += int((rows.argmax(1) == labels).sum())
-        after += int((without(rows, gone).argmax(1) == labels).sum())
+        if labels is None:
+            continue
+        right += int(correct(rows, labels).sum())
+        after += int(correct(without(rows, gone), labels).sum())
         samples += len(rows)
     free = int((gone["accuracy"] >= own - 1e-12).cumprod().sum())
     return Removal(gone, right / samples, after / samples, free)

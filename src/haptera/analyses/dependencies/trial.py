@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from haptera.analyses.dependencies.files import LogitsFile
 from haptera.analyses.dependencies.new_classes import NewClasses, accuracy_by_group
@@ -28,12 +27,13 @@ from haptera.correctness import correct
 from haptera.errors import HapteraError
 from haptera.files.npz import member, open_npz
 from haptera.report.section import Finding, Listing, Section, answer
+from haptera.statistics.intervals import mean_of_units
 
 MOST = 10_000
 """Examples that are learnt from, and as many that are judged."""
 ITERATIONS = 120
 ALL = "network trained on all classes"
-LABELS = {"method": "method", "learnt_on": "learnt on", "half": "± (95 %, over runs)"}
+LABELS = {"method": "method", "learnt_on": "learnt on", "low": "low (95 %, over runs)", "high": "high"}
 BALANCED = "positives and negatives"
 
 
@@ -89,11 +89,11 @@ class NewClassTrial(Analysis):
 
     @cached_property
     def means(self) -> pd.DataFrame:
-        """Return the mean over runs, and half its 95 % interval (Student's t), of every method and group."""
-        grouped = self.rows.groupby(["learnt_on", "method", "group"], sort=False)["value"]
-        table = grouped.agg(["mean", "std", "count"]).reset_index()
-        factor = student.ppf(0.975, np.maximum(table["count"] - 1, 1)) / np.sqrt(table["count"])
-        return table.assign(half=table["std"] * factor)[["learnt_on", "method", "group", "mean", "half"]]
+        """Return the mean over runs, with its 95 % interval where there are several, of every method and group."""
+        groups = self.rows.groupby(["learnt_on", "method", "group"], sort=False)["value"]
+        units = {names: mean_of_units(values.to_numpy(float)) for names, values in groups}
+        rows = [(*names, each.value, *each.ends) for names, each in units.items()]
+        return pd.DataFrame(rows, columns=["learnt_on", "method", "group", "mean", "low", "high"])
 
     def findings(self) -> list[Finding]:
         """Return a sentence for each method."""

@@ -184,7 +184,9 @@ class Unlabelled(Analysis):
         same = layer("line", "nothing lost", reference=at, new=at)
         caption = f"A point is a pair of models; R² of their line is {line.r2:.4f} on probit axes."
         agree = pd.concat([shares, same], ignore_index=True)
-        held = "Bars hold 95 % of the accuracies if the new shift is like the known ones; for others they promise nothing."
+        held = (
+            "Bars hold 95 % of the accuracies if the new shift is like the known ones; for others they promise nothing."
+        )
         bars = held if rows["low"].notna().any() else "There is no interval."
         wide = found.every.reset_index()
         return [
