@@ -53,6 +53,7 @@ def shift_margin(table: pd.DataFrame, of: str = "error") -> Rows:
     runs = means[means["shift"] == ""].copy()
     ends = runs[NUMBERS].to_numpy(float) * sign
     runs[NUMBERS] = ends if sign > 0 else ends[:, [0, 2, 1]]
+    runs = runs[runs.groupby(WHERE)["adapter"].transform("nunique") > 1]
     found: Rows = []
     for (model, stream), own in runs.groupby(WHERE, sort=False):
         if row := margin(own, "adapter", learns, bounded=of in MIRRORED):

@@ -12,7 +12,7 @@ from haptera.report.paper.published import published_rows
 from haptera.report.section import Finding, Section
 from haptera.report.study import complete, sections
 from haptera.report.study.protocol import section as protocol_section
-from haptera.report.study.summary import DEFINITIONS, summarise
+from haptera.report.study.summary import DEFINITIONS, answers_of
 from haptera.run.folder import PLAN
 from haptera.table import COLUMNS, join, tidy
 
@@ -54,7 +54,7 @@ class StudyReport(Analysis):
 
     @cached_property
     def _findings(self) -> tuple[Finding, ...]:
-        return summarise(self._table)
+        return answers_of(self._table)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return at most three answers."""

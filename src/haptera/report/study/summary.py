@@ -37,7 +37,11 @@ DEFINITIONS = {
 
 def summarise(table: pd.DataFrame) -> tuple[Finding, ...]:
     """Return at most three answers; one that says what is missing where there is nothing to compare."""
-    table = complete(table)
+    return answers_of(complete(table))
+
+
+def answers_of(table: pd.DataFrame) -> tuple[Finding, ...]:
+    """Return the answers of `summarise`, from a table that is complete."""
     if table.empty:
         return (Finding("results", "Results", "The table is empty: nothing was measured."),)
     pooled = cells(table)
