@@ -14,6 +14,7 @@ from haptera.shifts import Contrast
 from haptera.streams import Clean, Corruptions
 
 hub = pytest.importorskip("huggingface_hub")
+pytestmark = pytest.mark.long
 
 OLD = """---
 license: mit   # chosen by the lawyers

@@ -14,7 +14,8 @@ from haptera.export import record_of, to_mlflow
 
 mlflow = pytest.importorskip("mlflow")
 # SQLAlchemy 2.1 warns of an option that MLflow's store uses.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning")
+NOLOAD = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning")
+pytestmark = [pytest.mark.long, NOLOAD]
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,12 @@ NOT_MONOTONE = {
 }
 
 
+LONG = {"bytes_agree_with_floats": pytest.mark.long}  # kernels are compiled first
+NAMES = [law.__name__ for law in SHIFT_LAWS]
+
+
 @pytest.mark.parametrize("shift", [*SHIFTS, COMPOSED], ids=lambda shift: getattr(shift, "name", "composed"))
-@pytest.mark.parametrize("law", SHIFT_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", [pytest.param(law, marks=LONG.get(law.__name__, ())) for law in SHIFT_LAWS], ids=NAMES)
 @settings(max_examples=15, deadline=None)
 @given(
     severity=st.floats(0, 5, allow_subnormal=False),
