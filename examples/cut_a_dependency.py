@@ -1,9 +1,7 @@
 """Cut a dependency: train two thirds of the way, find the edge worth cutting, train on with and without the penalty.
 
 Run it as `python examples/cut_a_dependency.py [FOLDER]`. Two of scikit-learn's digits side by side make 100 classes, 20
-of which are never shown; a small network learns the others in some seconds. It leaves `before.npz` and `after.npz`, and
-logits on unseen classes beside them; `haptera dependencies cut before.npz after.npz CLASS CLASS` prints the same table.
-"""
+of which are never shown. `haptera dependencies cut before.npz after.npz CLASS CLASS` prints the same."""
 
 import copy
 import sys
@@ -19,62 +17,44 @@ import haptera
 from haptera.analyses.dependencies import compare_cut
 from haptera.losses import DependencyPenalty
 
-KNOWN, EPOCHS = 80, 9
+KNOWN, EARLY, EPOCHS = 80, 6, 9
+FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-"))
 
 
-def pairs(samples: int, seed: int, known: bool) -> tuple[torch.Tensor, np.ndarray]:
+def pairs(samples: int, seed: int, known: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Pixels of two digits and their class, of the known classes or of the others."""
     pixels, digits = load_digits(return_X_y=True)
     left, right = np.random.default_rng(seed).integers(0, len(pixels), (2, samples))
     targets = 10 * digits[left] + digits[right]
-    chosen = (targets < KNOWN) == known
-    both = np.hstack([pixels[left], pixels[right]])[chosen] / 16
-    return torch.from_numpy(both.astype(np.float32)), targets[chosen]
+    both, chosen = np.hstack([pixels[left], pixels[right]]) / 16, (targets < KNOWN) == known
+    return torch.from_numpy(both[chosen]).float(), torch.from_numpy(targets[chosen])
 
 
 def train(net: nn.Module, epochs: range, penalty: DependencyPenalty | None = None) -> None:
-    """Adam, with the same batches in both cases."""
-    images, targets = pairs(15_000, 0, known=True)
-    optimiser = torch.optim.Adam(net.parameters(), 1e-3)
+    (images, targets), optimiser = pairs(15_000, 0, known=True), torch.optim.Adam(net.parameters(), 1e-3)
     for epoch in epochs:
-        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
-        for rows in order.split(128):
+        for rows in torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch)).split(128):
             logits = net(images[rows])
-            loss = nn.functional.cross_entropy(logits, torch.from_numpy(targets)[rows])
-            if penalty is not None:
-                loss = loss + penalty(logits)
+            loss = nn.functional.cross_entropy(logits, targets[rows]) + (penalty(logits) if penalty else 0)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
 
 
-@torch.no_grad()
-def save(net: nn.Module, path: Path, known: bool = True) -> Path:
-    """Logits on other images; unseen classes have no targets among the columns."""
-    images, targets = pairs(6_000, 1, known)
-    names = [f"{place // 10}|{place % 10}" for place in range(KNOWN)]
-    np.savez(path, logits=net(images).numpy(), classes=names, **({"targets": targets} if known else {}))
-    return path
+def save(net: nn.Module, name: str, known: bool = True) -> Path:
+    (images, targets), names = pairs(6_000, 1, known), [f"{place // 10}|{place % 10}" for place in range(KNOWN)]
+    more = {"targets": targets.numpy()} if known else {}
+    np.savez(FOLDER / name, logits=net(images).detach().numpy(), classes=names, **more)
+    return FOLDER / name
 
 
-def main(folder: Path) -> None:
-    """Train, cut, compare."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, KNOWN))
-    train(net, range(2 * EPOCHS // 3))
-    found = haptera.dependencies(save(net, folder / "early.npz"))
-    best = found.pairs.iloc[0]
-    pair = int(best["class"]), int(best["on"])
-    print(f"worth cutting: {found.names[pair[0]]} on {found.names[pair[1]]}, strength {best['strength']:.2f}")
-    networks = {"before": (copy.deepcopy(net), None), "after": (net, DependencyPenalty([pair], weight=0.2))}
-    for name, (network, penalty) in networks.items():
-        train(network, range(2 * EPOCHS // 3, EPOCHS), penalty)
-        save(network, folder / f"{name}.npz")
-        save(network, folder / f"{name}-unseen.npz", known=False)
-    unseen = folder / "before-unseen.npz", folder / "after-unseen.npz"
-    names = found.names[pair[0]], found.names[pair[1]]
-    print(compare_cut(folder / "before.npz", folder / "after.npz", pair=names, unseen=unseen).summary())
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="haptera-")))
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, KNOWN))
+train(net, range(EARLY))
+found, cut = haptera.dependencies(save(net, "early.npz")), copy.deepcopy(net)
+edge = found.pairs.iloc[0][["class", "on"]].astype(int).tolist()
+train(net, range(EARLY, EPOCHS))
+train(cut, range(EARLY, EPOCHS), DependencyPenalty([tuple(edge)], weight=0.2))
+unseen = save(net, "before-unseen.npz", known=False), save(cut, "after-unseen.npz", known=False)
+both = save(net, "before.npz"), save(cut, "after.npz")
+print(compare_cut(*both, pair=tuple(found.names[place] for place in edge), unseen=unseen).summary())

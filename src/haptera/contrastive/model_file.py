@@ -37,7 +37,7 @@ from haptera.files.schema import (
 from haptera.recordings.prepared import Preparation
 
 _KEY = "haptera.embedding"
-_PREPARED = "haptera.preparation"
+_PREPARED = "preparations"
 _ANCHORS = "anchors."
 _HISTORIES = ("loss_history", "goodness_of_fit_history", "jacobian_history")
 OWN = ("model_architecture", "distance")
@@ -88,16 +88,19 @@ def write_model(model: Model, mode: Mode, path: Path, sessions: Sequence[Prepara
             tensors[f"{_ANCHORS}{session}.hidden"] = torch.from_numpy(anchors.hidden)
             if anchors.continuous is not None:
                 tensors[f"{_ANCHORS}{session}.continuous"] = torch.from_numpy(anchors.continuous)
-    with whole(path) as file:
-        prepared = {_PREPARED: json.dumps({"sessions": [one.facts() for one in sessions]})} if sessions else {}
-        file.write(save(tensors, {_KEY: json.dumps(facts, default=_number)} | prepared))
+    if sessions:
+        facts[_PREPARED] = [one.facts() for one in sessions]
+    with whole(path) as file:  # one key, for safetensors writes several in any order
+        file.write(save(tensors, {_KEY: json.dumps(facts, default=_number)}))
 
 
 def read_preparations(path: Path) -> list[Preparation]:
     """Return how the signal of each session of a saved model was prepared, without reading its weights."""
-    writer = "`haptera embed` wrote with how its signals were prepared"
-    where = f"the header of {path}"
-    sessions = check(read_header(path, _PREPARED, "model", writer), {"sessions": list_of(TABLE)}, where)["sessions"]
+    writer, where = "`haptera embed`", f"the header of {path}"
+    header = read_header(path, _KEY, "model", writer)
+    if _PREPARED not in header:
+        raise HapteraError(f"{path} does not say how its signals were prepared; models that {writer} wrote do")
+    sessions = check(header, {_PREPARED: list_of(TABLE)}, where)[_PREPARED]
     return [Preparation.of_facts(one, where) for one in sessions]
 
 
