@@ -149,6 +149,7 @@ def test_the_page_in_a_browser_draws_searches_and_harms_nobody(page: Path, analy
         opened.wait_for_selector("html[data-ready=yes]")
 
         star = opened.locator("#figure-2-1")
+        star.scroll_into_view_if_needed()  # figures are drawn when they are looked at
         search = star.locator("input[type=search]")
         expect(search).to_have_value(analysis.names[analysis.ranking[0]])
         search.fill("lass 17")  # a part of the name is enough
