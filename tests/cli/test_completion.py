@@ -26,7 +26,7 @@ def completed(shell: str, line: str) -> list[str]:
 
 @pytest.mark.long
 def test_commands_are_completed():
-    assert [word for word in completed("bash", "haptera tr") if word] == ["trends"]
+    assert [word for word in completed("bash", "haptera tr") if word] == ["transform", "trends"]
 
 
 @pytest.mark.long
