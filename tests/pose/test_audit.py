@@ -150,6 +150,11 @@ def test_an_audit_started_again_ends_the_same_and_runs_nothing(project, network,
     assert "report.html" in {path.name for path in files.values()}
 
 
+def test_a_frame_without_a_confidence_is_further_away_than_any_other():
+    assert distance([np.nan, np.nan], [0.1, 0.9]) == 1
+    assert distance([0.1], [np.nan]) == 0
+
+
 def test_distance_is_the_share_of_pairs():
     random = np.random.default_rng(0)
     own, other = random.integers(0, 5, 13) / 4, random.integers(0, 5, 9) / 4

@@ -30,12 +30,13 @@ FAR = 0.9
 
 
 def distance(confidence: Sequence[float] | np.ndarray, reference: Sequence[float] | np.ndarray) -> float:
-    """Return the probability that a value is below one of the reference; ties count half.
+    """Return the probability that a value is below one of the reference; ties count half, and NaN is below all numbers.
 
     >>> distance([0.1, 0.5], [0.5, 0.9])
     0.875
     """
-    own, other = np.asarray(confidence, float)[:, None], np.asarray(reference, float)[None]
+    own, other = (np.nan_to_num(np.asarray(given, float), nan=-np.inf) for given in (confidence, reference))
+    own, other = own[:, None], other[None]
     return float(((own < other) + 0.5 * (own == other)).mean())
 
 
