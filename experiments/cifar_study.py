@@ -14,6 +14,7 @@ from cifar_data import FOLDER, HOLDOUT, SEVERITY, TEST, corrupted
 from cifar_networks import source_of
 from haptera import Study
 from haptera.adapters import (
+    CMF,
     CPL,
     EATA,
     ETA,
@@ -49,6 +50,7 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "cpl": partial(CPL, **ADAM),
     "sar": partial(SAR, **ADAM),
     "eata": partial(EATA, **ADAM),
+    "cmf": partial(CMF, **ADAM),
 }
 FEWER = ("tent", "rpl", "eta", "sar", "roid")
 """Methods for networks without BatchNorm."""
