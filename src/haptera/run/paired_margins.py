@@ -86,7 +86,7 @@ def _interval(differences: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answers(ledger: Ledger, cells: Iterable[CellEntry]) -> pd.Series:
-    """Return whether each answer was right, by image, shift and severity: the mean where an image came several times."""
+    """Return whether an answer was right, by image, shift and severity; the mean where an image came several times."""
     frames = []
     for cell in cells:
         outputs = Outputs.load(ledger.path(cell.piece))
