@@ -52,7 +52,7 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "eata": partial(EATA, **ADAM),
     "cmf": partial(CMF, **ADAM),
 }
-FEWER = ("tent", "rpl", "eta", "sar", "roid")
+FEWER = ("tent", "rpl", "eta")
 """Methods for networks without BatchNorm."""
 BN, NONE = "batchnorm", "none"
 BATCHNORM = ("batch", "smooth")
