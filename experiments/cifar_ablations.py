@@ -170,7 +170,7 @@ def temperature_table(run: Run) -> None:
 def offline_table(run: Run) -> None:
     """Tables 3.2 and B.13 again, offline: several epochs over each corruption, then predictions."""
     done, some = dict(unlearned("batch")), Run(min(run.images, PASS_IMAGES), run.jobs)
-    for name in ("roid", "slr", "cmf", "tent", "rpl"):
+    for name in ("roid", "slr", "tent", "rpl"):
         done[name] = partial(Offline, method=tuned(name, "batch", run.jobs), epochs=PASSES)
         table = by_corruption("offline", "batch", done, some)
         write("offline", offline_lines(table[table["measure"] == "error"], done, some))
