@@ -29,7 +29,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from cifar_data import FOLDER, SEVERITY, TEST, corrupted
+from cifar_data import FOLDER, SEVERITY, TEST, clean
 from cifar_networks import RECIPES, source_of
 from haptera.adapters import NoAdaptation, RDumb, Tent
 from haptera.catalog import find
@@ -37,7 +37,6 @@ from haptera.data import ArrayData
 from haptera.live.guard import Guard
 from haptera.models import ResNet
 from haptera.models.training import fit
-from haptera.streams import Corruptions
 
 RESULTS = Path(__file__).parents[1] / "docs" / "evidence" / "results"
 BATCH, WINDOW, LIMIT, LOSS = 64, 1000, 0.03, 0.005
@@ -45,26 +44,22 @@ RDUMB = {"cifar": {"lr": 1e-3, "redundancy": 0.4}, "fashion": {"lr": 1e-3, "redu
 RATES = {"cifar": (0.1, 1.0), "fashion": (3.0,)}
 SHORT = {"quarantine": 128, "probation": 256}
 """So that adapters come back within a short stream, if they do."""
-Parts = dict[str, tuple[torch.Tensor, np.ndarray]]
+TABLES = {"cifar": "cifar", "fashion": "imagenet"}
 
 
-def cifar(images: int) -> tuple[nn.Module, Parts]:
-    """The network of the adaptation experiments, and the first test images under each corruption."""
-    parts = {}
-    for part in corrupted(TEST, images).parts:
-        assert part.data.targets is not None
-        parts[part.shift] = part.data.images(np.arange(images)), part.data.targets
-    return source_of("batch").load(), parts
+def cifar() -> tuple[nn.Module, ArrayData]:
+    """The network of the adaptation experiments, and the test images."""
+    return source_of("batch")(), clean()
 
 
-def fashion(images: int) -> tuple[nn.Module, Parts]:
-    """A small network, trained once, and the first test images under each corruption."""
+def fashion() -> tuple[nn.Module, ArrayData]:
+    """A small network, trained once, and the test images."""
     weights = FOLDER / "fashion-live.safetensors"
     with np.load(FOLDER / "fashion-mnist.npz") as file:
         train = ArrayData(
             file["train_images"][:20_000], file["train_labels"][:20_000].astype(np.int64), "Fashion-MNIST"
         )
-        test = ArrayData(file["test_images"][:images], file["test_labels"][:images].astype(np.int64), "Fashion-MNIST")
+        test = ArrayData(file["test_images"], file["test_labels"].astype(np.int64), "Fashion-MNIST")
     torch.manual_seed(0)
     net = ResNet(width=8, stem=2)
     if weights.is_file():
@@ -72,21 +67,18 @@ def fashion(images: int) -> tuple[nn.Module, Parts]:
     else:
         fit(net, train, epochs=3, seed=0)
         save_file({name: value.contiguous() for name, value in net.state_dict().items()}, weights)
-    parts = {}
-    for shift in TEST:
-        stream = Corruptions(test, (find("shifts", shift),), (SEVERITY,), shuffle=False, batch_size=500)
-        assert test.targets is not None
-        parts[shift] = torch.cat([batch.inputs for batch in stream]), test.targets
-    return net.eval(), parts
+    return net.eval(), test
 
 
-def batches(parts: Parts, seed: int) -> list[tuple[torch.Tensor, np.ndarray]]:
-    """Corruptions and their images in an order of the seed's own."""
+def batches(test: ArrayData, images: int, seed: int, table: str) -> list[tuple[torch.Tensor, np.ndarray]]:
+    """Corruptions in an order of the seed's own, each of other test images."""
     random, found = np.random.default_rng(seed), []
-    for shift in random.permutation(list(parts)):
-        images, targets = parts[str(shift)]
-        for rows in np.split(order := random.permutation(len(images)), range(BATCH, len(order), BATCH)):
-            found.append((images[torch.from_numpy(rows)], targets[rows]))
+    assert test.targets is not None
+    for shift in random.permutation(list(TEST)):
+        corruption = find("shifts", str(shift))(SEVERITY, table=table)
+        for rows in np.split(order := random.permutation(len(test))[:images], range(BATCH, len(order), BATCH)):
+            inputs = corruption(test.images(rows), torch.from_numpy(rows), seed)
+            found.append((inputs, test.targets[rows]))
     return found
 
 
@@ -135,12 +127,12 @@ def row(name: str, seed: int, answers: np.ndarray, none: np.ndarray, decisions=N
 
 
 def measure(network: str, images: int, seeds: int) -> list[dict]:
-    net, parts = {"cifar": cifar, "fashion": fashion}[network](images)
+    net, test = {"cifar": cifar, "fashion": fashion}[network]()
     adapters = {f"tent, lr {rate:g}": partial(Tent, lr=rate) for rate in RATES[network]}
     adapters["rdumb"] = partial(RDumb, every=1000, **RDUMB[network])
     rows = []
     for seed in range(seeds):
-        stream = batches(parts, seed)
+        stream = batches(test, images, seed, TABLES[network])
         none = right(NoAdaptation(net), stream)
         for name, adapter in adapters.items():
             began = time.perf_counter()
