@@ -25,7 +25,7 @@ SAMPLE, QUIET_EVERY, ALARM_EVERY, CLOSE_EVERY = 16, 16, 4, 2
 changed, while an alarm lasts, and for `CLOSELY` steps after it is raised or cleared."""
 CLOSELY = 64
 PLACE = 5
-"""Samples between looks at the place of the shift, which needs all of them; soon after a change every one is looked at."""
+"""Samples between looks at the place of the shift, which needs all of them; soon after a change, all are looked at."""
 
 
 @dataclass(frozen=True)
