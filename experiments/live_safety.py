@@ -49,19 +49,19 @@ SHORT = {"quarantine": 128, "probation": 256}
 TABLES = {"cifar": "cifar", "fashion": "imagenet"}
 
 
-def cifar() -> tuple[nn.Module, ArrayData]:
-    """The network of the adaptation experiments, and the test images."""
+def cifar(images: int) -> tuple[nn.Module, ArrayData]:
+    """The network of the adaptation experiments, and all test images."""
     return source_of("batch")(), clean()
 
 
-def fashion() -> tuple[nn.Module, ArrayData]:
-    """A small network, trained once, and the test images."""
+def fashion(images: int) -> tuple[nn.Module, ArrayData]:
+    """A small network, trained once, and the first test images, the same for every seed."""
     weights = FOLDER / "fashion-live.safetensors"
     with np.load(FOLDER / "fashion-mnist.npz") as file:
         train = ArrayData(
             file["train_images"][:20_000], file["train_labels"][:20_000].astype(np.int64), "Fashion-MNIST"
         )
-        test = ArrayData(file["test_images"], file["test_labels"].astype(np.int64), "Fashion-MNIST")
+        test = ArrayData(file["test_images"][:images], file["test_labels"][:images].astype(np.int64), "Fashion-MNIST")
     torch.manual_seed(0)
     net = ResNet(width=8, stem=2)
     if weights.is_file():
@@ -73,13 +73,13 @@ def fashion() -> tuple[nn.Module, ArrayData]:
 
 
 def batches(test: ArrayData, images: int, seed: int, table: str) -> list[tuple[torch.Tensor, np.ndarray]]:
-    """Corruptions in an order of the seed's own, each of other test images."""
+    """Corruptions in an order of the seed's own, each of images of its own draw."""
     random, found = np.random.default_rng(seed), []
     assert test.targets is not None
     for shift in random.permutation(list(TEST)):
         corruption = find("shifts", str(shift))(SEVERITY, table=table)
         for rows in np.split(order := random.permutation(len(test))[:images], range(BATCH, len(order), BATCH)):
-            inputs = corruption(test.images(rows), torch.from_numpy(rows), seed)
+            inputs = corruption(test.images(rows), torch.from_numpy(rows), 0)
             found.append((inputs, test.targets[rows]))
     return found
 
@@ -130,7 +130,7 @@ def row(name: str, seed: int, answers: np.ndarray, none: np.ndarray, decisions=N
 
 def measure(network: str, images: int, seeds: int) -> list[dict]:
     """Rows of all seeds; those that are kept beside the data are not measured again."""
-    net, test = {"cifar": cifar, "fashion": fashion}[network]()
+    net, test = {"cifar": cifar, "fashion": fashion}[network](images)
     rows = []
     for seed in range(seeds):
         kept = FOLDER / f"live-safety-{network}-{images}-{seed}.json"
