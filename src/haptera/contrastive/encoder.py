@@ -115,7 +115,7 @@ class ConvolutionalEncoder(Encoder):
 
     @property
     def convolutional(self) -> bool:  # type: ignore[override]
-        """Say whether a whole sequence may be encoded at once: not while every window leaves out channels of its own."""
+        """Say whether a sequence may be encoded at once: not while every window leaves out channels of its own."""
         return not (self.training and self.dropout.p)
 
     def points(self, sequence: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:

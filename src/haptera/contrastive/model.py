@@ -135,15 +135,16 @@ class Model:
             log.info("back to step %d, where held-out samples fitted best", done + history.best_step)
 
     def goodness_of_fit(
-        self, inputs: Inputs, mode: Mode, negatives: int, sessions: Sequence[int] | None = None
+        self, inputs: Inputs, mode: Mode, negatives: int, sessions: Sequence[int] | None = None, batches: int = 1
     ) -> float:
-        """Return the fit of pairs of this data, in nats; `sessions` says which sessions of the model it is."""
+        """Return the mean fit of batches of this data, in nats; `sessions` says which sessions of the model it is."""
         self.check_channels(inputs, sessions)
         timeline = Timeline(inputs.lengths, self.offset, inputs.trials)
         objectives = self._objectives(mode, inputs.context, timeline)
         random = np.random.default_rng(self.seed)
-        pairs = [objective.sampler.draw(negatives, random) for objective in objectives]
-        return training.goodness_of_fit(self._sides(inputs, timeline, 3 * negatives, sessions), objectives, pairs)
+        sides = self._sides(inputs, timeline, 3 * negatives * len(objectives), sessions)
+        drawn = ([one.sampler.draw(negatives, random) for one in objectives] for _ in range(batches))
+        return float(np.mean([training.goodness_of_fit(sides, objectives, pairs) for pairs in drawn]))
 
     def pairs(self, inputs: Inputs, mode: Mode, count: int) -> list[tuple[list[int] | None, np.ndarray, np.ndarray]]:
         """Return for every objective its dimensions, and places of references and of their positives."""

@@ -6,6 +6,7 @@ layer here has weights of its own.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -47,7 +48,7 @@ class PointEncoder(Encoder):
             self.stride = 2
             self.stem = nn.Sequential(Halve(channels, hidden), nn.Conv1d(channels + hidden, hidden, 1))
         sizes = [hidden, *([hidden, max(hidden // 2, 1)] if widths is None else widths), dimensions]
-        layers = (nn.Linear(*pair) for pair in zip(sizes, sizes[1:], strict=False))
+        layers = (nn.Linear(*pair) for pair in pairwise(sizes))
         self.rest = nn.Sequential(*(module for layer in layers for module in (nn.GELU(), layer)))
 
     def features(self, signal: torch.Tensor) -> torch.Tensor:
@@ -86,7 +87,7 @@ class ResidualPointEncoder(Encoder):
         self.offset, self.join, self.everywhere = Offset(0, 1), join, everywhere
         widths = [hidden] * layers + [max(hidden // 2, 1)] * everywhere
         self.stem = nn.Linear(channels, hidden)
-        self.blocks = nn.ModuleList(nn.Linear(*pair) for pair in zip([hidden, *widths], widths, strict=False))
+        self.blocks = nn.ModuleList(nn.Linear(*pair) for pair in pairwise([hidden, *widths]))
         self.last = nn.Linear(widths[-1], dimensions)
 
     def features(self, signal: torch.Tensor) -> torch.Tensor:
