@@ -247,6 +247,7 @@ class CEBRA(TransformerMixin, BaseEstimator):
             if callback is not None:
                 callback(done + count, self.solver_)
         embedding.set_params(max_iterations=self.max_iterations, max_adapt_iterations=self.max_adapt_iterations)
+        embedding.model_.settings = embedding.get_params(deep=False)
         self.label_types_ = [
             [(one.dtype, one.shape) for one in label] if isinstance(label, list) else (label.dtype, label.shape)
             for label in given

@@ -52,9 +52,9 @@ class Saved:
 
 
 def is_saved_by_cebra(path: Path) -> bool:
-    """Say whether a file is one that `torch.save` wrote, and not a safetensors file."""
+    """Say whether a file is an archive, as `torch.save` writes it, and not a safetensors file."""
     check_plain_file(path)
-    return zipfile.is_zipfile(path) or path.read_bytes()[:1] == b"\x80"
+    return zipfile.is_zipfile(path)
 
 
 def read_saved(path: Path) -> Saved:
