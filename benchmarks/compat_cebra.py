@@ -3,8 +3,8 @@
     python benchmarks/compat_cebra.py [script] [files] [--seeds N]
 
 `script`: the first block of docs/guides/from-cebra.md is run by the package itself and, with `haptera.compat.cebra` in
-its import, by haptera; each in a process of its own, on one thread. The data: a synthetic session of 60 neurons and
-4,000 samples, with as many seeds as asked for, and the first 8,000 bins of 100 ms of a mouse's head direction
+its import, by haptera; each in a process of its own, on one thread. The data: a synthetic session of 40 neurons and
+3,000 samples, with as many seeds as asked for, and the first 4,000 bins of 100 ms of a mouse's head direction
 (`head-direction.nwb` in $HAPTERA_DATA), if it is there; the label is then the cosine of the direction. R² is of
 positions decoded on the last fifth.
 `files`: a model of every architecture is fitted for three steps and saved by the package, and read here; the largest
@@ -68,13 +68,13 @@ def write_data(folder: Path, seeds: int) -> list[tuple[str, Path, int]]:
     from haptera.recordings.reading import read_recording
     from haptera.recordings.synthetic import sessions
 
-    made = sessions((60,), 4_000)[0]
+    made = sessions((40,), 3_000)[0]
     np.savez(folder / "synthetic.npz", neural=made.signal.astype(np.float32), position=made.label.ravel())
     found = [("synthetic", folder / "synthetic.npz", seed) for seed in range(seeds)]
     if (DATA / "head-direction.nwb").is_file():
         recording = read_recording(DATA / "head-direction.nwb", "spikes", ["head_direction"], bin=0.1)
-        neural = recording.signal("spikes")[:8_000].astype(np.float32)
-        direction = np.cos(recording.label("head_direction").values[:8_000])
+        neural = recording.signal("spikes")[:4_000].astype(np.float32)
+        direction = np.cos(recording.label("head_direction").values[:4_000])
         np.savez(folder / "head.npz", neural=neural[:, neural.std(0) > 0], position=direction)
         found.append(("head direction", folder / "head.npz", 0))
     return found
@@ -115,7 +115,7 @@ def files(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["script", "files"])
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if "script" in given.what:

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from haptera.contrastive import signals
-from haptera.contrastive.convolution import convolve, skip_block
 from haptera.contrastive.architectures import ARCHITECTURES, LAYERS, build_encoder
+from haptera.contrastive.convolution import convolve, skip_block
 from haptera.contrastive.encoder import encode_sequence, encode_windows
 from haptera.contrastive.signals import embed
 from haptera.errors import HapteraError

@@ -146,8 +146,8 @@ def translate(params: Mapping[str, Any], labels: Labels) -> Translation:
     name = params["model_architecture"]
     auto = params["temperature_mode"] == "auto"
     same = ("device", "distance", "temperature", "temperature_mode", "max_iterations", "max_adapt_iterations")
-    same += ("batch_size", "learning_rate", "output_dimension", "verbose", "num_hidden_units", "pad_before_transform")
-    settings = {each: params[each] for each in (*same, "random_state")}
+    more = ("batch_size", "learning_rate", "output_dimension", "verbose", "num_hidden_units", "pad_before_transform")
+    settings = {each: params[each] for each in (*same, *more, "random_state")}
     return Translation(
         settings
         | {
