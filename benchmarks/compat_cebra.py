@@ -3,10 +3,10 @@
     python benchmarks/compat_cebra.py [script] [files] [--seeds N]
 
 `script`: the first block of docs/guides/from-cebra.md is run by the package itself and, with `haptera.compat.cebra` in
-its import, by haptera; each in a process of its own, on one thread. The data: a synthetic session of 40 neurons and
-3,000 samples, with as many seeds as asked for, and the first 4,000 bins of 100 ms of a mouse's head direction
-(`head-direction.nwb` in $HAPTERA_DATA), if it is there; the label is then the cosine of the direction. R² is of
-positions decoded on the last fifth.
+its import, by haptera; both at once, in a process of its own each, on one thread. The data: a synthetic session of 40
+neurons and 3,000 samples, with as many seeds as asked for, and the first 4,000 bins of 100 ms of a mouse's head
+direction (`head-direction.nwb` in $HAPTERA_DATA), if it is there; the label is then the cosine of the direction. R² is
+of positions decoded on the last fifth.
 `files`: a model of every architecture is fitted for three steps and saved by the package, and read here; the largest
 difference between the two embeddings of the same signal, and the number of parameters on both sides.
 The package (0.6.1) is in an environment of its own: see embed.py.
@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -86,8 +87,10 @@ def script(folder: Path, seeds: int) -> None:
     print(f"A script of {len(code.splitlines())} lines: R² of decoded positions\n")
     print(f"{'':<18}{'seed':>5}  {'pairs by':<10}{'cebra':>8}{'haptera':>9}{'apart':>8}{'aim':>6}")
     for name, path, seed in write_data(folder, seeds):
-        theirs = json.loads(run(peer_python(), code, path, seed, folder / "a.pt").splitlines()[-1])
-        mine = json.loads(run(sys.executable, code.replace(THEIRS, OURS), path, seed, folder / "b.pt").splitlines()[-1])
+        sides = [(peer_python(), code, "a.pt"), (sys.executable, code.replace(THEIRS, OURS), "b.pt")]
+        with ThreadPoolExecutor() as pool:
+            out = pool.map(lambda side: run(side[0], side[1], path, seed, folder / side[2]), sides)  # noqa: B023
+            theirs, mine = (json.loads(text.splitlines()[-1]) for text in out)
         for kind, score in theirs.items():
             apart = mine[kind] - score
             flag = "" if apart >= -AIM else "   short of it"

@@ -1,6 +1,6 @@
 """Embeddings beside the published package: steps per second, loss after the same number of steps, memory.
 
-    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N]
+    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N] [--mode MODE]
 
 The peer (`cebra` 0.6.1) gets an environment of its own, made once, in $HAPTERA_DATA/peer-embed (default
 ~/.cache/haptera/peer-embed); or $CEBRA_PYTHON is the Python of one that is there. 100 neurons x 10,000 samples of the
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,12 @@ def write_data(folder: Path) -> Path:
     return path
 
 
-def speed(data: Path, steps: int) -> None:
+def speed(data: Path, steps: int, modes: Sequence[str], times: int) -> None:
     print(f"{'':<12}{'ours':>8}{'peer':>8}{'ratio':>8}{'aim':>6}   steps per CPU-second")
-    for mode in MODES:
-        rounds = [(run("ours", data, mode, steps)["rate"], run("peer", data, mode, steps)["rate"]) for _ in range(3)]
+    for mode in modes:
+        rounds = [
+            (run("ours", data, mode, steps)["rate"], run("peer", data, mode, steps)["rate"]) for _ in range(times)
+        ]
         own, other = (max(rates) for rates in zip(*rounds, strict=True))
         flag = "" if own / other >= AIMS[mode] else "   short of it"
         print(f"{mode:<12}{own:>8.1f}{other:>8.1f}{own / other:>8.2f}{AIMS[mode]:>6.1f}{flag}", flush=True)
@@ -207,6 +210,8 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=["speed", "cores", "loss", "memory"])
     parser.add_argument("--steps", type=int, default=220, help="of the fits that are timed")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts")
+    parser.add_argument("--mode", action="append", choices=MODES, help="of `speed`; all if left out")
     parser.add_argument("--task", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.task:
@@ -216,7 +221,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = write_data(Path(folder))
         if "speed" in given.what:
-            speed(data, given.steps)
+            speed(data, given.steps, given.mode or MODES, given.rounds)
         if "cores" in given.what:
             cores(data, given.steps)
         if "loss" in given.what:
