@@ -18,6 +18,7 @@ sample needs labels; here it needs none.
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from difflib import get_close_matches
 from functools import partial
 
 import torch
@@ -104,7 +105,8 @@ def build_encoder(name: str, channels: int, hidden: int, dimensions: int) -> Enc
     bounded = plain.endswith(TANH) and keeps_length(plain)
     plain = plain.removesuffix(TANH) if bounded else plain
     if plain not in ARCHITECTURES:
-        raise unknown("model_architecture", name, ARCHITECTURES)
+        near = get_close_matches(name, ARCHITECTURES, 2)
+        raise unknown("model_architecture", name, tuple(dict.fromkeys([*_BUILD, *near])))  # not all of them
     plain = ALIASES.get(plain, plain)
     build = _LONG.get(plain) or _BUILD[plain.removesuffix(LONG)]
     encoder = build(channels, hidden, dimensions, normalise=not keeps_length(plain))
