@@ -1,13 +1,14 @@
 """Embeddings beside the published package: steps per second, loss after the same number of steps, memory.
 
-    python benchmarks/embed.py [speed] [loss] [memory] [--steps N] [--seeds N]
+    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N] [--mode MODE]
 
-The peer (`cebra`) gets an environment of its own, made once, in $HAPTERA_DATA/peer-embed (default
-~/.cache/haptera/peer-embed). 100 neurons x 10,000 samples of the synthetic sessions, offset10, 32 hidden units, 8
-dimensions, batches of 512, one thread; in turn, each in a process of its own. Steps per CPU-second: a fit of `steps`
-less one of 20, so that imports and set-up do not count; the best of three rounds. Loss: the mean over the last 100 of
-1,000 steps, its mean and standard deviation over seeds. In the peer's hybrid mode behaviour acts on dimensions 0 to 2,
-so it does here.
+The peer (`cebra` 0.6.1) gets an environment of its own, made once, in $HAPTERA_DATA/peer-embed (default
+~/.cache/haptera/peer-embed); or $CEBRA_PYTHON is the Python of one that is there. 100 neurons x 10,000 samples of the
+synthetic sessions, three of them for `sessions`, offset10, 32 hidden units, 8 dimensions, batches of 512, one thread;
+in turn, each in a process of its own. Steps per CPU-second: a fit of `steps` less one of 20, so that imports and set-up
+do not count; the best of three rounds. `cores`: steps per second of the clock with one thread and with two. Loss: the
+mean over the last 100 of 1,000 steps, its mean and standard deviation over seeds. In the peer's hybrid mode behaviour
+acts on dimensions 0 to 2, so it does here.
 Memory: 1,000,000 samples of 100 neurons through a fit and a transform; the most that the process ever held, less the
 signal and what it held after its imports.
 """
@@ -20,14 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "peer-embed"
-MODES = ("time", "time_delta", "hybrid")
-AIMS = {"time": 2.0, "time_delta": 4.0, "hybrid": 4.0}
+MODES = ("time", "time_delta", "hybrid", "sessions")
+AIMS = {"time": 3.0, "time_delta": 6.0, "hybrid": 6.0, "sessions": 4.0}
+SESSIONS = 3
 SHARED = {
     "model_architecture": "offset10-model",
     "output_dimension": 8,
@@ -55,7 +58,10 @@ def fit(steps):
     model = cebra.CEBRA(**task["settings"], max_iterations=steps, hybrid=mode == "hybrid", distance="cosine",
                         conditional="time" if mode == "time" else "time_delta", device="cpu", verbose=False)
     start = time.process_time()
-    model.fit(data["signal"], *([] if mode == "time" else [data["label"]]))
+    signal, label = list(data["signals"]), list(data["labels"])
+    if mode != "sessions":
+        signal, label = signal[0], label[0]
+    model.fit(signal, *([] if mode == "time" else [label]))
     return time.process_time() - start, model
 fit(task["warm"])  # what is imported and made ready once
 short, _ = fit(task["warm"])
@@ -72,16 +78,19 @@ def ours(task: dict[str, Any]) -> dict[str, float]:
 
     from haptera.contrastive.estimator import ContrastiveEmbedding
 
-    torch.set_num_threads(1)
-    data = np.load(task["data"])
-    signal, label, mode = data["signal"], data["label"], task["mode"]
+    torch.set_num_threads(task.get("threads", 1))
+    data, mode = np.load(task["data"]), task["mode"]
+    signal, label = list(data["signals"]), list(data["labels"])
+    if mode != "sessions":
+        signal, label = signal[0], label[0]
+    clock = time.perf_counter if "threads" in task else time.process_time
 
     def fit(steps: int) -> tuple[float, ContrastiveEmbedding]:
         hybrid = {"hybrid": 3} if mode == "hybrid" else {}
         model = ContrastiveEmbedding(**task["settings"], **hybrid, max_iterations=steps, random_state=task["seed"])
-        start = time.process_time()
+        start = clock()
         model.fit(signal, *([] if mode == "time" else [label]))
-        return time.process_time() - start, model
+        return clock() - start, model
 
     fit(task["warm"])  # what is imported and made ready once
     short, _ = fit(task["warm"])
@@ -90,28 +99,32 @@ def ours(task: dict[str, Any]) -> dict[str, float]:
     return {"rate": rate, "loss": float(model.loss_history_[-100:].mean())}
 
 
-def run(side: str, data: Path, mode: str, steps: int, seed: int = 0) -> dict[str, float]:
-    """One fit of one side."""
+def run(side: str, data: Path, mode: str, steps: int, seed: int = 0, threads: int | None = None) -> dict[str, float]:
+    """One fit of one side; with `threads` by the clock on the wall."""
     task = {"data": str(data), "mode": mode, "steps": steps, "warm": WARM, "seed": seed, "settings": SHARED}
+    if threads:
+        task["threads"] = threads
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(task, file)
         file.flush()
         command = [peer_python(), "-c", PEER, file.name]
         if side == "ours":
             command = [sys.executable, __file__, "--task", file.name]
-        single = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        single = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads or 1))
         done = subprocess.run(command, env=single, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def peer_python() -> str:
     """Python of the peer's environment, which is made if there is none."""
+    if "CEBRA_PYTHON" in os.environ:
+        return os.environ["CEBRA_PYTHON"]
     python = HOME / "bin" / "python"
     if not (HOME / "ready").is_file():
         print(f"setting up the peer in {HOME}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", HOME], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "torch==2.13.0"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "cebra"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "cebra==0.6.1"], check=True)
         (HOME / "ready").touch()
     return str(python)
 
@@ -119,19 +132,28 @@ def peer_python() -> str:
 def write_data(folder: Path) -> Path:
     from haptera.recordings.synthetic import sessions
 
-    made = sessions((100,), 10_000)[0]
+    made = sessions((100,) * SESSIONS, 10_000)
     path = folder / "recording.npz"
-    np.savez(path, signal=made.signal.astype(np.float32), label=made.label)
+    np.savez(path, signals=[one.signal.astype(np.float32) for one in made], labels=[one.label for one in made])
     return path
 
 
-def speed(data: Path, steps: int) -> None:
+def speed(data: Path, steps: int, modes: Sequence[str], times: int) -> None:
     print(f"{'':<12}{'ours':>8}{'peer':>8}{'ratio':>8}{'aim':>6}   steps per CPU-second")
-    for mode in MODES:
-        rounds = [(run("ours", data, mode, steps)["rate"], run("peer", data, mode, steps)["rate"]) for _ in range(3)]
+    for mode in modes:
+        rounds = [
+            (run("ours", data, mode, steps)["rate"], run("peer", data, mode, steps)["rate"]) for _ in range(times)
+        ]
         own, other = (max(rates) for rates in zip(*rounds, strict=True))
         flag = "" if own / other >= AIMS[mode] else "   short of it"
         print(f"{mode:<12}{own:>8.1f}{other:>8.1f}{own / other:>8.2f}{AIMS[mode]:>6.1f}{flag}", flush=True)
+
+
+def cores(data: Path, steps: int) -> None:
+    print(f"\n{'':<12}{'1':>8}{'2':>8}{'gain':>8}   threads, steps per second")
+    for mode in MODES:
+        one, two = (max(run("ours", data, mode, steps, threads=count)["rate"] for _ in range(3)) for count in (1, 2))
+        print(f"{mode:<12}{one:>8.1f}{two:>8.1f}{two / one:>8.2f}", flush=True)
 
 
 def loss(data: Path, seeds: int) -> None:
@@ -152,7 +174,7 @@ def memory(samples: int = 1_000_000) -> None:
         for start in range(0, samples, 50_000):
             signal[start : start + 50_000] = random.standard_normal((50_000, 100), np.float32)
         signal.flush()
-        print(f"\n{samples} samples, {signal.nbytes / MEGABYTE:.0f} MB; the most that was held beside them, aim 500 MB")
+        print(f"\n{samples} samples, {signal.nbytes / MEGABYTE:.0f} MB; the most that was held beside them, aim 120 MB")
         for where in ("memory", "disk"):
             task = Path(folder) / "task.json"
             task.write_text(json.dumps({"signal": str(path), "where": where}))
@@ -185,9 +207,11 @@ def held() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="*", default=["speed", "loss", "memory"])
+    parser.add_argument("what", nargs="*", default=["speed", "cores", "loss", "memory"])
     parser.add_argument("--steps", type=int, default=220, help="of the fits that are timed")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts")
+    parser.add_argument("--mode", action="append", choices=MODES, help="of `speed`; all if left out")
     parser.add_argument("--task", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.task:
@@ -197,7 +221,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = write_data(Path(folder))
         if "speed" in given.what:
-            speed(data, given.steps)
+            speed(data, given.steps, given.mode or MODES, given.rounds)
+        if "cores" in given.what:
+            cores(data, given.steps)
         if "loss" in given.what:
             loss(data, given.seeds)
     if "memory" in given.what:

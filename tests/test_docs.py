@@ -126,6 +126,7 @@ def test_files_on_the_page_exist(page):
         "data",
         "analyses.dependencies",
         "contrastive",
+        "compat.cebra",
         "export",
         "recordings",
         "losses",

@@ -59,6 +59,14 @@ def test_three_files_are_one_page_and_the_model_embeds_and_adapts(here, capsys):
 
 
 @pytest.mark.long
+def test_one_network_reads_the_units_of_all_files(here, capsys):
+    more = ("--label", "heading", "--architecture", "offset5-model-unified", "--out", "rats", "--no-controls")
+    assert call("embed", "rat0.npz", "rat1.npz", *more, *QUICK) == 0
+    assert "one network for the units of all sessions" in capsys.readouterr().out
+    assert call("transform", "rats/model.safetensors", "rat1.npz", "--out", "rat1.parquet", "--json") == 0
+
+
+@pytest.mark.long
 def test_a_stopped_command_goes_on_and_ends_the_same(here, capsys):
     command = ("embed", "rat0.npz", "rat1.npz", "--label", "heading", "--out", "rats", "--json", *QUICK)
     assert call(*command) == 0

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from haptera.analyses.attribution.methods import jacobians
-from haptera.contrastive.encoder import build_encoder
+from haptera.contrastive.architectures import build_encoder
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.jacobian import JacobianTerm, choose_jacobian_weight, squared_norms
 from haptera.errors import HapteraError

@@ -61,7 +61,7 @@ class EncoderOptions:
     Attributes:
         dimensions: of the embedding.
         steps: of training, for each fit.
-        architecture: of the encoder; with -mse it learns Euclidean distances.
+        architecture: of the encoder; with -mse it learns Euclidean distances, with -unified recordings share it.
         time_offset: samples between the two of a pair; 10, or 3 by time alone, if left out.
         delta: draw positives by a Gaussian of this width around the label.
         temperature: by which similarities are divided.

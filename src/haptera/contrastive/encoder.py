@@ -1,4 +1,4 @@
-"""Encoders: from a window of a recording to a point of the embedding; the published architectures by their names.
+"""Encoders: from a window of a recording to a point of the embedding; `architectures` has them by their names.
 
 Source: thesis, chapter 7, "CEBRA models". A sequence longer than a window gives one point for each place of the window,
 so all points of a recording cost one convolution. GELU after every layer but the last; the skip blocks add their input,
@@ -10,15 +10,12 @@ Any other `nn.Module` with an `offset` is an encoder as well: it maps `(batch, c
 `(batch, dimensions)`. If it says `convolutional = True`, it must map longer sequences to `(batch, dimensions, places)`.
 """
 
-from collections.abc import Callable
-from copy import deepcopy
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from haptera.contrastive.convolution import convolve, skip_block
-from haptera.errors import HapteraError, unknown
+from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
 
 
@@ -29,9 +26,11 @@ class Encoder(nn.Module):
         offset: the window.
         stride: samples between two places of the window in one pass.
         stem: the layers whose shape depends on the number of channels; adapting to a new session replaces them.
+        bounded: whether the tanh of every coordinate is taken at the end.
     """
 
     convolutional = True
+    bounded = False
     offset: Offset
     stride: int = 1
     stem: nn.Module
@@ -49,7 +48,8 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def finish(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Unit length along dimension 1, if `normalise`."""
+        """Unit length along dimension 1, if `normalise`; between −1 and 1, if `bounded`."""
+        outputs = outputs.tanh() if self.bounded else outputs
         return F.normalize(outputs, dim=1) if self.normalise else outputs
 
     def points(self, sequence: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
@@ -64,28 +64,6 @@ class Encoder(nn.Module):
         return self.finish(found if rows is None else found.index_select(0, rows))
 
 
-class PointEncoder(Encoder):
-    """`offset1`: four linear layers on single samples, the third half as wide."""
-
-    def __init__(self, channels: int, hidden: int, dimensions: int, normalise: bool = True) -> None:
-        super().__init__(normalise)
-        self.offset = Offset(0, 1)
-        half = max(hidden // 2, 1)
-        self.stem = nn.Linear(channels, hidden)
-        self.rest = nn.Sequential(
-            nn.GELU(),
-            nn.Linear(hidden, hidden),
-            nn.GELU(),
-            nn.Linear(hidden, half),
-            nn.GELU(),
-            nn.Linear(half, dimensions),
-        )
-
-    def features(self, signal: torch.Tensor) -> torch.Tensor:
-        """Take `(batch, channels, time)` to `(batch, dimensions, time)`."""
-        return self.rest(self.stem(signal.transpose(1, 2))).transpose(1, 2)
-
-
 class ConvolutionalEncoder(Encoder):
     """`offset5` and longer: a convolution of 2, skip blocks with convolutions of 3, a last convolution.
 
@@ -97,6 +75,8 @@ class ConvolutionalEncoder(Encoder):
         blocks: how many skip blocks.
         last: kernel of the last convolution.
         subsample: begin with the stem that takes every fourth sample.
+        dropout: share of hidden channels that a step of training leaves out after the stem.
+        dropout_in_blocks: leave as many out before the convolution of every skip block, too.
     """
 
     def __init__(
@@ -109,11 +89,14 @@ class ConvolutionalEncoder(Encoder):
         blocks: int = 3,
         last: int = 3,
         subsample: bool = False,
+        dropout: float = 0.0,
+        dropout_in_blocks: bool = False,
     ) -> None:
         super().__init__(normalise)
+        self.dropout, self.dropout_in_blocks = nn.Dropout1d(dropout), dropout_in_blocks
         if subsample:
             self.stride, first = 4, 8
-            self.stem = nn.Sequential(_Halve(channels, hidden), nn.Conv1d(channels + hidden, hidden, 3, stride=2))
+            self.stem = nn.Sequential(Halve(channels, hidden), nn.Conv1d(channels + hidden, hidden, 3, stride=2))
         else:
             first = 2
             self.stem = nn.Conv1d(channels, hidden, 2)
@@ -124,14 +107,20 @@ class ConvolutionalEncoder(Encoder):
 
     def features(self, signal: torch.Tensor) -> torch.Tensor:
         """Take `(batch, channels, time)` to `(batch, dimensions, places)`."""
-        hidden = F.gelu(self.stem(signal))
+        hidden = F.gelu(self.dropout(self.stem(signal)))
         for block in self.blocks:
-            hidden = hidden[..., 1:-1] + F.gelu(block(hidden))
+            inner = self.dropout(hidden) if self.dropout_in_blocks else hidden
+            hidden = hidden[..., 1:-1] + F.gelu(block(inner))
         return self.last(hidden)
+
+    @property
+    def convolutional(self) -> bool:  # type: ignore[override]
+        """Say whether a sequence may be encoded at once: not while every window leaves out channels of its own."""
+        return not (self.training and self.dropout.p)
 
     def points(self, sequence: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Points of a sequence `(channels, time)`: all of them, or some `rows`."""
-        if not isinstance(self.stem, nn.Conv1d) or sequence.device.type != "cpu":
+        if not isinstance(self.stem, nn.Conv1d) or sequence.device.type != "cpu" or not self.convolutional:
             return super().points(sequence, rows)
         hidden = F.gelu(convolve(sequence.T, self.stem))
         reach = self.last.kernel_size[0]  # places of a layer's output that a point sees
@@ -151,7 +140,7 @@ class ConvolutionalEncoder(Encoder):
         return self.finish(found if rows is None else found[:, 0])
 
 
-class _Halve(nn.Module):
+class Halve(nn.Module):
     """Half the rate: a convolution of 4 beside the means of its two middle samples."""
 
     def __init__(self, channels: int, hidden: int) -> None:
@@ -159,44 +148,8 @@ class _Halve(nn.Module):
         self.learnt = nn.Conv1d(channels, hidden, 4, stride=2)
 
     def forward(self, signal: torch.Tensor) -> torch.Tensor:
+        """Take `(batch, channels, time)` to `(batch, hidden + channels, places)`."""
         return torch.cat([self.learnt(signal), F.avg_pool1d(signal[..., 1:-1], 2)], 1)
-
-
-def _convolutional(**shape: int) -> Callable[..., Encoder]:
-    def build(channels: int, hidden: int, dimensions: int, normalise: bool) -> Encoder:
-        return ConvolutionalEncoder(channels, hidden, dimensions, normalise, **shape)  # type: ignore[arg-type]
-
-    return build
-
-
-_BUILD: dict[str, Callable[..., Encoder]] = {
-    "offset1-model": PointEncoder,
-    "offset5-model": _convolutional(blocks=1, last=2),
-    "offset10-model": _convolutional(blocks=3, last=3),
-    "offset15-model": _convolutional(blocks=6, last=2),
-    "offset36-model": _convolutional(blocks=16, last=3),
-    "offset40-model-4x-subsample": _convolutional(blocks=3, last=3, subsample=True),
-}
-ARCHITECTURES = (*_BUILD, *(f"{name}-mse" for name in _BUILD))
-"""Names that `build_encoder` knows; with `-mse` the outputs are not normalised, as Euclidean distances want it."""
-
-
-def build_encoder(name: str, channels: int, hidden: int, dimensions: int) -> Encoder:
-    """A published architecture.
-
-    Args:
-        name: one of `ARCHITECTURES`.
-        channels: of the signal.
-        hidden: channels between the layers.
-        dimensions: of the embedding.
-
-    >>> encoder = build_encoder("offset10-model", channels=20, hidden=32, dimensions=3)
-    >>> encoder.offset, tuple(encoder(torch.zeros(1, 20, 100)).shape)
-    (Offset(left=5, right=5), (1, 3, 91))
-    """
-    if name not in ARCHITECTURES:
-        raise unknown("model_architecture", name, ARCHITECTURES)
-    return _BUILD[name.removesuffix("-mse")](channels, hidden, dimensions, normalise=not name.endswith("-mse"))
 
 
 def encode_windows(encoder: nn.Module, windows: torch.Tensor) -> torch.Tensor:
@@ -222,34 +175,3 @@ def encode_sequence(encoder: nn.Module, sequence: torch.Tensor, rows: torch.Tens
         length = len(encoder.offset)  # type: ignore[arg-type]
         found = encode_windows(encoder, sequence.unfold(1, length, 1).transpose(0, 1))
     return found if rows is None else found.index_select(0, rows)
-
-
-def new_encoder(
-    architecture: str | nn.Module | Callable[[int, int, int], nn.Module], channels: int, hidden: int, dimensions: int
-) -> nn.Module:
-    """Return an encoder: a published one by its name, a copy of a module, or what a function builds for a signal."""
-    if min(hidden, dimensions) < 1:
-        raise HapteraError(f"num_hidden_units is {hidden}, output_dimension {dimensions}; at least 1 was expected")
-    if isinstance(architecture, str):
-        return build_encoder(architecture, channels, hidden, dimensions)
-    encoder = (
-        deepcopy(architecture) if isinstance(architecture, nn.Module) else architecture(channels, hidden, dimensions)
-    )
-    offset = getattr(encoder, "offset", None)
-    if not isinstance(encoder, nn.Module) or offset is None:
-        raise HapteraError(
-            f"model_architecture gives {type(encoder).__name__}; an nn.Module with an offset (left, right) was expected"
-        )
-    window = offset if isinstance(offset, Offset) else Offset(*offset)
-    encoder.offset = window  # type: ignore[assignment]
-    try:
-        with torch.no_grad():
-            found = encode_windows(encoder.eval(), torch.zeros(2, channels, len(window))).shape[1]
-    except RuntimeError as error:
-        raise HapteraError(
-            f"model_architecture does not take windows of {channels} channels and {len(window)} samples: {error}. "
-            "A function of (channels, hidden, dimensions) can build one for every session"
-        ) from error
-    if found != dimensions:
-        raise HapteraError(f"model_architecture has {found} outputs, and output_dimension is {dimensions}")
-    return encoder

@@ -35,8 +35,8 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     several, and `fit([X1, X2], [a1, a2])` by several sessions, each with an encoder of its own.
 
     Args:
-        model_architecture: a name of `haptera.contrastive.encoder.ARCHITECTURES`; an `nn.Module` with an `offset`; or a
-            function of (channels, hidden units, dimensions) that builds one.
+        model_architecture: a name of `haptera.contrastive.architectures`, which ends in `-unified` if sessions share
+            one network; a module with an `offset`; or a function of (channels, hidden units, dimensions).
         output_dimension: of the embedding.
         num_hidden_units: of the encoder.
         conditional: None chooses by the labels: `time`, `time_delta` (continuous, by differences that occur), `delta`

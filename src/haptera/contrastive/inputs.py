@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from haptera.checks import check_number, check_whole_number
+from haptera.contrastive.architectures import LONG, keeps_length
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
@@ -145,8 +146,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     if settings["patience"] is not None and not settings["validation_fraction"]:
         raise HapteraError(f"patience is {settings['patience']}, and nothing is held out; set validation_fraction")
     # An encoder whose outputs keep their length does not learn from angles, which forget it.
-    if isinstance(name, str) and name.endswith("-mse") and settings["distance"] == "cosine":
+    if keeps_length(name) and settings["distance"] == "cosine":
         raise HapteraError(
             f"model_architecture is {name!r}, whose outputs are not of unit length, and distance is 'cosine'; "
-            f"distance='euclidean' was expected, or {name.removesuffix('-mse')!r}"
+            f"distance='euclidean' was expected, or {name.replace(LONG, '')!r}"
         )

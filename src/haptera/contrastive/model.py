@@ -12,7 +12,7 @@ from torch import nn
 
 from haptera.contrastive import training
 from haptera.contrastive.adapting import Anchors, begin_stem, take_over
-from haptera.contrastive.encoder import new_encoder
+from haptera.contrastive.architectures import UNIFIED, new_encoder, unify
 from haptera.contrastive.inputs import Inputs
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.loss import InfoNCE, similarity
@@ -67,10 +67,10 @@ class Model:
         self.anchors: list[Anchors | None] = [None] * len(channels)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.encoders = [self._new_encoder(count) for count in channels]
+            self.encoders = self._new_encoders(channels)
             self.paired_encoders: list[nn.Module] | None = None
             if settings["separate_encoders"]:
-                self.paired_encoders = [self._new_encoder(count) for count in self.paired_channels]
+                self.paired_encoders = self._new_encoders(self.paired_channels)
             self.losses = [self._new_loss(chosen) for chosen in self._slices()]
         self.offset: Offset = self.encoders[0].offset  # type: ignore[assignment]
         self.modules.eval()
@@ -135,15 +135,16 @@ class Model:
             log.info("back to step %d, where held-out samples fitted best", done + history.best_step)
 
     def goodness_of_fit(
-        self, inputs: Inputs, mode: Mode, negatives: int, sessions: Sequence[int] | None = None
+        self, inputs: Inputs, mode: Mode, negatives: int, sessions: Sequence[int] | None = None, batches: int = 1
     ) -> float:
-        """Return the fit of pairs of this data, in nats; `sessions` says which sessions of the model it is."""
+        """Return the mean fit of batches of this data, in nats; `sessions` says which sessions of the model it is."""
         self.check_channels(inputs, sessions)
         timeline = Timeline(inputs.lengths, self.offset, inputs.trials)
         objectives = self._objectives(mode, inputs.context, timeline)
         random = np.random.default_rng(self.seed)
-        pairs = [objective.sampler.draw(negatives, random) for objective in objectives]
-        return training.goodness_of_fit(self._sides(inputs, timeline, 3 * negatives, sessions), objectives, pairs)
+        sides = self._sides(inputs, timeline, 3 * negatives * len(objectives), sessions)
+        drawn = ([one.sampler.draw(negatives, random) for one in objectives] for _ in range(batches))
+        return float(np.mean([training.goodness_of_fit(sides, objectives, pairs) for pairs in drawn]))
 
     def pairs(self, inputs: Inputs, mode: Mode, count: int) -> list[tuple[list[int] | None, np.ndarray, np.ndarray]]:
         """Return for every objective its dimensions, and places of references and of their positives."""
@@ -197,11 +198,13 @@ class Model:
         """All that has weights."""
         return nn.ModuleList([*self.encoders, *(self.paired_encoders or []), *self.losses])
 
-    def _new_encoder(self, channels: int) -> nn.Module:
-        settings = self.settings
-        hidden, dimensions = settings["num_hidden_units"], settings["output_dimension"]
-        encoder = new_encoder(settings["model_architecture"], channels, hidden, dimensions)
-        return encoder.to(choose_device(settings["device"]))
+    def _new_encoders(self, channels: Sequence[int]) -> list[nn.Module]:
+        names = ("model_architecture", "num_hidden_units", "output_dimension", "device")
+        name, hidden, dimensions, device = (self.settings[each] for each in names)
+        found = [new_encoder(name, count, hidden, dimensions).to(choose_device(device)) for count in channels]
+        if isinstance(name, str) and name.endswith(UNIFIED):
+            unify(found, name)
+        return found
 
     def _new_loss(self, chosen: list[int] | None) -> InfoNCE:
         """Return the loss of one objective, over some dimensions of the embedding or all of them."""

@@ -81,7 +81,10 @@ def write_model(model: Model, mode: Mode, path: Path, sessions: Sequence[Prepara
         **{name: getattr(model, name) for name in _FACTS if name not in ("settings", "mode", "anchors")},
         "anchors": {},
     }
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.modules.state_dict().items()}
+    tensors = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in model.modules.state_dict().items()
+    }
     for session, anchors in enumerate(model.anchors):
         if anchors is not None:
             facts["anchors"][session] = None if anchors.classes is None else anchors.classes.tolist()

@@ -17,7 +17,7 @@ from haptera.analyses.attribution.methods import (
     pseudo_inverse,
     shapley_sampling,
 )
-from haptera.contrastive.encoder import build_encoder
+from haptera.contrastive.architectures import build_encoder
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.errors import HapteraError
 

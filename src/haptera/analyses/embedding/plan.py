@@ -130,7 +130,7 @@ class Plan:
     def estimator_settings(self, recording: Recording, seed: int) -> dict[str, Any]:
         """Return all settings of the estimator for this recording."""
         settings = dict(DEFAULTS) | dict(self.settings) | {"random_state": seed}
-        if str(settings["model_architecture"]).endswith("-mse"):
+        if "-mse" in str(settings["model_architecture"]):
             # Such an embedding has no length to compare angles by, and would grow without end by the other loss.
             settings = {"distance": "euclidean", "positive_in_denominator": True} | settings
         by_classes = all(recording.label(name).kind == "discrete" for name in self.labels)

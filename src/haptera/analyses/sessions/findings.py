@@ -9,6 +9,7 @@ from haptera.analyses.embedding.comparison import CONSTANT, EMBEDDING, MAIN, SHU
 from haptera.analyses.embedding.findings import DEFINITIONS as OF_ONE
 from haptera.analyses.embedding.findings import UNITS, describe_label, score_text
 from haptera.analyses.sessions.scores import ALONE, OTHERS, OTHERS_CHANCE, OTHERS_CONSTANT, OTHERS_SHUFFLED
+from haptera.contrastive.architectures import UNIFIED
 from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
@@ -163,4 +164,6 @@ def _fit(joint: "JointEmbedding") -> str:
         null = numbers["held_out_shuffled"]["bits"]
         what = "samples" if joint.plan.by == "time" else "labels"
         text += f" (shuffled {what} {0.0 if abs(null) < 0.005 else null:.2f})"
-    return text + f"; {len(joint.fits)} seed{'s' * (len(joint.fits) > 1)}, an encoder for each session"
+    unified = str(joint.settings["model_architecture"]).endswith(UNIFIED)
+    encoders = "one network for the units of all sessions" if unified else "an encoder for each session"
+    return text + f"; {len(joint.fits)} seed{'s' * (len(joint.fits) > 1)}, {encoders}"

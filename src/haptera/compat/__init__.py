@@ -1,0 +1,1 @@
+"""Compat: scripts written for other packages, with the import changed."""
