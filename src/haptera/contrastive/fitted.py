@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from haptera.checks import check_whole_number
+from haptera.contrastive import plots
 from haptera.contrastive.inputs import Inputs, is_several
 from haptera.contrastive.loss import in_bits
 from haptera.contrastive.model import NEGATIVES, Model
@@ -17,6 +18,7 @@ from haptera.contrastive.modes import Mode
 from haptera.contrastive.training import Watch
 from haptera.errors import HapteraError
 from haptera.recordings.prepared import Preparation
+from haptera.report.display import Display
 
 if TYPE_CHECKING:
     from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -30,6 +32,7 @@ class Fitted:
     model_: Model
     mode_: Mode
     _read: Callable[..., tuple[Inputs, Mode]]
+    transform: Callable[..., Any]
     encoders_ = property(attrgetter("model_.encoders"))
     offset_ = property(attrgetter("model_.offset"))
     n_sessions_ = property(lambda self: len(self.model_.encoders))
@@ -103,3 +106,17 @@ class Fitted:
             raise
         take(0)
         return self
+
+    def plot(
+        self, X: Any, label: Any = None, *, session_id: int | None = None, trials: Any = None, **options: Any
+    ) -> Display:
+        """Draw the embedding of a signal, or of a list of all sessions; `options` are those of `plot_embedding`.
+
+        An estimator with a `period` of 2π or 360 takes a label for an angle.
+        """
+        points = self.transform(X, session_id, trials=trials)
+        return plots.plot_embedding(points, label, **plots.own_kind(cast("ContrastiveEmbedding", self), options))
+
+    plot_loss = plots.plot_loss
+    plot_temperature = plots.plot_temperature
+    plot_overview = plots.plot_overview
