@@ -136,7 +136,7 @@ def compare_models(models: Any, X: Any = None, *y: Any, engine: str = "matplotli
         frame = pd.DataFrame({"model": list(every), "data": "this data", "bits": bits})
         text = "More than a constant embedding knows; higher is better."
         style: dict[str, Any] = {"x": "data", "y": "model", "value": ("bits",), "labels": {"bits": UNITS["bits"]}}
-        charts.append(Figure("Goodness of fit", text, frame, "heatmap", **style))
+        charts.append(Figure("On the data", text, frame, "heatmap", **style))
     return Display(charts, engine)
 
 
@@ -148,6 +148,8 @@ def named(models: Any) -> "dict[str, ContrastiveEmbedding]":
         found = {f"model {place}": model for place, model in enumerate(models, start=1)}
     else:
         found = {"": models}
+    if not found:
+        raise HapteraError("no model was given; a fitted ContrastiveEmbedding, or several, were expected")
     for name, model in found.items():
         if not hasattr(model, "model_"):
             raise HapteraError(f"{name or 'the model'} is not a fitted ContrastiveEmbedding; call fit first")
