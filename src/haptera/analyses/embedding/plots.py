@@ -39,6 +39,8 @@ def plot_consistency(
     missing = {"source", "target", "value", "n"} - set(scores)
     if missing:
         raise HapteraError(f"scores have no column {min(missing)}; source, target, value and n were expected")
+    if scores.empty:
+        raise HapteraError("scores have no rows; one for each ordered pair of embeddings was expected")
     text = "R² of the best affine map from the row to the column; to itself, 1."
     return Display([consistency_chart("Consistency", text, scores)], engine, ax)
 
