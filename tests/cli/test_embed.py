@@ -135,6 +135,10 @@ def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
         (["mouse.npz", "--part", "heading:0-1", "--mode", "time", "--out", "x"], "leave one of them out"),
         (["mouse.npz", "--label", "heading", "--distance", "cosin", "--out", "x"], "did you mean 'cosine'"),
         (["mouse.npz", "--label", "heading", "--jacobian-weight", -1, "--out", "x"], "jacobian_weight"),
+        (["mouse.npz", "--label", "heading", "--folds", "2", "--out", "x"], "folds is 2; at least 3"),
+        (["mouse.npz", "--label", "heading", "--device", "gpu", "--out", "x"], "device is 'gpu'"),
+        (["mouse.npz", "--label", "heading", "--behaviour", "mose.npz", "--out", "x"], "did you mean 'mouse.npz'"),
+        (["mouse.npz", "--label", "haeding", "--behaviour", "mouse.npz", "--out", "x"], "did you mean 'heading'"),
     ],
 )
 def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):

@@ -282,3 +282,16 @@ def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
     other = frame[(frame["hypothesis"] == "speed") | frame["shuffled"]]
     assert other["held_out"].max() < 0.1
     assert len(frame) == 4
+
+
+def test_it_draws_itself_as_its_page_does(found):
+    shown = found.plot()
+    np.testing.assert_array_equal(shown.frame["dimension 1"], found.embedding[:, 0])
+    assert found.plot_temperature().frame["step"].max() == found.model.n_iter_
+    loss = found.plot_loss(engine="plotly").frame
+    assert set(loss["fit"]) == {"true labels", "shuffled", "a constant embedding"}
+    pairs = found.plot_consistency().frame.query("source != target")
+    assert pairs["value"].tolist() == found.consistency["value"].tolist()
+    assert len(found.plot_overview().charts) == 3
+    with pytest.raises(HapteraError, match="label 'nothing'"):
+        found.plot("nothing")

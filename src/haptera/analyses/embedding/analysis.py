@@ -13,7 +13,7 @@ With a folder, fits and baselines are kept there as they end, and a call that wa
 Cost: `seeds + shuffles + folds` fits, then decoders, baselines and topology.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -40,16 +40,15 @@ from haptera.analyses.embedding.findings import DEFINITIONS, findings, headline
 from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, goodness_of_fit, inputs_of, training_history
 from haptera.analyses.embedding.page import sections
 from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
+from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
 from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
-from haptera.analysis import Analysis, numbers_table
+from haptera.analysis import numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
-from haptera.files.atomic import whole
 from haptera.progress import Progress
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
-from haptera.report.section import Finding, Section
 from haptera.run.tasks import finish
 
 KIND = "embedding"
@@ -61,7 +60,7 @@ PLANNED = ("chosen_on", "seeds", "shuffles", "folds", "topology", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding(Analysis):
+class Embedding(RecordingAnalysis):
     """An embedding of a recording beside what chance, shuffles and others find.
 
     Attributes:
@@ -85,6 +84,9 @@ class Embedding(Analysis):
 
     kind: ClassVar[str] = "embed"
     definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    headline = headline
+    findings = findings
+    sections = sections
     plan: Plan
     parts: Parts
     fits: tuple[Fit, ...]
@@ -123,31 +125,10 @@ class Embedding(Analysis):
             "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)} | self.plan.facts,
         }
 
-    def headline(self) -> str:
-        """Return how large the recording is, and what its labels are."""
-        return headline(self)
-
-    def findings(self) -> list[Finding]:
-        """Return whether there is structure, what can be read from it, and what shape it has."""
-        return findings(self)
-
-    def sections(self) -> list[Section]:
-        """Return every section for which something is known."""
-        return sections(self)
-
-    def files(self) -> dict[str, Callable[[Path], None]]:
-        """Return what writes the embedding with its labels, and the model of the first seed."""
-        save = partial(self.model.save, sessions=[self.parts.preparation])
-        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
-
-    def _write_arrays(self, path: Path) -> None:
-        recording = self.parts.whole
-        arrays = {"embedding": self.embedding, "part": self.parts.names}
-        arrays |= {f"label_{name}": recording.label(name).values for name in self.plan.labels}
-        arrays |= {} if recording.times is None else {"times": recording.times}
-        arrays |= {} if recording.trials is None else {"trials": recording.trials}
-        with whole(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+    @property
+    def spaces(self) -> dict[str, tuple[Parts, np.ndarray]]:
+        """Return the recording and its embedding."""
+        return {"": (self.parts, self.embedding)}
 
     @property
     def model(self) -> ContrastiveEmbedding:

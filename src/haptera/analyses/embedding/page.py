@@ -8,6 +8,7 @@ import pandas as pd
 
 from haptera import __version__
 from haptera.analyses.embedding.comparison import MAIN, summarise
+from haptera.analyses.embedding.plots import consistency_chart
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
 
@@ -134,12 +135,8 @@ def consistency_section(embedding: "Embedding") -> Section | None:
     """Show how well one run predicts another."""
     if embedding.consistency.empty:
         return None
-    runs = embedding.consistency["source"].unique()
-    same = pd.DataFrame({"source": runs, "target": runs, "value": 1.0, "n": len(embedding.parts.test)})
-    frame = pd.concat([same, embedding.consistency], ignore_index=True)
     text = "R² of the best affine map from one seed (rows) to another (columns), on held-out samples; to itself, 1."
-    style: dict[str, Any] = {"value": ("value",), "limits": (0.0, 1.0), "labels": {"value": "R²"}}
-    figure = Figure("Consistency of runs", text, frame, kind="heatmap", x="target", y="source", **style)
+    figure = consistency_chart("Consistency of runs", text, embedding.consistency)
     return Section("Consistency", "Whether another seed finds the same.", (figure,))
 
 
