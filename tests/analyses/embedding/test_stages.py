@@ -5,6 +5,7 @@ import pytest
 
 from haptera.analyses.embedding import stages
 from haptera.analyses.embedding.analysis import embed
+from haptera.analyses.embedding.page import methods
 from haptera.analyses.embedding.plan import Plan
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
@@ -38,6 +39,8 @@ def test_the_first_look_has_fit_and_decoding_and_says_what_is_to_come(looks):
     assert first.notes[0].startswith("still to come, and this page is written again when it is there: 1 more seed")
     assert all(word in first.notes[0] for word in ("1 fit of shuffled labels", "rings and hollows", "pca, factors"))
     assert first.notes[0] in first.page()
+    assert "in a random order" not in methods(first)  # which is not made yet
+    assert "2 seeds and 1 fit of as many steps with labels in a random order" in methods(looks[-1])
 
 
 def test_controls_come_before_baselines_and_nothing_is_to_come_at_the_end(looks):

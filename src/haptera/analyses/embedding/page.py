@@ -11,6 +11,7 @@ from haptera.analyses.embedding.baselines import evenly_spaced
 from haptera.analyses.embedding.comparison import MAIN, summarise
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
+from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
@@ -165,8 +166,8 @@ def topology_section(embedding: "Embedding") -> Section | None:
         "Each point is a part, ring or hollow that appears and is filled as points are joined over longer and longer "
         "distances, in units of the embedding's spread. What lives long is far above the others."
     )
-    count = len(embedding.null)
-    text += f" Of {count} shuffled ones, those with the longest bars." * (len(longest) < count)
+    every = len(embedding.null)
+    text += f" Of {every} shuffled ones, those with the longest bars." * (len(longest) < every)
     axes: dict[str, Any] = {"x": "birth", "y": "death", "color": ("class",), "dash": "shuffled"}
     figure = Figure("Births and deaths", text, frame, kind="scatter", **axes)
     return Section("Topology", "What shape the embedding has.", (figure,))
@@ -185,9 +186,10 @@ def methods(embedding: "Embedding") -> str:
     looks_back = " that looks back only" * plan.causal
     prepared = f", smoothed by a Gaussian of {plan.smoothing:g} samples{looks_back}" * bool(plan.smoothing)
     prepared += ", scaled by means and deviations of the training part" * plan.zscore
-    controls = f" and {plan.shuffles} fits with {what} in a random order" * bool(plan.shuffles)
-    count = embedding.folds["fold"].nunique()
-    folds = f"Labels were decoded again in {count} folds of whole trials, each with an encoder of its own. "
+    shuffles = count(len(embedding.shuffled), "fit")
+    controls = f" and {shuffles} of as many steps with {what} in a random order" * bool(embedding.shuffled)
+    number = embedding.folds["fold"].nunique()
+    folds = f"Labels were decoded again in {number} folds of whole trials, each with an encoder of its own. "
     others = f"Baselines were {', '.join(embedding.baselines)} of the same windows. "
     shape = (
         f"Persistent cohomology up to dimension 2 was computed with ripser on 150 points of the embedding; classes "
@@ -203,6 +205,6 @@ def methods(embedding: "Embedding") -> str:
         f"{model.n_iter_:,} steps of {model.batch_size} pairs; {embedding.mode}). Encoders learnt from the first "
         f"{len(parts.train):,} samples. Decoders (k nearest neighbours, k from 1, 4, 9, 16, 25, and ridge regression) "
         f"were chosen on the next {len(parts.validation):,}, fitted on both, scored on the last {len(parts.test):,}. "
-        f"There were {len(embedding.fits)} seeds{controls}. {more}"
+        f"Results are of {count(len(embedding.fits), 'seed')}{controls}. {more}"
         "The method is that of Schneider, Lee and Mathis (2023), which is patented (US 12,499,131 B2)."
     )
