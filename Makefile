@@ -81,6 +81,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
 	$(BIN)/python benchmarks/compat_cebra.py > $(RESULTS)/compat_cebra.txt
+	$(BIN)/python benchmarks/embed_first_look.py > $(RESULTS)/embed_first_look.txt
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
 	$(BIN)/python benchmarks/pose_video.py
 	$(if $(DEEPLABCUT),$(BIN)/python benchmarks/pose_snapshots.py $(DEEPLABCUT))  # a checkout of its repository
@@ -112,6 +113,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/synthetic_latents.py
 	$(BIN)/python experiments/head_direction.py
 	$(BIN)/python experiments/attribution_maps.py
+	$(BIN)/python experiments/attribution_command.py
 	$(BIN)/python experiments/identify.py rows limit pictures > $(RESULTS)/identify.txt
 	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt

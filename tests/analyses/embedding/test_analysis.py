@@ -131,11 +131,23 @@ def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
     for change, better in ((0.5 * own / pca, True), (2 * own / pca, False)):
         table = found.decoding.copy()
         table.loc[table["what"] == "pca", "value"] *= change
+        table.loc[table["what"] == "windows", "value"] = 2 * own
         told = replace(found, decoding=table)
         assert told.json()["beaten_by"] == ["pca"] * better
         said = dict(words(told)).get("baselines", "")
         assert said == (f"heading is read better from pca {0.5 * own:.1f} than from the embedding, {own:.1f} deg median"
                         if better else "")  # fmt: skip
+
+
+def test_a_decoder_of_the_signal_that_is_better_than_the_embedding_is_said_once(found):
+    own = value_of(found.decoding, what="embedding", decoder="knn", measure="median_error")
+    table = found.decoding.copy()
+    table.loc[table["what"].isin(["windows", "pca"]), "value"] = 2 * own
+    bayesian = table["decoder"].str.startswith("bayesian")
+    table.loc[bayesian, "value"] = np.where(table["decoder"][bayesian] == "bayesian, 1 bin", 0.8, 0.5) * own
+    told = replace(found, decoding=table)
+    assert told.json()["beaten_by"] == ["a Bayesian decoder"]
+    assert f"read better from a Bayesian decoder {0.5 * own:.1f} than" in dict(words(told))["baselines"]
 
 
 def test_a_unit_that_is_silent_in_the_training_part_is_left_out_with_a_note():
