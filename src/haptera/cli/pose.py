@@ -18,7 +18,10 @@ from haptera.words import count
 if TYPE_CHECKING:
     from haptera.pose import PoseData, PoseScores, Split
 
-FRAMES = "drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, or a COCO .json file."
+FRAMES = (
+    "drawn (drawn:individuals=30,frames=40,seed=0), a table or project of DeepLabCut, a table of Lightning "
+    "Pose, a .slp of SLEAP, or a COCO .json file."
+)
 Frames = Annotated[str, typer.Argument(help=FRAMES, show_default=False)]
 
 app = typer.Typer(help="Keypoints: train, predict, score and audit pose models.", no_args_is_help=True)
@@ -34,20 +37,24 @@ class FrameOptions:
         images: the folder that paths of images begin at.
         size: HEIGHTxWIDTH, such as 160x288, to which images are brought; a trained model knows its own.
         scorer: whose labels, where there are several scorers; a,b for both.
-        individual_by: whose image it is in a COCO file: a field of it, folder, or image.
+        individual_by: whose frame it is: folder, image, animal, pattern:REGEX, a .csv with video and individual, or a
+            field of a COCO file.
+        animals: of a COCO file: one for images with exactly one animal, all for a crop of every animal.
     """
 
     images: Path | None = None
     size: str | None = None
     scorer: str | None = None
     individual_by: str | None = None
+    animals: str | None = None
 
     def open(self, source: str, usual: tuple[int, int] | None = None) -> "PoseData":
         """Return the frames, in their `usual` size where no other one is asked for."""
         from haptera.pose.opening import open_pose, read_size
 
         size = read_size(self.size) or usual
-        return open_pose(source, self.images, size=size, scorer=self.scorer, individual=self.individual_by)
+        how = {"scorer": self.scorer, "individual": self.individual_by, "animals": self.animals}
+        return open_pose(source, self.images, size=size, **how)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class SplitOptions:
     """Which frames a model learns from.
 
     Attributes:
-        individuals: how many to learn from; a third by default.
+        individuals: how many to learn from; a third by default. One video alone is split by time.
         leave_out: learn from all species but this one.
         everything: learn from all frames of all individuals.
         fraction: of the frames of these individuals.
@@ -70,12 +77,14 @@ class SplitOptions:
 
     def split(self, data: "PoseData", seed: int) -> "Split":
         """Return the frames to learn from, and those left for tests."""
-        from haptera.pose.splits import leave_species_out, split_individuals, split_nothing
+        from haptera.pose.splits import leave_species_out, split_individuals, split_nothing, split_time
 
         if self.leave_out is not None:
             return leave_species_out(data, self.leave_out, fraction=self.fraction, seed=seed)
         if self.everything:
             return split_nothing(data)
+        if self.individuals is None and len(set(data.individuals)) == 1:
+            return split_time(data, self.fraction)
         return split_individuals(data, self.individuals, fraction=self.fraction, shuffle=self.shuffle)
 
 

@@ -6,13 +6,12 @@ The scores are measures: `haptera.measures.normalised_error` and `pck`.
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
 from haptera.pose.analysis import PoseScores, score, score_predictions
 from haptera.pose.backbone import EfficientNetLite0, ErrorTrend, Small, error_trend
-from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.evaluate import evaluate, moved_keypoints
 from haptera.pose.model import PoseModel, decode, make_targets
 from haptera.pose.network import Maps, PoseNetwork, as_network
-from haptera.pose.opening import open_model, open_pose
+from haptera.pose.opening import open_model, open_pose, read_coco
 from haptera.pose.predict import Poses, predict
 from haptera.pose.snapshots import load_snapshot
 from haptera.pose.splits import Split, leave_species_out, split_individuals
