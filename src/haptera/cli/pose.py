@@ -10,6 +10,7 @@ import typer
 from haptera.cli.options import Json, Quiet, expand_groups
 from haptera.cli.pose_audit import audit_command
 from haptera.cli.pose_predict import predict
+from haptera.cli.pose_similarity import similarity_command
 from haptera.cli.present import command_of
 from haptera.cli.say import say, say_json, session
 from haptera.errors import HapteraError
@@ -27,6 +28,7 @@ Frames = Annotated[str, typer.Argument(help=FRAMES, show_default=False)]
 app = typer.Typer(help="Keypoints: train, predict, score and audit pose models.", no_args_is_help=True)
 app.command("predict")(predict)
 app.command("audit")(audit_command)
+app.command("similarity")(similarity_command)
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class ScoreOptions:
     """What is scored, and how errors are counted.
 
     Attributes:
-        predictions: a table of DeepLabCut with predictions.
+        predictions: a table of DeepLabCut or Lightning Pose with predictions, or a .analysis.h5 or .slp of SLEAP.
         model: or a network, to predict now: what `pose train` wrote, a DeepLabCut 3 snapshot (.pt), a folder of
             transformers, or file.py:function.
         backbone: the file.py:function again, if the model was trained with one.
@@ -177,6 +179,9 @@ class ScoreOptions:
         adapter: an adapter as name:key=value; none and batchnorm:prior=0 by default.
         threshold: of PCK: 0.3 units of the animal; 5 where errors are in pixels.
         normalise: what divides errors: box, pixels, or two parts such as nose,eye; nose,eye where there are both.
+        cutoff: likelihood below which one RMSE leaves a keypoint out; pcutoff of the project, or 0.6.
+        sigma: of OKS, how precisely a part can be labelled.
+        match: how several animals in a frame are found in the labels: oks, or name.
         batch_size: frames in a pass.
         seed: of the shifts.
     """
@@ -189,6 +194,9 @@ class ScoreOptions:
     adapter: Sequence[str] = ()
     threshold: float | None = None
     normalise: str | None = None
+    cutoff: float | None = None
+    sigma: float = 0.1
+    match: str = "oks"
     batch_size: int = 256
     seed: int = 0
 
@@ -205,14 +213,18 @@ def score(
     """Score predictions, or a model under shifts with and without adaptation."""
     from haptera import pose
     from haptera.pose.opening import is_drawn, open_model
+    from haptera.pose.project import find_cutoff
     from haptera.pose.splits import read_split
     from haptera.run.parts import from_flags, make_adapter, make_shift
 
-    counted: dict[str, Any] = {"threshold": options.threshold, "normalise": options.normalise}
+    cutoff = find_cutoff(Path(labels)) if options.cutoff is None else options.cutoff
+    counting = pose.Counting(options.threshold, options.normalise, cutoff, options.sigma)
+    counted: dict[str, Any] = {"counting": counting}
     if options.model is None:
         assert options.predictions is not None
         truth = frames.open(labels) if is_drawn(labels) else Path(labels)
-        counted |= {"scorer": frames.scorer, "individual": frames.individual_by}
+        counted |= {"scorer": frames.scorer, "individual": frames.individual_by, "animals": frames.animals}
+        counted |= {"match": options.match}
         return pose.score_predictions(options.predictions, truth, **counted)
     network, path = open_model(options.model, options.backbone), Path(options.model)
     opened = frames.open(labels, network.size)

@@ -92,6 +92,11 @@ class PoseData(Data):
         return None if self.frames.animals is None else self.frames.animals[self._inside]
 
     @property
+    def factors(self) -> np.ndarray:
+        """`(frames, 2)`: by what x and y of the images as they were read were multiplied."""
+        return self.frames.factors[self._inside]
+
+    @property
     def height(self) -> int:
         """The height of every frame, in pixels."""
         return self.frames.height

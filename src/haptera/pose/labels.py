@@ -71,12 +71,13 @@ def read_labels(
     """Read labels in any of the formats.
 
     Args:
-        path: a `.csv` or `.h5` of DeepLabCut, a `.csv` of Lightning Pose, a folder with such tables, a `.slp` or
-            `.analysis.h5` of SLEAP, or a `.json` of COCO.
+        path: a `.csv` or `.h5` of DeepLabCut, a `.csv` of Lightning Pose, a folder with such tables, a project's
+            `config.yaml`, a `.slp` or `.analysis.h5` of SLEAP, or a `.json` of COCO.
         scorer: whose labels, where there are several.
         individual: how individuals are named, see `name_individuals`; of COCO also a field, see `read_coco_labels`.
         animals: of COCO: `one` takes images with exactly one animal, `all` each animal.
     """
+    path = path.parent if path.suffix in CONFIG else path
     if path.suffix == JSON:
         own = individual in (FOLDER, IMAGE) or not is_rule(individual)  # what the file says by itself
         coco = read_coco_labels(path, individual if own else None, animals or "one")
@@ -100,6 +101,15 @@ def read_labels(
         table, _ = _labelled(read_analysis(path) if is_analysis(path) else read_deeplabcut(path, scorer), path)
         find = partial(_deeplabcut_images, path, table.files)
     return Labels(table, name_individuals(table.files, individual, table.animals), find)
+
+
+def read_predictions(path: Path) -> KeypointTable:
+    """Read predictions: a table of DeepLabCut or Lightning Pose, an `.analysis.h5` or `.slp` of SLEAP."""
+    if path.suffix == SLP:
+        return read_slp(path, predictions=True).table
+    if path.suffix == JSON:
+        raise HapteraError(f"{path} is JSON; predictions were expected as .csv, .h5, .analysis.h5 or .slp")
+    return read_analysis(path) if is_analysis(path) else read_deeplabcut(path)
 
 
 def _labelled(table: KeypointTable, path: Path) -> tuple[KeypointTable, np.ndarray]:

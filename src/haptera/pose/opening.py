@@ -10,7 +10,7 @@ from haptera.pose.backbone import import_backbone
 from haptera.pose.checkpoints import check_result
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
-from haptera.pose.labels import CONFIG, read_labels
+from haptera.pose.labels import read_labels
 from haptera.pose.model import PoseModel
 from haptera.pose.network import PoseNetwork, as_network
 from haptera.pose.snapshots import SUFFIXES, load_snapshot
@@ -47,8 +47,6 @@ def open_pose(
             settings = {"height": size[0], "width": size[1]} | settings
         return drawn_animals(**settings)
     path = Path(source)
-    if path.suffix in CONFIG:
-        path = path.parent
     if is_analysis(path):
         raise HapteraError(f"{path} has keypoints of a video, and no images; the .slp file of SLEAP has both")
     return read_labels(path, scorer=scorer, individual=individual, animals=animals).frames(images, size, path.name)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from haptera.files.json import plain
 from haptera.measures.keypoints import BOX, PIXELS
+from haptera.pose.further_page import further_line
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Picture, Section, answer
@@ -73,6 +74,8 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
         shifted = f"{shift} {severity:g}" if severity > 0 else shift
         name = " · ".join(word for word in (stream, shifted, adapter) if isinstance(word, str) and word)
         yield f"{name or 'all':<44} {_scores(own)}"
+        if further := further_line(own):
+            yield f"    {further}"
     for column in ("part", "individual") if cells.ngroups == 1 else ():
         for each, own in rows[rows[column] != ""].groupby(column, sort=False):
             yield f"  {each!s:<42} {_scores(own)}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from haptera.checks import check_number
 from haptera.errors import HapteraError
 from haptera.files.deeplabcut import find_images
 from haptera.files.keypoints import KeypointTable
@@ -21,6 +22,7 @@ from haptera.files.schema import TEXT, check, either, list_of, number, optional
 from haptera.files.video import is_video
 from haptera.files.yaml import read_yaml
 from haptera.pose.data import PoseData
+from haptera.pose.further import CUTOFF
 from haptera.pose.labels import Labels, read_labels
 
 log = logging.getLogger("haptera")
@@ -34,7 +36,6 @@ KINDS = {
     "skeleton": optional(list_of(list_of(TEXT))),
 }
 NEEDED = ("scorer", "bodyparts")
-CUTOFF = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,27 @@ def open_project(
     table = replace(table, keypoints=table.keypoints[:, order])
     found = Labels(table, labels.individuals[rows], lambda images: find_images(list(table.files), folder, images))
     data = found.frames(None, size, folder.name)
-    return Project(
-        str(content.get("Task") or folder.name), data, _videos(content, folder), content.get("pcutoff", CUTOFF)
-    )
+    videos = () if several else _videos(content, folder)
+    if several:
+        log.info(
+            "%s: videos are left out, for the network sees crops, and where animals are in a video is not known", path
+        )
+    return Project(str(content.get("Task") or folder.name), data, videos, content.get("pcutoff", CUTOFF))
+
+
+def find_cutoff(source: Path) -> float:
+    """Return the likelihood below which a project takes a part for not found; DeepLabCut's own where none is said.
+
+    Args:
+        source: a `config.yaml`, a project's folder, or anything else.
+    """
+    path = source / "config.yaml" if source.is_dir() else source
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return CUTOFF
+    found = read_yaml(path)
+    said = found.get("pcutoff", CUTOFF) if isinstance(found, dict) else CUTOFF
+    check_number(f"pcutoff of {path}", said, least=0, most=1, what="a likelihood")
+    return float(said)
 
 
 def _check_animals(table: KeypointTable, content: dict[str, Any], several: bool, path: Path) -> None:
