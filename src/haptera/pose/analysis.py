@@ -3,7 +3,8 @@
 A model is run on sets of frames x shifts x adapters; every cell is finished by itself, and kept if there is a folder
 for it. Predictions that somebody else made are joined to labels by video and file name, by the names of parts, and,
 with several animals in a frame, by similarity (`haptera.pose.matching`); both are in pixels of the images as they are,
-so no image is opened. Whether confidence can be believed is asked of the first cell, frames as they are without adaptation.
+so no image is opened. Whether confidence can be believed is asked of the first cell, frames as they are without
+adaptation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ from haptera.pose.further import ConfidenceScores, Counting, confidence_scores, 
 from haptera.pose.further_page import FURTHER_DEFINITIONS, confidence_findings, confidence_section
 from haptera.pose.labels import Labels, read_labels, read_predictions
 from haptera.pose.matching import BY_SIMILARITY, match_predictions
-from haptera.pose.page import DEFINITIONS, findings, headline, lines, notes, sections
+from haptera.pose.page import DEFINITIONS, findings, headline, lines, normaliser, notes, sections
 from haptera.pose.predict import check_adapter, pose_model
 from haptera.pose.skeletons import Frame
 from haptera.report.section import Finding, Section
@@ -246,7 +247,7 @@ def score_predictions(
 
 def _units(table: pd.DataFrame, counting: Counting) -> dict[str, Any]:
     """Return the threshold of PCK, what errors are divided by, the cut-off of likelihoods and the sigma of OKS."""
-    units = {"threshold": float(table["threshold"].max()), "normalise": str(table["normalise"].iloc[0])}
+    units = {"threshold": float(table["threshold"].max()), "normalise": normaliser(table)}
     return units | {"cutoff": counting.cutoff, "sigma": counting.sigma}
 
 

@@ -54,6 +54,8 @@ LABELS = {
     "calibrated_confidence_error": "calibrated",
 }
 """In the order of the summary."""
+UNITS = {"oks": "area", "average_precision": "area"}
+"""What divides errors in these measures; pixels are divided by nothing."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,10 @@ def further_rows(
         rows += _rmse(np.where(likelihood >= counting.cutoff, pixels, np.nan), parts, "rmse_cutoff", counting.cutoff)
         if (found := confidence_scores(outputs, counting, factors)) is not None:
             n = int(found.bins.loc[found.bins["likelihood"] == GIVEN, "n"].sum())
-            rows.append(_row("confidence_error", found.before, n))
-            rows.append(_row("calibrated_confidence_error", found.after, n))
-    return [context | row for row in rows]
+            unit = {"normalise": found.calibration.normalise, "threshold": found.calibration.threshold}
+            rows.append(_row("confidence_error", found.before, n) | unit)
+            rows.append(_row("calibrated_confidence_error", found.after, n) | unit)
+    return [context | {"normalise": UNITS.get(str(row["measure"]), PIXELS)} | row for row in rows]
 
 
 def confidence_scores(

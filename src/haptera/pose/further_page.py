@@ -44,7 +44,7 @@ def confidence_findings(found: ConfidenceScores | None) -> list[Finding]:
     )
     return answer(
         "confidence", "Can the likelihood be believed?", sentence, off_by=found.before, calibrated_off_by=found.after,
-        slope=fitted.slope, offset=fitted.offset, threshold=fitted.threshold, normalise=fitted.normalise,
+        slope=fitted.slope, offset=fitted.offset, right_within=fitted.threshold, right_in_units_of=fitted.normalise,
         error_exponent=plain(found.exponent), reliability=plain(found.bins.to_dict("records")),
         cutoffs=plain(found.cutoffs.to_dict("records")),
     )  # fmt: skip

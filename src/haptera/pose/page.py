@@ -35,6 +35,11 @@ def overall(rows: pd.DataFrame, measure: str | None = None) -> pd.DataFrame:
     return rows if measure is None else rows[rows["measure"] == measure]
 
 
+def normaliser(rows: pd.DataFrame) -> str:
+    """Return by what the normalised error is divided."""
+    return str(rows.loc[rows["measure"] == "normalised_error", "normalise"].iloc[0])
+
+
 def headline(rows: pd.DataFrame) -> str:
     """Return how many parts and individuals there are."""
     return ", ".join(count(rows.loc[rows[name] != "", name].nunique(), name) for name in ("part", "individual"))
@@ -51,7 +56,7 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
         value = own.set_index("measure")["value"]
         words.append(f"{stream}: " * bool(stream) + f"{value['pck']:.1%} of keypoints, ")
         words[-1] += f"normalised error {value['normalised_error']:.3f}"
-    scores, normalise = plain(rows[RECORD].to_dict("records")), str(rows["normalise"].iloc[0])
+    scores, normalise = plain(rows[RECORD].to_dict("records")), normaliser(rows)
     told = answer("parts", "Does it find the parts?", "; ".join(words), scores=scores, normalise=normalise)
     errors = overall(rows, "normalised_error")
     wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
@@ -88,7 +93,7 @@ def notes(rows: pd.DataFrame, chosen: bool) -> list[str]:
         rows: of the table.
         chosen: whether the user said what errors are divided by; if not, the note says why it is this.
     """
-    unit = str(rows["normalise"].iloc[0])
+    unit = normaliser(rows)
     if unit == BOX:
         why = "" if chosen else "; there are no parts named nose and eye, --normalise takes two others"
         told = [f"errors are over the root of the area of the box around the labels{why}"]

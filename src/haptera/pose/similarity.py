@@ -19,8 +19,8 @@ from haptera.report.section import Finding, Section, answer
 from haptera.streams import Clean
 
 DEFINITIONS = {
-    "CKA": "linear centred kernel alignment: 1 where two layers hold the same up to rotation and scale, 0 where nothing "
-    "that one holds is in the other; the unbiased form over minibatches, which can be a little below 0",
+    "CKA": "linear centred kernel alignment: 1 where two layers hold the same up to rotation and scale, 0 where "
+    "nothing that one holds is in the other; the unbiased form over minibatches, which can be a little below 0",
 }
 
 
