@@ -110,7 +110,10 @@ def test_by_animal_both_sides_share_frames_and_a_warning_says_so(project, caplog
 def said_of(truth, shift=2.0):
     """Predictions of the labelled mice under other names, the surest first, and of one that is not there."""
     table, _ = truth.of_animals()
-    keypoints, names = table.keypoints + np.array([shift, 0.0]), np.where(table.animals == "mouse1", "track_1", "track_0")
+    keypoints, names = (
+        table.keypoints + np.array([shift, 0.0]),
+        np.where(table.animals == "mouse1", "track_1", "track_0"),
+    )
     ghost = np.array([[70.0, 60.0], [75.0, 60.0]])
     keypoints = np.concatenate([keypoints, ghost[None]])
     confidence = np.full((len(keypoints), 2), 0.9)

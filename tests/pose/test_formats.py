@@ -162,7 +162,7 @@ def test_tables_of_lightning_pose_are_read(tmp_path):
         ("0.9", "1.9", r"the likelihood of 'nose' in labeled-data/clip/img01.png is 1.9; a number from 0 to 1"),
         ("0.9", "-0.1", "is -0.1; a number from 0 to 1"),
         ("img02", "img01", "img01.png is there twice"),
-        (",0.7,validation", "", "has 5 cells, 8 were expected"),
+        (",0.7,validation", "", "has 6 cells, 8 were expected"),
         ("coords,x,y,likelihood,x", "coords,x,y,likelihood,z", "has no column 'x' of the part 'tail'"),
     ],
 )

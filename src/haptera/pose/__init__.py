@@ -4,7 +4,7 @@ The scores are measures: `haptera.measures.normalised_error` and `pck`.
 """
 
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
-from haptera.pose.analysis import PoseScores, score, score_predictions
+from haptera.pose.analysis import PoseScores, score
 from haptera.pose.backbone import EfficientNetLite0, ErrorTrend, Small, error_trend
 from haptera.pose.confidence import Calibration, load_calibration
 from haptera.pose.data import PoseData
@@ -17,6 +17,7 @@ from haptera.pose.model import PoseModel, decode, make_targets
 from haptera.pose.network import Maps, PoseNetwork, as_network
 from haptera.pose.opening import open_model, open_pose, read_coco
 from haptera.pose.predict import Poses, predict
+from haptera.pose.predictions import score_predictions
 from haptera.pose.snapshots import load_snapshot
 from haptera.pose.splits import Split, leave_species_out, split_individuals, split_time
 from haptera.pose.training import Training, augmented, fit, pose_loss

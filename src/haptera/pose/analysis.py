@@ -1,10 +1,9 @@
 """Scores of poses: how far predictions are from labels, under shifts, with and without adaptation.
 
 A model is run on sets of frames x shifts x adapters; every cell is finished by itself, and kept if there is a folder
-for it. Predictions that somebody else made are joined to labels by video and file name, by the names of parts, and,
-with several animals in a frame, by similarity (`haptera.pose.matching`); both are in pixels of the images as they are,
-so no image is opened. Whether confidence can be believed is asked of the first cell, frames as they are without
-adaptation.
+for it. Whether confidence can be believed is asked of frames as they are without adaptation, in the last of the sets,
+which is that of individuals that were never seen where there is one. Predictions that somebody else made are scored by
+`haptera.pose.predictions`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +19,12 @@ from torch import nn
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis
 from haptera.files.fingerprint import fingerprint, of_model
-from haptera.files.keypoints import KeypointTable
 from haptera.measures import normalised_error, pck
-from haptera.measures.average_precision import average_precision
 from haptera.outputs import Outputs
 from haptera.pose.data import PoseData
 from haptera.pose.evaluate import MakeAdapter, evaluate
 from haptera.pose.further import ConfidenceScores, Counting, confidence_scores, further_rows
 from haptera.pose.further_page import FURTHER_DEFINITIONS, confidence_findings, confidence_section
-from haptera.pose.labels import Labels, read_labels, read_predictions
-from haptera.pose.matching import BY_SIMILARITY, match_predictions
 from haptera.pose.page import DEFINITIONS, findings, headline, lines, normaliser, notes, sections
 from haptera.pose.predict import check_adapter, pose_model
 from haptera.pose.skeletons import Frame
@@ -57,7 +52,7 @@ class PoseScores(Analysis):
         frames: to show.
         parts: their names.
         skeleton: pairs of parts between which lines are drawn.
-        confidence: what the likelihood of the first cell is worth.
+        confidence: what the likelihood is worth.
         extra: how many predictions are of no labelled animal.
     """
 
@@ -184,68 +179,18 @@ def score(
         for frame in _frames(cell, outputs)
     ]  # fmt: skip
     inner = pose_model(network)
+    plain = [
+        place for place, cell in enumerate(cells) if cell.model is network and cell.names[2] == next(iter(adapters))
+    ]
+    last = next((place for place in plain[::-1] if cells[place].shift == "clean"), 0)  # those never seen, if there are
+    likelihood = confidence_scores(outcome.finished[last], counting, cells[last].data.factors, cells[last].names[1])
     return PoseScores(
-        f"Poses: {first}", settings | _units(table, counting), table, counting.normalise is not None, shown,
-        inner.parts, inner.skeleton, confidence_scores(outcome.finished[0], counting, cells[0].data.factors),
+        f"Poses: {first}", settings | units(table, counting), table, counting.normalise is not None, shown,
+        inner.parts, inner.skeleton, likelihood,
     )  # fmt: skip
 
 
-def score_predictions(
-    predictions: Path,
-    labels: Path | PoseData,
-    *,
-    scorer: str | None = None,
-    individual: str | None = None,
-    animals: str | None = None,
-    match: str = BY_SIMILARITY,
-    counting: Counting | None = None,
-) -> PoseScores:
-    """Score a table of predictions.
-
-    Args:
-        predictions: a table of DeepLabCut or Lightning Pose, of one or several animals in a frame, or an
-            `.analysis.h5` or `.slp` of SLEAP.
-        labels: what `read_labels` reads, or frames whose labels are in pixels of the images as they are.
-        scorer: whose labels, where there are several.
-        individual: how individuals are named; see `read_labels`.
-        animals: of COCO's labels; see `read_labels`; those that the predictions are of by default.
-        match: how animals in a frame are found in the labels: `oks` or `name`; see `match_predictions`.
-        counting: how keypoints are counted.
-    """
-    said, counting = read_predictions(predictions), counting or Counting()
-    if isinstance(labels, PoseData):
-        table = KeypointTable(labels.keypoints, labels.parts, labels.files, animals=labels.animals)
-        truth = Labels(table, labels.individuals, lambda _: [], areas=labels.areas)
-    else:
-        several = "all" if said.animals is not None and labels.suffix == ".json" else None
-        truth = read_labels(labels, scorer=scorer, individual=individual, animals=animals or several)
-    how: dict[str, Any] = {"areas": truth.areas, "sigma": counting.sigma, "by": match}
-    found = match_predictions(said, truth.table, str(predictions), **how)
-    outputs = Outputs(
-        {"keypoints": found.keypoints} | ({} if found.confidence is None else {"confidence": found.confidence}),
-        ids=found.places,
-        targets=truth.table.keypoints[found.places],
-        context={"individual": truth.individuals[found.places]},
-        provenance={
-            "parts": list(truth.table.parts),
-            "normalise": counting.normalise,
-            "model": said.scorer,
-            "seed": None,
-        },
-    )
-    areas = None if truth.areas is None else truth.areas[found.places]
-    precision = average_precision(found.similarity, found.scores)
-    further = partial(further_rows, counting=counting, areas=areas, precision=precision)
-    rows = measure_outputs(outputs, [normalised_error, partial(pck, threshold=counting.threshold), further])
-    scores = tidy(rows)
-    settings = {"predictions": str(predictions), "frames": len(outputs)} | _units(scores, counting)
-    return PoseScores(
-        f"Poses: {predictions.name}", settings, scores, counting.normalise is not None,
-        confidence=confidence_scores(outputs, counting), extra=found.extra,
-    )  # fmt: skip
-
-
-def _units(table: pd.DataFrame, counting: Counting) -> dict[str, Any]:
+def units(table: pd.DataFrame, counting: Counting) -> dict[str, Any]:
     """Return the threshold of PCK, what errors are divided by, the cut-off of likelihoods and the sigma of OKS."""
     units = {"threshold": float(table["threshold"].max()), "normalise": normaliser(table)}
     return units | {"cutoff": counting.cutoff, "sigma": counting.sigma}

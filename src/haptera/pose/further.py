@@ -86,6 +86,7 @@ class ConfidenceScores:
         exponent: by what power errors fall with one minus the likelihood.
         before: calibration error of the likelihood as it is.
         after: that after calibration on other individuals.
+        name: of the set of frames.
     """
 
     calibration: Calibration
@@ -94,6 +95,7 @@ class ConfidenceScores:
     exponent: float
     before: float
     after: float
+    name: str = ""
 
 
 def further_rows(
@@ -137,7 +139,7 @@ def further_rows(
 
 
 def confidence_scores(
-    outputs: Outputs, counting: Counting, factors: np.ndarray | None = None
+    outputs: Outputs, counting: Counting, factors: np.ndarray | None = None, name: str = ""
 ) -> ConfidenceScores | None:
     """Return what the likelihood says of the errors; None where there is none, or one keypoint only.
 
@@ -145,6 +147,7 @@ def confidence_scores(
         outputs: keypoints and confidence, with labels.
         counting: how keypoints are counted.
         factors: see `further_rows`.
+        name: of the set of frames, to be remembered.
     """
     if "confidence" not in outputs.arrays or outputs.targets is None:
         return None
@@ -174,6 +177,7 @@ def confidence_scores(
         error_exponent(own, apart)[1],
         calibration_error(own, right),
         calibration_error(calibrated, right),
+        name,
     )
 
 

@@ -37,9 +37,10 @@ def confidence_findings(found: ConfidenceScores | None) -> list[Finding]:
         return []
     fitted = found.calibration
     unit = "pixels" if fitted.normalise == "pixels" else f"units of {fitted.normalise}"
+    where = f"{found.name}: " if found.name else ""
     sentence = (
-        f"as given it is off by {found.before:.3f} (right is within {fitted.threshold:g} {unit}); calibrated on other "
-        f"individuals, or on the other half of one, by {found.after:.3f}: slope {fitted.slope:.2f}, offset "
+        f"{where}as given it is off by {found.before:.3f} (right is within {fitted.threshold:g} {unit}); calibrated on "
+        f"other individuals, or on the other half of one, by {found.after:.3f}: slope {fitted.slope:.2f}, offset "
         f"{fitted.offset:.2f} of the log odds"
     )
     return answer(
@@ -71,5 +72,6 @@ def confidence_section(found: ConfidenceScores | None) -> Section | None:
     )  # fmt: skip
     cut = {"cutoff": "likelihood at least", "kept": "share kept", "error": "mean error, pixels", "right": "share right"}
     table = Listing("Cut-offs", "What is left of labelled keypoints, and how good it is.", found.cutoffs, cut)
-    text = "Whether a part is where the network says, as often as its likelihood says."
+    where = f" Frames: {found.name}, as they are, without adaptation." if found.name else ""
+    text = f"Whether a part is where the network says, as often as its likelihood says.{where}"
     return Section("Confidence", text, (curve, errors), (table,))

@@ -25,6 +25,8 @@ DEFINITIONS = {
     "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
     "within each individual first. None where there is one individual, or all have the same mean",
 }
+FEW = 2
+"""Of so many cells all scores are printed."""
 SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
 STATISTICS = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
 
@@ -73,13 +75,17 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
 
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:
-    """Yield both scores of every cell with intervals; parts and individuals too, where there is one cell only."""
+    """Yield both scores of every cell with intervals, and the further scores of frames as they are without adaptation.
+
+    Parts and individuals too, where there is one cell only. The table has all scores of all cells.
+    """
     cells: Any = overall(rows).groupby(CELL, dropna=False)
     for (_, stream, shift, severity, adapter), own in cells:
         shifted = f"{shift} {severity:g}" if severity > 0 else shift
         name = " · ".join(word for word in (stream, shifted, adapter) if isinstance(word, str) and word)
         yield f"{name or 'all':<44} {_scores(own)}"
-        if further := further_line(own):
+        bare = shift in ("clean", "") and adapter in ("none", "")
+        if (bare or cells.ngroups <= FEW) and (further := further_line(own)):
             yield f"    {further}"
     for column in ("part", "individual") if cells.ngroups == 1 else ():
         for each, own in rows[rows[column] != ""].groupby(column, sort=False):
