@@ -88,11 +88,11 @@ def read_analysis(path: Path) -> KeypointTable:
         scores = None
         if "point_scores" in content:
             scores = _ordered(content["point_scores"], ("track", "node", "frame"), f"{path}: point_scores")
-        names = values_of(content["track_names"], "track_names", "OS").astype(str) if "track_names" in content else []
+        named = values_of(content["track_names"], "track_names", "OS") if "track_names" in content else np.array([])
     if tracks.shape[1:3] != (2, len(parts)) or not tracks.size:
         raise HapteraError(f"{path}: tracks are {tracks.shape}; (tracks, 2, {len(parts)} nodes, frames) was expected")
     number, frames = len(tracks), tracks.shape[3]
-    names = names if len(names) == number else np.array([f"track_{k}" for k in range(number)])
+    names = named.astype(str) if len(named) == number else np.array([f"track_{k}" for k in range(number)])
     keypoints = tracks.transpose(3, 0, 2, 1).reshape(frames * number, len(parts), 2).astype(float)
     keypoints[np.isnan(keypoints).any(2)] = np.nan
     confidence = None

@@ -120,7 +120,7 @@ def _collect(
             rows.append((int(frame["video"]), int(frame["frame_idx"]), animal))
             places = np.stack([own["x"], own["y"]], 1) - corner
             keypoints.append(np.where(own["visible"][:, None], places, np.nan))
-            confidence.append(np.clip(own["score"], 0, 1) if kind else None)
+            confidence.append(np.clip(own["score"], 0, 1) if kind else np.ones(len(own)))
     if not rows:
         other = int((instances["instance_type"] != kind).sum())
         raise HapteraError(f"{path} has no {NAMES[kind]}" + (f"; it has {other} {NAMES[1 - kind]}" if other else ""))

@@ -48,7 +48,7 @@ def average_precision(similarity: Sequence[np.ndarray], scores: Sequence[np.ndar
     """
     animals = sum(matrix.shape[1] for matrix in similarity)
     if not animals:
-        return AveragePrecision(*(4 * (np.nan,)), 0)
+        return AveragePrecision(np.nan, np.nan, np.nan, np.nan, 0)
     ordered = [np.argsort(-each, kind="stable") for each in scores]
     together = np.concatenate([each[order] for each, order in zip(scores, ordered, strict=True)])
     surest = np.argsort(-together, kind="stable")

@@ -99,7 +99,7 @@ class FileFrames:
         self.corners = np.zeros((len(sizes), 2), int) if self._boxes is None else self._boxes[:, :2]
         if self._boxes is not None:
             sizes = (self._boxes[:, 2:] - self._boxes[:, :2] + 1)[:, ::-1]
-            size = tuple(sizes.max(0).tolist()) if size is None else size
+            size = (int(sizes[:, 0].max()), int(sizes[:, 1].max())) if size is None else size
         others = np.flatnonzero((sizes != sizes[0]).any(1))
         if size is None and len(others):
             one, two = (f"{sizes[row][1]} x {sizes[row][0]}" for row in (others[0], 0))

@@ -203,7 +203,8 @@ def _alone(similar: np.ndarray, likelihood: np.ndarray | None) -> AveragePrecisi
 
 def _rmse(pixels: np.ndarray, parts: Sequence[str], name: str, cutoff: float | None) -> Rows:
     """Return the mean of all distances, and of each part; no row where nothing counts."""
-    groups = [({}, pixels), *(({"part": part}, pixels[:, place]) for place, part in enumerate(parts))]
+    groups: list[tuple[dict[str, str], np.ndarray]] = [({}, pixels)]
+    groups += [({"part": part}, pixels[:, place]) for place, part in enumerate(parts)]
     more = {} if cutoff is None else {"cutoff": cutoff}
     return [
         _row(name, float(values[known].mean()), int(known.sum())) | place | more

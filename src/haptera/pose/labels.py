@@ -78,6 +78,7 @@ def read_labels(
         animals: of COCO: `one` takes images with exactly one animal, `all` each animal.
     """
     path = path.parent if path.suffix in CONFIG else path
+    find: FindImages
     if path.suffix == JSON:
         own = individual in (FOLDER, IMAGE) or not is_rule(individual)  # what the file says by itself
         coco = read_coco_labels(path, individual if own else None, animals or "one")
