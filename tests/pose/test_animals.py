@@ -141,6 +141,8 @@ def test_an_animal_that_nobody_predicted_is_a_miss(project):
     found = match_predictions(lost, truth, "said")
     assert np.isnan(found.keypoints[truth.animals == "mouse2"]).all()
     assert np.allclose(found.keypoints[truth.animals == "mouse1"], truth.keypoints[truth.animals == "mouse1"] + [2, 0])
+    nameless = match_predictions(replace(lost, animals=None), truth, "said")  # of a network for one animal
+    assert np.array_equal(nameless.keypoints, found.keypoints, equal_nan=True)
 
 
 def test_by_name_a_swap_counts_as_an_error():

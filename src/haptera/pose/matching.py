@@ -64,10 +64,6 @@ def match_predictions(
     """
     check_keys("way to match animals", [by], (BY_SIMILARITY, BY_NAME))
     predicted, _ = predicted.of_animals()
-    if predicted.animals is None and labels.animals is not None and len(set(labels.files)) < len(labels.files):
-        raise HapteraError(
-            f"{name} is of one animal in a frame, the labels of several; a table of several was expected"
-        )
     for part in labels.parts:
         if part not in predicted.parts:
             raise unknown(f"part in {name}", part, predicted.parts)
@@ -88,7 +84,7 @@ def match_predictions(
         similarity.append(matrix)
         scores.append(sure)
         pairs = _pairs(matrix, sure) if by == BY_SIMILARITY else _named(predicted, labels, other, mine, name)
-        if predicted.animals is None:
+        if predicted.animals is None and len(mine) == 1:
             pairs = [(0, 0)]  # one animal and one prediction, however far apart
         for one, two in pairs:
             found[mine[two]] = other[one]
