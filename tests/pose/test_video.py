@@ -139,6 +139,6 @@ def test_what_cannot_be_is_said_before_any_frame_is_read(clip, network, tmp_path
     with pytest.raises(HapteraError, match=r"a name ending in .csv or .h5 was expected; .analysis.h5 for SLEAP"):
         predict_video(network, clip, tmp_path / "said.txt")
     (tmp_path / "bad.analysis.h5").write_bytes(b"no")
-    with pytest.raises(HapteraError, match="is not an analysis file of SLEAP"):
+    with pytest.raises(HapteraError, match="it is not an HDF5 file, or damaged"):
         read_analysis(tmp_path / "bad.analysis.h5")
     assert not (tmp_path / "said.csv.unfinished").exists()

@@ -7,6 +7,7 @@ import pandas as pd
 
 from haptera.files.json import plain
 from haptera.measures.keypoints import BOX, PIXELS
+from haptera.pose.further_page import further_line
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Picture, Section, answer
@@ -24,6 +25,8 @@ DEFINITIONS = {
     "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
     "within each individual first. None where there is one individual, or all have the same mean",
 }
+FEW = 2
+"""Of so many cells all scores are printed."""
 SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
 STATISTICS = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
 
@@ -32,6 +35,11 @@ def overall(rows: pd.DataFrame, measure: str | None = None) -> pd.DataFrame:
     """Return the rows of all parts and individuals together."""
     rows = rows[(rows["part"] == "") & (rows["individual"] == "")]
     return rows if measure is None else rows[rows["measure"] == measure]
+
+
+def normaliser(rows: pd.DataFrame) -> str:
+    """Return by what the normalised error is divided."""
+    return str(rows.loc[rows["measure"] == "normalised_error", "normalise"].iloc[0])
 
 
 def headline(rows: pd.DataFrame) -> str:
@@ -50,7 +58,7 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
         value = own.set_index("measure")["value"]
         words.append(f"{stream}: " * bool(stream) + f"{value['pck']:.1%} of keypoints, ")
         words[-1] += f"normalised error {value['normalised_error']:.3f}"
-    scores, normalise = plain(rows[RECORD].to_dict("records")), str(rows["normalise"].iloc[0])
+    scores, normalise = plain(rows[RECORD].to_dict("records")), normaliser(rows)
     told = answer("parts", "Does it find the parts?", "; ".join(words), scores=scores, normalise=normalise)
     errors = overall(rows, "normalised_error")
     wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
@@ -67,12 +75,18 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
 
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:
-    """Yield both scores of every cell with intervals; parts and individuals too, where there is one cell only."""
+    """Yield both scores of every cell with intervals, and the further scores of frames as they are without adaptation.
+
+    Parts and individuals too, where there is one cell only. The table has all scores of all cells.
+    """
     cells: Any = overall(rows).groupby(CELL, dropna=False)
     for (_, stream, shift, severity, adapter), own in cells:
         shifted = f"{shift} {severity:g}" if severity > 0 else shift
         name = " · ".join(word for word in (stream, shifted, adapter) if isinstance(word, str) and word)
         yield f"{name or 'all':<44} {_scores(own)}"
+        bare = shift in ("clean", "") and adapter in ("none", "")
+        if (bare or cells.ngroups <= FEW) and (further := further_line(own)):
+            yield f"    {further}"
     for column in ("part", "individual") if cells.ngroups == 1 else ():
         for each, own in rows[rows[column] != ""].groupby(column, sort=False):
             yield f"  {each!s:<42} {_scores(own)}"
@@ -85,7 +99,7 @@ def notes(rows: pd.DataFrame, chosen: bool) -> list[str]:
         rows: of the table.
         chosen: whether the user said what errors are divided by; if not, the note says why it is this.
     """
-    unit = str(rows["normalise"].iloc[0])
+    unit = normaliser(rows)
     if unit == BOX:
         why = "" if chosen else "; there are no parts named nose and eye, --normalise takes two others"
         told = [f"errors are over the root of the area of the box around the labels{why}"]

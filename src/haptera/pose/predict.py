@@ -26,7 +26,7 @@ from haptera.errors import HapteraError, Unfinished, WriteError
 from haptera.files.deeplabcut import KeypointTable, check_target
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
-from haptera.pose.data import ArrayFrames, FileFrames
+from haptera.pose.frames import ArrayFrames, FileFrames
 from haptera.pose.network import PoseNetwork
 from haptera.progress import Progress
 from haptera.run.folder import JOURNAL, PLAN

@@ -26,8 +26,8 @@ from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
 from haptera.files.sleap import check_video_target, is_analysis, write_analysis
 from haptera.files.video import Video
-from haptera.pose.data import fit_pixels, fit_shape
 from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.frames import fit_pixels, fit_shape
 from haptera.pose.network import PoseNetwork
 from haptera.pose.predict import AT_ONCE, Poses, check_adapter, finish_table
 from haptera.run.ledger import Piece
