@@ -195,9 +195,9 @@ def score(
 ) -> "PoseScores":
     """Score predictions, or a model under shifts with and without adaptation."""
     from haptera import pose
-    from haptera.pose.opening import is_drawn, open_model
+    from haptera.pose.opening import is_drawn, open_adapter, open_model
     from haptera.pose.splits import read_split
-    from haptera.run.parts import from_flags, make_adapter, make_shift
+    from haptera.run.parts import make_shift
 
     counted: dict[str, Any] = {"threshold": options.threshold, "normalise": options.normalise}
     if options.model is None:
@@ -207,12 +207,11 @@ def score(
         return pose.score_predictions(options.predictions, truth, **counted)
     network, path = open_model(options.model, options.backbone), Path(options.model)
     opened = frames.open(labels, network.size)
-    adapters = from_flags([], adapters=options.adapter or ["none", "batchnorm:prior=0"])["adapters"]
     return pose.score(
         {path.stem if path.stem != "model" else path.parent.name or "model": network},
         {"data": opened} if options.split is None else read_split(options.split, opened),
         shifts=(None, *map(make_shift, options.shift)),
-        adapters=dict(make_adapter(table, Path()) for table in adapters),
+        adapters=dict(map(open_adapter, options.adapter or ["none", "batchnorm:prior=0"])),
         batch_size=options.batch_size,
         seed=options.seed,
         out=out,

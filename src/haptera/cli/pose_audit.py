@@ -70,10 +70,10 @@ def audit(
 
     from haptera.pose.audit import AuditSettings
     from haptera.pose.audit import audit as run
-    from haptera.pose.opening import open_model, read_size
+    from haptera.pose.opening import open_adapter, open_model, read_size
     from haptera.pose.project import open_project
     from haptera.pose.splits import read_parts
-    from haptera.run.parts import from_flags, make_adapter, make_shift
+    from haptera.run.parts import make_shift
     from haptera.streams.published import USUAL
 
     network = open_model(options.model, options.backbone, options.config)
@@ -81,7 +81,6 @@ def audit(
     opened = replace(opened, videos=(*opened.videos, *options.video))
     shifts = options.shift or [f"{name}:3" for name in USUAL]
     names = [name for name in options.adapter or [ADAPTER] if name != "none"]
-    adapters = from_flags([], adapters=names).get("adapters", [])
     settings = {key: getattr(options, key) for key in AuditSettings.__match_args__}
     path = Path(options.model)
     given: dict[str, Any] = {"out": out, "progress": progress, "settings": AuditSettings(**settings)}
@@ -92,7 +91,7 @@ def audit(
         new=tuple(filter(None, (options.new or "").split(","))),
         split=None if options.split is None else read_parts(options.split, opened.data),
         shifts=[make_shift(text) for text in shifts if text != "none"],
-        adapters=dict(make_adapter(table, Path()) for table in adapters),
+        adapters=dict(map(open_adapter, names)),
         **given,
     )
 

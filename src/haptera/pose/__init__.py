@@ -10,9 +10,10 @@ from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
 from haptera.pose.evaluate import evaluate, moved_keypoints
+from haptera.pose.keypoint_labels import KeypointLabels
 from haptera.pose.model import PoseModel, decode, make_targets
 from haptera.pose.network import Maps, PoseNetwork, as_network
-from haptera.pose.opening import open_model, open_pose
+from haptera.pose.opening import open_adapter, open_model, open_pose
 from haptera.pose.predict import Poses, predict
 from haptera.pose.snapshots import load_snapshot
 from haptera.pose.splits import Split, leave_species_out, split_individuals
@@ -22,6 +23,7 @@ from haptera.pose.vitpose import KeypointModel, load_keypoint_model
 __all__ = [
     "EfficientNetLite0",
     "ErrorTrend",
+    "KeypointLabels",
     "KeypointModel",
     "KeypointTable",
     "Maps",
@@ -45,6 +47,7 @@ __all__ = [
     "load_snapshot",
     "make_targets",
     "moved_keypoints",
+    "open_adapter",
     "open_model",
     "open_pose",
     "pose_loss",
