@@ -5,7 +5,14 @@ The scores are measures: `haptera.measures.normalised_error` and `pck`.
 
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
 from haptera.pose.analysis import PoseScores, score, score_predictions
-from haptera.pose.backbone import EfficientNetLite0, ErrorTrend, Small, error_trend
+from haptera.pose.backbone import (
+    EfficientNetLite0,
+    EfficientNetLite1,
+    EfficientNetLite2,
+    ErrorTrend,
+    Small,
+    error_trend,
+)
 from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
@@ -22,6 +29,8 @@ from haptera.pose.vitpose import KeypointModel, load_keypoint_model
 
 __all__ = [
     "EfficientNetLite0",
+    "EfficientNetLite1",
+    "EfficientNetLite2",
     "ErrorTrend",
     "KeypointLabels",
     "KeypointModel",

@@ -5,7 +5,7 @@ for it. Predictions that somebody else made are joined to labels by video and fi
 both are in pixels of the images as they are, so no image is opened.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,11 +16,13 @@ from torch import nn
 
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis
+from haptera.files.atomic import write_text
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.measures import normalised_error, pck
 from haptera.outputs import Outputs
 from haptera.pose.coco import CocoLabels, read_coco_labels
+from haptera.pose.corruptions import FILE, by_severity, has_severities
 from haptera.pose.data import PoseData
 from haptera.pose.evaluate import MakeAdapter, evaluate, join_predictions
 from haptera.pose.page import DEFINITIONS, findings, headline, lines, notes, sections
@@ -80,6 +82,12 @@ class PoseScores(Analysis):
     def sections(self) -> list[Section]:
         """Return frames with skeletons, and scores by shift, part and individual."""
         return sections(self.rows, self.frames, self.parts, self.skeleton)
+
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
+        """Return the errors of corruptions at several severities, adapters as columns."""
+        if not has_severities(self.rows):
+            return {}
+        return {FILE: lambda path: write_text(path, by_severity(self.rows).to_csv(index=False))}
 
     def summary(self, notes: bool = True) -> str:
         """Return the findings as text, with both scores of every cell."""

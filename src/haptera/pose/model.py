@@ -137,7 +137,9 @@ class PoseModel(PoseNetwork):
                 f"{path} was trained with a backbone of its owner's, {origin!r}, which a file cannot bring along; if "
                 "you have it and trust it, name it again: --backbone file.py:function, or load(path, backbone)"
             )
-        quick = settings | {"pretrained": False} if name == "efficientnet_lite0" else settings  # the weights follow
+        quick = (
+            settings | {"pretrained": False} if str(name).startswith("efficientnet_lite") else settings
+        )  # they follow
         shared: dict[str, Any] = {"skeleton": facts["skeleton"], "origin": facts.get("origin", "")}
         shared |= {"size": tuple(facts["size"]) if facts.get("size") else None}
         try:
