@@ -4,11 +4,11 @@
 
 PROJECT is the folder `openfield-Pranav-2018-10-30` of DeepLabCut's examples: 116 labelled frames of one recording of a
 mouse, with `config.yaml`, and a video of another recording. EfficientNet-Lite0 (its first 11 blocks, ImageNet weights)
-learns the first 70 % of the frames at 144 x 192 pixels; errors are in pixels of the frames as they are, 480 x 640. The
+learns the first 70 % of the frames at 96 x 128 pixels; errors are in pixels of the frames as they are, 480 x 640. The
 other frames are of the same mouse and day. Of the other recording there are no labels, so what changes there is told by
 what a mouse cannot do: a part that moves more than JUMP pixels from one frame to the next, or two parts further from
 each other than in any labelled frame. Writes `pose_openfield.md` into FOLDER, by default docs/evidence/results. The
-network stays in $HAPTERA_DATA/pose-openfield (default ~/.cache/haptera) with its split, for `haptera pose audit`. Three
+network stays in $HAPTERA_DATA/pose-openfield (default ~/.cache/haptera) with its split, for `haptera pose audit`. Two
 CPU-minutes on one core.
 """
 
@@ -35,7 +35,7 @@ from haptera.shifts import Contrast, GaussianNoise
 
 HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-openfield"
 TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
-SIZE = (144, 192)
+SIZE = (96, 128)
 SHARE, STEPS, FRAMES, JUMP, NEAR = 0.7, 120, 300, 30.0, 10.0
 ADAPTERS = {
     "none": NoAdaptation,
