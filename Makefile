@@ -119,6 +119,8 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
 	$(BIN)/python experiments/pose_on_drawn_animals.py
 	$(BIN)/python experiments/pose_confidence.py
+	$(BIN)/python experiments/pose_out_of_domain.py
+	$(if $(OPENFIELD),$(BIN)/python experiments/pose_openfield.py $(OPENFIELD))  # DeepLabCut's example project
 	$(BIN)/python experiments/twenty_adapters.py build/twenty_adapters
 	$(BIN)/python experiments/gallery.py
 

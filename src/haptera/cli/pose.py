@@ -95,7 +95,8 @@ class TrainOptions:
     """What is trained, and how; most are fields of `haptera.pose.Training`, which needs torch.
 
     Attributes:
-        backbone: one of small, efficientnet_lite0, module:function or file.py:function; :key=value.
+        backbone: small, efficientnet_lite0, 1 or 2, module:function or file.py:function; :key=value, such as
+            efficientnet_lite0:pretrained=false, from scratch.
         steps: batches in all.
         lr: learning rate at the start.
         lr_end: learning rate at the end.
@@ -104,6 +105,7 @@ class TrainOptions:
         rotation: degrees to either side at most.
         crop: largest share of each side that is cut off.
         radius: of the disc around a keypoint, in pixels; 8.
+        frozen_statistics: BatchNorm keeps the statistics that the backbone came with.
         seed: of weights, order and augmentation.
         every: steps between checkpoints.
     """
@@ -117,6 +119,7 @@ class TrainOptions:
     rotation: float = 25.0
     crop: float = 0.15
     radius: float | None = None
+    frozen_statistics: bool = False
     seed: int = 0
     every: int = 200
 
@@ -175,7 +178,7 @@ class ScoreOptions:
             transformers, or file.py:function.
         backbone: the file.py:function again, if the model was trained with one.
         split: the split.csv of `pose train`: scores within and out of it.
-        shift: a shift as name:severity, such as contrast:5, beside clean.
+        shift: name:severity, such as contrast:5, beside clean; all for 15 corruptions at 5 severities, all:3 at one.
         adapter: an adapter as name:key=value; none and batchnorm:prior=0 by default.
         threshold: of PCK: 0.3 units of the animal; 5 where errors are in pixels.
         normalise: what divides errors: box, pixels, or two parts such as nose,eye; nose,eye where there are both.
@@ -212,10 +215,10 @@ def score(
 ) -> "PoseScores":
     """Score predictions, or a model under shifts with and without adaptation."""
     from haptera import pose
-    from haptera.pose.opening import is_drawn, open_model
+    from haptera.pose.corruptions import read_shifts
+    from haptera.pose.opening import is_drawn, open_adapter, open_model
     from haptera.pose.project import find_cutoff
     from haptera.pose.splits import read_split
-    from haptera.run.parts import from_flags, make_adapter, make_shift
 
     cutoff = find_cutoff(Path(labels)) if options.cutoff is None else options.cutoff
     counting = pose.Counting(options.threshold, options.normalise, cutoff, options.sigma)
@@ -228,12 +231,11 @@ def score(
         return pose.score_predictions(options.predictions, truth, **counted)
     network, path = open_model(options.model, options.backbone), Path(options.model)
     opened = frames.open(labels, network.size)
-    adapters = from_flags([], adapters=options.adapter or ["none", "batchnorm:prior=0"])["adapters"]
     return pose.score(
         {path.stem if path.stem != "model" else path.parent.name or "model": network},
         {"data": opened} if options.split is None else read_split(options.split, opened),
-        shifts=(None, *map(make_shift, options.shift)),
-        adapters=dict(make_adapter(table, Path()) for table in adapters),
+        shifts=(None, *read_shifts(options.shift)),
+        adapters=dict(map(open_adapter, options.adapter or ["none", "batchnorm:prior=0"])),
         batch_size=options.batch_size,
         seed=options.seed,
         out=out,

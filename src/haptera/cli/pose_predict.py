@@ -25,7 +25,7 @@ class PredictOptions:
         model: the network: what `pose train` wrote, a DeepLabCut 3 snapshot (.pt), a folder of transformers, or
             file.py:function.
         config: the pytorch_config.yaml of a snapshot, where it is not beside it.
-        adapter: of a video: an adapter as name:key=value, such as batchnorm:prior=auto; statistics are the video's.
+        adapter: of a video: batchnorm:prior=auto, statistics of the video; keypoint_labels, its sure keypoints too.
         around: of images with several animals: a table that says where they are, such as labels or tracks of
             DeepLabCut; each is predicted from a crop, and --out has a row of individuals.
         clip: an .mp4 of a video with skeletons, unadapted beside adapted.
@@ -129,11 +129,10 @@ def _video(
     from haptera.adapters import NoAdaptation
     from haptera.files.video import Video
     from haptera.pose.clips import write_clip
+    from haptera.pose.opening import open_adapter
     from haptera.pose.video import predict_video
-    from haptera.run.parts import from_flags, make_adapter
 
-    (table,) = from_flags([], adapters=[options.adapter])["adapters"]
-    label, make = make_adapter(table, Path())
+    label, make = open_adapter(options.adapter)
     adapters = {label: make} if label == BARE or options.clip is None else {BARE: NoAdaptation, label: make}
     how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "sample": options.sample, "progress": show}
     found = predict_video(network, source, out, options.scorer, adapters=adapters, **how)

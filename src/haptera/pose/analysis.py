@@ -18,9 +18,11 @@ from torch import nn
 
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis
+from haptera.files.atomic import write_text
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.measures import normalised_error, pck
 from haptera.outputs import Outputs
+from haptera.pose.corruptions import FILE, by_severity, has_severities
 from haptera.pose.data import PoseData
 from haptera.pose.evaluate import MakeAdapter, evaluate
 from haptera.pose.further import ConfidenceScores, Counting, confidence_scores, further_rows
@@ -93,8 +95,13 @@ class PoseScores(Analysis):
         return made if section is None else [*made[:-1], section, made[-1]]
 
     def files(self) -> Mapping[str, Callable[[Path], None]]:
-        """Return the calibration of keypoints, which `load_calibration` reads."""
-        return {} if self.confidence is None else {CALIBRATION: self.confidence.calibration.write}
+        """Return the calibration of keypoints, which `load_calibration` reads, and errors by severity."""
+        own: dict[str, Callable[[Path], None]] = {}
+        if self.confidence is not None:
+            own[CALIBRATION] = self.confidence.calibration.write
+        if has_severities(self.rows):
+            own[FILE] = lambda path: write_text(path, by_severity(self.rows).to_csv(index=False))
+        return own
 
     def summary(self, notes: bool = True) -> str:
         """Return the findings as text, with both scores of every cell."""

@@ -1,21 +1,28 @@
-"""Pose data and models by what a person writes: a file, `drawn:individuals=30`, `small:width=8`, `net.py:build`."""
+"""Pose data, models and adapters by what a person writes: a file, `drawn:individuals=30`, `batchnorm:prior=16`."""
 
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from haptera.errors import HapteraError, check_keys
+from haptera import catalog
+from haptera.errors import HapteraError, check_keys, unknown
 from haptera.files.sleap import is_analysis
 from haptera.pose.backbone import import_backbone
 from haptera.pose.checkpoints import check_result
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
+from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.keypoint_labels import KeypointLabels
 from haptera.pose.labels import read_labels
 from haptera.pose.model import PoseModel
 from haptera.pose.network import PoseNetwork, as_network
 from haptera.pose.snapshots import SUFFIXES, load_snapshot
 from haptera.pose.vitpose import load_keypoint_model
-from haptera.run.parts import Spec
+from haptera.run.around import configured
+from haptera.run.parts import Spec, check_adapter, from_flags, make_adapter
+
+ADAPTERS = {"keypoint_labels": KeypointLabels}
+"""Adapters for keypoints alone, beside those of the catalog."""
 
 
 def open_pose(
@@ -116,6 +123,23 @@ def open_model(source: str | Path, backbone: str | None = None, config: Path | N
         raise HapteraError(f"--backbone is {backbone!r}, which the file says by itself; file.py:function was expected")
     check_result(path)
     return PoseModel.load(path, own)
+
+
+def open_adapter(text: str) -> tuple[str, MakeAdapter]:
+    """Return the label and the adapter of `name:key=value`: one of `ADAPTERS`, of the catalog, or of one's own.
+
+    >>> open_adapter("keypoint_labels:threshold=0.8")[0]
+    'keypoint_labels:threshold=0.8'
+    """
+    (table,) = from_flags([], adapters=[text])["adapters"]
+    name = str(table["use"])
+    if name in ADAPTERS:
+        settings = {key: value for key, value in table.items() if key not in ("use", "name")}
+        check_adapter(ADAPTERS[name], name, settings)
+        return str(table.get("name") or catalog.label(name, settings)), configured(ADAPTERS[name], settings)
+    if ":" not in name and name not in catalog.entries("adapters"):
+        raise unknown("adapter", name, [*ADAPTERS, *catalog.entries("adapters")])
+    return make_adapter(table, Path())
 
 
 def _open_other(path: Path, name: str, config: Path | None) -> PoseNetwork | None:

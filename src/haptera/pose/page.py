@@ -7,6 +7,7 @@ import pandas as pd
 
 from haptera.files.json import plain
 from haptera.measures.keypoints import BOX, PIXELS
+from haptera.pose.corruptions import corruption_findings, corruption_lines, corruption_section, has_severities
 from haptera.pose.further_page import further_line
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
@@ -71,15 +72,18 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
         )
         numbers = {"largest_gain": gain, "cells_with_lower_error": lower, "cells": len(ratio)}
         told += answer("adaptation", "Does adaptation help?", sentence, **numbers)
-    return told
+    return told + corruption_findings(rows)
 
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:
     """Yield both scores of every cell with intervals, and the further scores of frames as they are without adaptation.
 
-    Parts and individuals too, where there is one cell only. The table has all scores of all cells.
+    Parts and individuals too, where there is one cell only; of shifts at several severities, means over them. The table
+    has all scores of all cells.
     """
-    cells: Any = overall(rows).groupby(CELL, dropna=False)
+    many = has_severities(rows)
+    shown = rows[rows["shift"] == "clean"] if many else rows
+    cells: Any = overall(shown).groupby(CELL, dropna=False)
     for (_, stream, shift, severity, adapter), own in cells:
         shifted = f"{shift} {severity:g}" if severity > 0 else shift
         name = " · ".join(word for word in (stream, shifted, adapter) if isinstance(word, str) and word)
@@ -87,7 +91,9 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
         bare = shift in ("clean", "") and adapter in ("none", "")
         if (bare or cells.ngroups <= FEW) and (further := further_line(own)):
             yield f"    {further}"
-    for column in ("part", "individual") if cells.ngroups == 1 else ():
+    if many:
+        yield from corruption_lines(rows)
+    for column in ("part", "individual") if cells.ngroups == 1 and not many else ():
         for each, own in rows[rows[column] != ""].groupby(column, sort=False):
             yield f"  {each!s:<42} {_scores(own)}"
 
@@ -132,6 +138,7 @@ def sections(
         made.append(Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,)))
     figures = _heatmaps(overall(table), "shift and adapter", STATISTICS, "adapter", "what", ("stream",))
     made.append(Section("Shifts", "What shifts cost, and what adaptation wins back.", figures))
+    made += filter(None, [corruption_section(rows)])
     for column, title, text, caption in (
         ("part", "Parts", "Which parts are found.", "A part without labels has no row."),
         ("individual", "Individuals", "Which individuals are hard.", "One individual alone has no interval."),
