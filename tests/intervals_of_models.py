@@ -10,11 +10,12 @@ from scipy.special import ndtr
 from tests.interval_case import SEVERAL, Case, Random
 
 from haptera import measures
-from haptera.analyses.diagnosis.error_prediction import predict_error
 from haptera.analyses.identify.identifiability import identifiability
 from haptera.analyses.trends.estimates import student_prediction
 from haptera.analyses.trends.robustness import prediction, robustness
 from haptera.analyses.trends.verdict import judge
+from haptera.measures.combination import SIZE, combine
+from haptera.measures.label_free import ESTIMATES
 from haptera.statistics.comparison import compare_groups
 from haptera.statistics.intervals import wilson
 from haptera.statistics.line import fit
@@ -27,9 +28,10 @@ from haptera.theory.known_models import ProbitModels
 def cases_of_models() -> dict[str, Case]:
     """Name -> case."""
     found: dict[str, Case] = {}
-    found["error of a new shift, at 90 %"] = Case(
-        _next_error, _known_shifts, lambda *drawn: drawn[-1], 0.88, 1.0, quick=SEVERAL
-    )
+    for n in (4, 15):
+        found[f"accuracy of one model without labels, tried on {n} corruptions"] = Case(
+            _next_accuracy, partial(_known_shifts, n=n), lambda *drawn: drawn[-1], quick=SEVERAL
+        )
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)
         found[f"line, new model after {n}"] = Case(_new_model, partial(_trend, n=n), lambda x, y: y[0], quick=SEVERAL)
@@ -61,21 +63,20 @@ def cases_of_models() -> dict[str, Case]:
     return found
 
 
-def _known_shifts(random: Random) -> tuple[pd.DataFrame, float, float, float]:
-    """Twelve corruptions at four severities, each off a plane in its own way; size, doubt and error of one more."""
-    sizes = random.uniform(0.2, 2, (13, 4))
-    doubt = 0.2 + 0.1 * sizes + random.normal(0, 0.02, sizes.shape)
-    error = 0.1 + 0.1 * sizes + 0.5 * (doubt - 0.2) + random.normal(0, 0.02, (13, 1)) * sizes
-    names = np.repeat([f"shift {place}" for place in range(12)], 4)
-    known = {"shift": names} | {
-        name: values[1:].ravel() for name, values in (("size", sizes), ("doubt", doubt), ("error", error))
-    }
-    return pd.DataFrame(known), float(sizes[0, 0]), float(doubt[0, 0]), float(error[0, 0])
+def _known_shifts(random: Random, n: int) -> tuple[pd.DataFrame, dict[str, float], float]:
+    """Four hold-out corruptions, exactly told, and n + 1 that are off what is told, more where more is lost."""
+    told = random.uniform(0.3, 0.8, n + 5)
+    off = 0.1 * (np.median(0.9 - told[:4]) + 0.9 - told) * random.normal(size=n + 5) * (np.arange(n + 5) >= 4)
+    rows = pd.DataFrame(dict.fromkeys(ESTIMATES, told) | {SIZE: 0.9 - told, "accuracy": told + off})
+    rows["shift"], rows["holdout"] = rows.index.astype(str), rows.index < 4
+    new = rows.iloc[-1]
+    return rows.iloc[:-1], {name: float(new[name]) for name in (*ESTIMATES, SIZE)}, float(new["accuracy"])
 
 
-def _next_error(known: pd.DataFrame, size: float, doubt: float, error: float) -> tuple[float, float]:
-    found = predict_error(known, 0.1, size, doubt, (10**6, 10**6))
-    return found.low, found.high
+def _next_accuracy(known: pd.DataFrame, estimates: dict[str, float], truth: float) -> tuple[float, float]:
+    found = combine(known, dict.fromkeys(ESTIMATES, 0.9) | {SIZE: 0.0, "accuracy": 0.9}, 10**9)
+    assert found is not None
+    return found.interval(found.accuracy(estimates), 10**9)
 
 
 def _trend(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:

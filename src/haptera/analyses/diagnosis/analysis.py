@@ -5,8 +5,9 @@
 
 Source: thesis chapter 2 and appendix A. The statistics of activations on the data are compared with those on the
 reference, or, without a reference, with those that BatchNorm layers keep from training. With a labelled reference,
-known corruptions say what a shift costs (`error_prediction`; the source's line per family is kept beside it),
-and which of them it looks like: the one whose change of statistics has the largest cosine with that of the data.
+known corruptions say what a shift costs, by every estimator of accuracy without labels (`error_prediction`; the
+source's line per family is kept beside it), and which of them it looks like: the one whose change of statistics has the
+largest cosine with that of the data.
 Cost: passes over `samples` images: one for the data, one for the reference, and, with a reference, one for each known
 corruption at three severities, for hold-out ones at five, on `known_samples` images.
 """
@@ -139,7 +140,8 @@ def diagnose(
     _remark_on_labels([data, reference], observed.outputs.shape[1])
     known, place = KnownShifts(), (0.0, 0.0)
     if reference is not None and asked.known_samples:
-        known = known_shifts(model, reference, there, layers, settings=asked, out=out, progress=progress)
+        more: dict[str, Any] = {"settings": asked, "estimates": True, "out": out, "progress": progress}
+        known = known_shifts(model, reference, there, layers, **more)
         known, place = _placed(known, change_of_statistics(there, here))
     pairs, size = {} if layers else _pairs(there, here), shift_size(there, here)
     curves = pd.concat([_curve(pairs, n) for n in BATCH_SIZES], ignore_index=True) if pairs else pd.DataFrame()
