@@ -14,15 +14,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 PUBLISHED = "imagenet_66_models_correct.npz"
-HEIGHT = {"trends": 1500, "dependencies": 1500}
-COLOURS = 128
-"""Of a picture: pages are flat, and so are files with few colours."""
+HEIGHT = {"trends": 1900, "dependencies": 1900}
+"""Kind -> pixels of the page, so that the first figure is seen under the answers."""
 
 
 def make(folder: Path, data: Path | None) -> None:
@@ -51,10 +49,8 @@ def take(folder: Path) -> None:
                 page.goto((folder / name / "report.html").resolve().as_uri())
                 page.wait_for_selector(".js-plotly-plot .scatterlayer .trace", timeout=120_000)
                 page.wait_for_timeout(500)
-                path = PICTURES / f"{name}{ending}.png"
-                page.screenshot(path=path)
+                page.screenshot(path=PICTURES / f"{name}{ending}.png")
                 page.close()
-                Image.open(path).convert("RGB").quantize(COLOURS).save(path, optimize=True)
         browser.close()
 
 

@@ -28,9 +28,12 @@ from haptera.theory.known_models import ProbitModels
 def cases_of_models() -> dict[str, Case]:
     """Name -> case."""
     found: dict[str, Case] = {}
-    for n in (4, 15):
-        found[f"accuracy of one model without labels, tried on {n} corruptions"] = Case(
-            _next_accuracy, partial(_known_shifts, n=n), lambda *drawn: drawn[-1], quick=SEVERAL
+    for n, choose_on in ((4, "holdout"), (15, "holdout"), (15, "all")):
+        found[f"accuracy of one model without labels, {choose_on}, tried on {n} corruptions"] = Case(
+            partial(_next_accuracy, choose_on=choose_on),
+            partial(_known_shifts, n=n, told_exactly=4 if choose_on == "holdout" else 0),
+            lambda *drawn: drawn[-1],
+            quick=SEVERAL,
         )
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)
@@ -63,18 +66,21 @@ def cases_of_models() -> dict[str, Case]:
     return found
 
 
-def _known_shifts(random: Random, n: int) -> tuple[pd.DataFrame, dict[str, float], float]:
-    """Four hold-out corruptions, exactly told, and n + 1 that are off what is told, more where more is lost."""
-    told = random.uniform(0.3, 0.8, n + 5)
-    off = 0.1 * (np.median(0.9 - told[:4]) + 0.9 - told) * random.normal(size=n + 5) * (np.arange(n + 5) >= 4)
-    rows = pd.DataFrame(dict.fromkeys(ESTIMATES, told) | {SIZE: 0.9 - told, "accuracy": told + off})
-    rows["shift"], rows["holdout"] = rows.index.astype(str), rows.index < 4
-    new = rows.iloc[-1]
+def _known_shifts(random: Random, n: int, told_exactly: int) -> tuple[pd.DataFrame, dict[str, float], float]:
+    """Hold-out corruptions that are told exactly, and n + 1 that are off what is told, more where more is lost."""
+    told = random.uniform(0.3, 0.8, told_exactly + n + 1)
+    held = np.arange(len(told)) < told_exactly
+    loss = 0.9 - told
+    off = 0.1 * (np.median(loss[held] if held.any() else loss) + loss) * random.normal(size=len(told)) * ~held
+    rows = pd.DataFrame(dict.fromkeys(ESTIMATES, told) | {SIZE: loss, "accuracy": told + off, "holdout": held})
+    rows["shift"], new = rows.index.astype(str), rows.iloc[-1]
     return rows.iloc[:-1], {name: float(new[name]) for name in (*ESTIMATES, SIZE)}, float(new["accuracy"])
 
 
-def _next_accuracy(known: pd.DataFrame, estimates: dict[str, float], truth: float) -> tuple[float, float]:
-    found = combine(known, dict.fromkeys(ESTIMATES, 0.9) | {SIZE: 0.0, "accuracy": 0.9}, 10**9)
+def _next_accuracy(
+    known: pd.DataFrame, estimates: dict[str, float], truth: float, choose_on: str
+) -> tuple[float, float]:
+    found = combine(known, dict.fromkeys(ESTIMATES, 0.9) | {SIZE: 0.0, "accuracy": 0.9}, 10**9, choose_on)
     assert found is not None
     return found.interval(found.accuracy(estimates), 10**9)
 

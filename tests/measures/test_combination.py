@@ -23,7 +23,7 @@ def known():
 
 
 def test_the_weights_are_those_of_a_loop_over_corruptions_left_out(known):
-    found, held = combine(known, CLEAN, 100), known[known["holdout"]]
+    found, held = combine(known, CLEAN, 100, "holdout"), known[known["holdout"]]
     off = {}
     for column, fitted in [(name, False) for name in ESTIMATES] + [(name, True) for name in (*ESTIMATES, SIZE)]:
         errors = []
@@ -41,7 +41,7 @@ def test_the_weights_are_those_of_a_loop_over_corruptions_left_out(known):
 
 
 def test_the_interval_is_students_over_corruptions_that_chose_nothing(known):
-    found, others = combine(known, CLEAN, 10**9), known[~known["holdout"]]
+    found, others = combine(known, CLEAN, 10**9, "holdout"), known[~known["holdout"]]
     loss = np.maximum(0.9 - known[known["holdout"]]["accuracy"], 0)
     squares = []
     for _, own in others.groupby("shift"):
@@ -53,8 +53,18 @@ def test_the_interval_is_students_over_corruptions_that_chose_nothing(known):
 
 def test_corruptions_that_only_try_do_not_choose(known):
     other = known.assign(accuracy=np.where(known["holdout"], known["accuracy"], 0.1))
-    assert combine(other, CLEAN, 100).candidates == combine(known, CLEAN, 100).candidates
-    assert combine(other, CLEAN, 100).off > combine(known, CLEAN, 100).off
+    one, two = (combine(rows, CLEAN, 100, "holdout") for rows in (other, known))
+    assert one.candidates == two.candidates
+    assert one.off > two.off
+
+
+def test_where_all_choose_each_is_told_by_what_the_others_choose(known):
+    found = combine(known, CLEAN, 100)
+    assert found.chosen_on == tuple("0123456789")
+    for name, own in known.groupby("shift"):
+        others = combine(known[known["shift"] != name], CLEAN, 100)
+        told = [others.accuracy(row) for row in own.to_dict("records")]
+        assert found.tried[found.tried["shift"] == name]["predicted"].tolist() == pytest.approx(told)
 
 
 def test_an_estimate_that_never_moves_has_a_flat_line(known):
@@ -64,5 +74,6 @@ def test_an_estimate_that_never_moves_has_a_flat_line(known):
     assert np.isfinite(flat.intercept)
 
 
-def test_with_fewer_than_two_hold_out_corruptions_nothing_is_told(known):
-    assert combine(known[known["shift"] != "1"].assign(holdout=lambda rows: rows["shift"] == "0"), CLEAN, 100) is None
+def test_with_fewer_than_two_corruptions_that_choose_nothing_is_told(known):
+    assert combine(known.assign(holdout=known["shift"] == "0"), CLEAN, 100, "holdout") is None
+    assert combine(known[known["shift"] == "0"], CLEAN, 100) is None

@@ -1,12 +1,13 @@
-"""Combination: one accuracy without labels out of many estimates, chosen on some known corruptions, tried on others.
+"""Combination: one accuracy without labels out of many estimates, chosen on known corruptions and tried on others.
 
 Candidates are the estimates of `label_free` as they are, and a line from each of them, and from the size of the shift,
 to the accuracy: by least squares through clean data and the corruptions that choose. Each of these corruptions is left
 out in turn, at all severities; a candidate counts by the inverse square of how far off it is on them.
-The interval is from corruptions that neither chose nor fitted anything: their errors, relative to an offset plus the
-predicted loss of accuracy, root mean square within each corruption, then Student's t over corruptions. It is exact for
-a new shift whose relative error is normal, with the same spread as theirs and alike at all severities; it promises
-nothing of a shift of another kind. The sampling error of both sets of images is added in quadrature.
+The interval is from corruptions that had no say in what told them: each predicted by what all the others choose; or,
+where hold-out corruptions choose alone, all others. Errors are relative to an offset plus the predicted loss of
+accuracy, root mean square within each corruption, then Student's t over corruptions. It holds for a new shift whose
+relative error is normal, with the same spread as theirs and alike at all severities; it promises nothing of a shift of
+another kind. The sampling error of both sets of images is added in quadrature.
 Cost: a line for each candidate and corruption.
 """
 
@@ -64,8 +65,8 @@ class Combination:
     Attributes:
         candidates: the one with the largest weight first.
         chosen_on: names of the corruptions that chose.
-        tried: corruptions that chose nothing: `shift`, `accuracy`, `predicted`, `scale` and the ends `low`, `high` of
-            an interval that the other ones of them give.
+        tried: corruptions that had no say in what told them: `shift`, `accuracy`, `predicted`, `scale` and the ends
+            `low`, `high` of an interval that the other ones of them give.
         clean: accuracy without a shift.
         offset: added to the predicted loss of accuracy.
         images: that each corruption was tried on.
@@ -90,12 +91,12 @@ class Combination:
 
     @property
     def off(self) -> float:
-        """Mean absolute error on corruptions that chose nothing; NaN where there are none."""
+        """Mean absolute error on corruptions that had no say; NaN where there are none."""
         return float((self.tried["predicted"] - self.tried["accuracy"]).abs().mean())
 
     @property
     def held(self) -> float:
-        """Share of corruptions that chose nothing whose interval, by the others of them, holds."""
+        """Share of corruptions that had no say whose interval, by the others of them, holds."""
         inside = (self.tried["low"] <= self.tried["accuracy"]) & (self.tried["accuracy"] <= self.tried["high"])
         return float(inside.mean())
 
@@ -103,57 +104,85 @@ class Combination:
         return self.offset + max(self.clean - accuracy, 0.0)
 
 
-def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int) -> Combination | None:
-    """Choose on hold-out corruptions, and try on the others; None with fewer than two hold-out corruptions.
+def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int, choose_on: str = "all") -> Combination | None:
+    """Choose on known corruptions, and try on those that had no say; None with fewer than two that choose.
 
     Args:
         known: `shift`, `holdout`, `accuracy` and a column for each estimate, several severities for each corruption.
         clean: the same numbers without a shift.
         images: that each corruption was tried on.
+        choose_on: `all`, and each is tried with what the others choose; or `holdout`, and the others are tried.
     """
-    chosen_on = tuple(dict.fromkeys(known.loc[known["holdout"], "shift"]))
-    if len(chosen_on) < 2:
+    rows = known[known["holdout"]] if choose_on == "holdout" else known
+    names = tuple(dict.fromkeys(rows["shift"]))
+    if len(names) < 2:
         return None
-    choosing, others = known[known["holdout"]], known[~known["holdout"]]
-    candidates = _weigh(choosing, clean)
-    loss = np.maximum(clean["accuracy"] - choosing["accuracy"], 0.0)
-    offset = max(float(np.median(loss)), OFFSET)
-    predicted = _mean(candidates, {name: others[name].to_numpy() for name in {each.estimate for each in candidates}})
-    tried = pd.DataFrame({"shift": others["shift"], "accuracy": others["accuracy"], "predicted": predicted})
-    tried["scale"] = offset + np.maximum(clean["accuracy"] - predicted, 0.0)
-    names, errors = tried["shift"].to_numpy(), ((predicted - tried["accuracy"]) / tried["scale"]).to_numpy()
-    rows = zip(names, predicted, tried["scale"], strict=True)
+    candidates = _weigh(rows, clean)
+    if choose_on == "holdout":
+        parts = [_try(known[~known["holdout"]], candidates)]
+    else:
+        left_out = {name: (rows["shift"] == name).to_numpy() for name in names if len(names) > FEWEST}
+        parts = [_try(rows[own], _weigh(rows[~own], clean)) for own in left_out.values()]
+    tried = pd.concat([*parts, _try(rows.iloc[:0], candidates)], ignore_index=True)
+    offset = max(float(np.median(np.maximum(clean["accuracy"] - rows["accuracy"], 0.0))), OFFSET)
+    tried["scale"] = offset + np.maximum(clean["accuracy"] - tried["predicted"], 0.0)
+    shifts, errors = (
+        tried["shift"].to_numpy(),
+        ((tried["predicted"] - tried["accuracy"]) / tried["scale"]).to_numpy(float),
+    )
+    told = zip(shifts, tried["predicted"], tried["scale"], strict=True)
     ends = [
-        _ends(value, scale, names[names != name], errors[names != name], (images,) * 2) for name, value, scale in rows
+        _ends(value, scale, shifts[shifts != name], errors[shifts != name], (images,) * 2)
+        for name, value, scale in told
     ]
     tried["low"], tried["high"] = [low for low, _ in ends], [high for _, high in ends]
-    return Combination(candidates, chosen_on, tried, clean["accuracy"], offset, images)
+    return Combination(candidates, names, tried, clean["accuracy"], offset, images)
+
+
+def _try(rows: pd.DataFrame, candidates: Sequence[Candidate]) -> pd.DataFrame:
+    predicted = _mean(candidates, {name: rows[name].to_numpy(float) for name in {each.estimate for each in candidates}})
+    return pd.DataFrame({"shift": rows["shift"], "accuracy": rows["accuracy"].astype(float), "predicted": predicted})
 
 
 def _weigh(known: pd.DataFrame, clean: Mapping[str, float]) -> tuple[Candidate, ...]:
     """Candidates with their weights, from how far off each is on corruptions that are left out."""
-    truth, names = known["accuracy"].to_numpy(float), known["shift"].to_numpy()
-    found = []
-    for estimate, fitted in [*((name, False) for name in AS_THEY_ARE), *((name, True) for name in WITH_A_LINE)]:
-        values = known[estimate].to_numpy(float)
-        off = []
-        for name in dict.fromkeys(names):
-            own = names == name
-            line = _line(values[~own], truth[~own], clean, estimate) if fitted else (0.0, 1.0)
-            off.append(np.abs(np.clip(line[0] + line[1] * values[own], 0, 1) - truth[own]).mean())
-        line = _line(values, truth, clean, estimate) if fitted else (0.0, 1.0)
-        found.append((f"line of {estimate}" if fitted else estimate, estimate, *line, float(np.mean(off))))
-    weights = np.array([max(each[-1], LEAST_OFF) ** -2 for each in found])
-    order = np.argsort(-weights, kind="stable")
-    return tuple(Candidate(*found[place], float(weights[place] / weights.sum())) for place in order)
+    estimates, fitted = [*AS_THEY_ARE, *WITH_A_LINE], len(AS_THEY_ARE)
+    x, y = known[estimates].to_numpy(float).T, known["accuracy"].to_numpy(float)
+    _, place = np.unique(known["shift"].to_numpy(str), return_inverse=True)
+    member = np.eye(place.max() + 1)[place]  # (rows, corruptions)
+    start, slope = _lines(x, y, np.array([clean[name] for name in estimates]), clean["accuracy"], 1 - member)
+    start[:fitted], slope[:fitted] = 0.0, 1.0
+    away = np.abs(np.clip(start[:, place] + slope[:, place] * x, 0, 1) - y)
+    off = (away @ member / member.sum(0)).mean(1)
+    start, slope = _lines(x, y, np.array([clean[name] for name in estimates]), clean["accuracy"], np.ones((len(y), 1)))
+    start[:fitted], slope[:fitted] = 0.0, 1.0
+    weights = np.maximum(off, LEAST_OFF) ** -2
+    names = [*AS_THEY_ARE, *(f"line of {name}" for name in WITH_A_LINE)]
+    found = zip(names, estimates, start[:, 0], slope[:, 0], off, weights / weights.sum(), strict=True)
+    made = [Candidate(name, estimate, *map(float, numbers)) for name, estimate, *numbers in found]
+    return tuple(sorted(made, key=lambda each: -each.weight))
 
 
-def _line(values: np.ndarray, truth: np.ndarray, clean: Mapping[str, float], estimate: str) -> tuple[float, float]:
-    """Intercept and slope by least squares, through clean data too; flat where all values are the same."""
-    x, y = np.append(values, clean[estimate]), np.append(truth, clean["accuracy"])
-    away = x - x.mean()
-    slope = float(away @ y / (away @ away)) if np.ptp(x) > 1e-9 else 0.0
-    return float(y.mean() - slope * x.mean()), slope
+def _lines(
+    x: np.ndarray, y: np.ndarray, clean: np.ndarray, clean_accuracy: float, taken: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Intercepts and slopes `(estimates, fits)` by least squares through clean data and the rows that each fit takes.
+
+    Args:
+        x: `(estimates, rows)`.
+        y: `(rows,)`.
+        clean: `(estimates,)`, x without a shift.
+        clean_accuracy: y without a shift.
+        taken: `(rows, fits)`, ones and zeros.
+    """
+    x, y = x - clean[:, None], y - clean_accuracy  # clean data, at the origin now, counts in the number alone
+    count = 1 + taken.sum(0)
+    mean_x, mean_y = x @ taken / count, y @ taken / count
+    spread = np.maximum((x * x) @ taken / count - mean_x**2, 0.0)
+    along = (x * y) @ taken / count - mean_x * mean_y
+    slope = np.divide(along, spread, out=np.zeros_like(along), where=spread > 1e-18)
+    start = mean_y - slope * mean_x
+    return start + clean_accuracy - slope * clean[:, None], slope
 
 
 def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, np.ndarray]) -> np.ndarray:

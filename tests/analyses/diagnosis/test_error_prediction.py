@@ -41,7 +41,7 @@ def of_size(size, told=0.7):
 
 def test_estimates_are_combined_and_listed_with_what_they_say():
     frame, clean = world(19, 0)
-    guess = predict_error(frame, clean, of_size(0.4), (IMAGES, IMAGES))
+    guess = predict_error(frame, clean, of_size(0.4), (IMAGES, IMAGES), "holdout")
     rows = {row["method"]: row for row in guess.methods}
     assert sum(row["weight"] for row in rows.values()) == pytest.approx(1)
     assert 1 - guess.error == pytest.approx(sum(row["weight"] * row["accuracy"] for row in rows.values()))
@@ -51,11 +51,11 @@ def test_estimates_are_combined_and_listed_with_what_they_say():
 
 
 def test_too_few_corruptions_cannot_say():
-    frame, clean = world(6, 0)
+    frame, clean = world(4, 0)
     guess = predict_error(frame, clean, of_size(0.4), (IMAGES, IMAGES))
     assert (guess.low, guess.high) == (0, 1)
     assert not guess.means_something
-    assert predict_error(frame[~frame["holdout"]], clean, of_size(0.4), (IMAGES, IMAGES)) is None
+    assert predict_error(frame[~frame["holdout"]], clean, of_size(0.4), (IMAGES, IMAGES), "holdout") is None
 
 
 def test_a_shift_larger_than_all_known_ones_cannot_be_said():

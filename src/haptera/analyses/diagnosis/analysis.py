@@ -32,7 +32,7 @@ from haptera.analyses.diagnosis.shift_size import ShiftTest, shift_profile, shif
 from haptera.analysis import Analysis
 from haptera.correctness import few_labels
 from haptera.data import Data
-from haptera.errors import HapteraError, check_keys
+from haptera.errors import HapteraError, check_keys, unknown
 from haptera.observe import batchnorm_statistics, observe_moments
 from haptera.observe.moments import Observation
 from haptera.report.section import Finding, Section
@@ -41,6 +41,7 @@ from haptera.streams import Clean, Truncated
 
 log = logging.getLogger("haptera")
 
+CHOOSE_ON = ("all", "holdout")
 BATCH_SIZES = (1, 8, 64, 256)
 
 
@@ -123,12 +124,15 @@ def diagnose(
         layers: names or patterns of modules to compare at; BatchNorm layers if left out.
         out: a folder where every known corruption that was tried is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
-        settings: `samples`, `known_samples`, `batch_size`, `covariance`, `adapted`, `seed`, as `DiagnosisSettings`.
+        settings: `samples`, `known_samples`, `batch_size`, `covariance`, `adapted`, `choose_on` and `seed`, as
+            `DiagnosisSettings`.
     """
     if reference is None and layers:
         raise HapteraError("layers without BatchNorm statistics need a reference to compare with")
     check_keys("setting of diagnose", settings, DiagnosisSettings.__match_args__)
     asked = DiagnosisSettings(**settings)
+    if asked.choose_on not in CHOOSE_ON:
+        raise unknown("choose_on", asked.choose_on, CHOOSE_ON)
 
     def seen(source: Data) -> Observation:
         stream = Truncated(Clean(source, batch_size=asked.batch_size, seed=asked.seed), first=asked.samples)
@@ -151,7 +155,7 @@ def diagnose(
         _priors(pairs, curves),
         known.frame,
         _by_family(known, size),
-        known.predict(size, observed.outputs),
+        known.predict(size, observed.outputs, asked.choose_on),
         None if known_side is None else known_side.error,
         curves,
         place,

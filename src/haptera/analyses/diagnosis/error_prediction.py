@@ -1,8 +1,8 @@
 """What a shift will cost, predicted without labels, with an interval that known corruptions have tried.
 
 Every estimator of `haptera.measures.label_free` and the line of the size of the shift are tried on known corruptions of
-the reference; the hold-out ones choose how they are combined, and the others, which choose nothing, tell how far off
-that is (`haptera.measures.combination`).
+the reference, which choose how they are combined; each, told by what the others choose, says how far off that is
+(`haptera.measures.combination`).
 What people use today, for comparison, tells accuracy from logits `(images, classes)`: average confidence; the same with
 a temperature fitted on labelled reference data; the difference of confidences taken from the reference accuracy
 (Guillory et al. 2021); the share of samples above a threshold of confidence that is right on the reference (Garg et al.
@@ -38,9 +38,9 @@ class ErrorPrediction:
         low: the lower end of the interval.
         high: the upper end; 1 where there are too few corruptions.
         level: what share of new shifts the interval holds, if they are like the known ones.
-        held: the share of known corruptions that chose nothing which it held, each by the others.
+        held: the share of known corruptions which it held, each by the others.
         off: mean absolute difference between predicted and true error on them.
-        corruptions: how many there are.
+        corruptions: how many were tried.
         chosen_on: the corruptions that chose how estimates are combined.
         inside: whether the size lies within those of the known corruptions.
         methods: a row for each candidate, the one that counts most first: `method`, `accuracy` on the data, `off`, the
@@ -100,19 +100,24 @@ class LabelledReference:
 
 
 def predict_error(
-    known: pd.DataFrame, clean: Mapping[str, float], estimates: Mapping[str, float], images: tuple[int, int]
+    known: pd.DataFrame,
+    clean: Mapping[str, float],
+    estimates: Mapping[str, float],
+    images: tuple[int, int],
+    choose_on: str = "all",
 ) -> ErrorPrediction | None:
-    """Predict the error of a shift; None with fewer than two hold-out corruptions.
+    """Predict the error of a shift; None with fewer than two corruptions that choose.
 
     Args:
         known: `shift`, `holdout`, `error`, `size` and a column for each estimator, several severities each.
         clean: `error` and what each estimator says without a shift.
         estimates: what each says of the data, and `size`, that of the shift.
         images: how many known corruptions were tried on, and how many the data has.
+        choose_on: which corruptions choose: `all` or `holdout`.
     """
     frame = known.assign(accuracy=1 - known["error"], **{SIZE: known["size"]})
     without_shift = {**clean, "accuracy": 1 - clean["error"], SIZE: 0.0}
-    if (found := combine(frame, without_shift, images[0])) is None:
+    if (found := combine(frame, without_shift, images[0], choose_on)) is None:
         return None
     values = {**estimates, SIZE: estimates["size"]}
     accuracy = found.accuracy(values)

@@ -19,9 +19,9 @@ DEFINITIONS = {
     "variance is nearly zero on both sides, are left out",
     "p": "the share of random divisions of the same images into two parts that are as far apart",
     "predicted accuracy": "a mean of estimators of accuracy without labels, as they are and with a line through known "
-    "corruptions of the reference, each by the inverse square of how far off it is on hold-out corruptions that are "
-    "left out in turn. The 95 % interval is from the other known corruptions, which chose nothing, and allows for the "
-    "number of images: it holds for a new shift as far as that is one of their kind",
+    "corruptions of the reference, each by the inverse square of how far off it is on corruptions that are left out in "
+    "turn. The 95 % interval is from known corruptions, each told by what the others choose, and allows for the number "
+    "of images: it holds for a new shift as far as that is one of their kind",
     "alike": "the cosine between two changes of statistics, all layers with the same weight",
     "N": "the number of images that training statistics count for in BatchNorm layers",
 }
@@ -99,12 +99,12 @@ def _methods(guess: ErrorPrediction) -> list[Finding]:
     each = ", ".join(f"{row['method']} {row['accuracy']:.0%}" for row in sorted(plain, key=lambda row: row["off"]))
     size = next(row for row in rows if row["method"] == f"{LINE}{SIZE}")
     most = ", ".join(f"{row['method']} {row['weight']:.0%}" for row in rows[:3])
-    chosen = f"chosen on {len(guess.chosen_on)} hold-out corruptions alone; counts most: {most}"
+    chosen = f"chosen on {len(guess.chosen_on)} known corruptions; counts most: {most}"
     return answer(
         "methods",
         "What do the estimators say?",
         f"{each}, {size['method']} {size['accuracy']:.0%}",
-        f"{chosen}; off by {guess.off:.3f} on {guess.corruptions} corruptions that chose nothing",
+        f"{chosen}; off by {guess.off:.3f} on {guess.corruptions} that had no say",
     )
 
 

@@ -8,7 +8,7 @@ Cost: a pass over `samples` images for each corruption and severity; three where
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,13 @@ class KnownShifts:
     images: int = 0
     reference: LabelledReference | None = None
 
-    def predict(self, size: float, outputs: np.ndarray) -> ErrorPrediction | None:
+    def predict(self, size: float, outputs: np.ndarray, choose_on: str = "all") -> ErrorPrediction | None:
         """The error on images with a shift of this size and these outputs; None without labels."""
         if self.reference is None:
             return None
         clean = self.reference.estimates(self.reference.outputs) | {"error": self.clean["error"]}
         told = self.reference.estimates(outputs) | {"size": size}
-        return predict_error(self.frame, clean, told, (self.images, len(outputs)))
+        return predict_error(self.frame, clean, told, (self.images, len(outputs)), choose_on)
 
     def lines(self, column: str = "error") -> dict[str, ShiftLine]:
         """Family -> the line through its hold-out corruption at every severity, and through clean images.
@@ -183,7 +183,13 @@ def known_shifts(
     identity = (
         ""
         if out is None
-        else fingerprint(of_model(model), reference.fingerprint(), list(layers), asked, f"estimates {estimates}")
+        else fingerprint(
+            of_model(model),
+            reference.fingerprint(),
+            list(layers),
+            replace(asked, choose_on="all"),
+            f"estimates {estimates}",
+        )
     )
     trials = [Trial(shift, look, identity) for shift in _corruptions(severities)]
     tried = finish(trials, out, "diagnosis", noun="known corruption", progress=progress).finished

@@ -26,8 +26,8 @@ BY_FAMILY = (
     "this size, were it of that family; inside: the line has seen such sizes."
 )
 METHODS = (
-    "What each says of the accuracy on the data; off: mean absolute error on hold-out corruptions, each left out in "
-    "turn; weight: how much it counts. A line goes through clean data and the hold-out corruptions."
+    "What each says of the accuracy on the data; off: mean absolute error on corruptions that choose, each left "
+    "out in turn; weight: how much it counts. A line goes through clean data and these corruptions."
 )
 BEST = "The N with the least distance, for the whole network and for each layer alone (lower bound)."
 CURVES = {"prior": "network, lower bound", "upper": "network, upper bound", "simulated": "network, simulated"}
