@@ -89,6 +89,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 
 experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/report_picture.py
+	$(BIN)/python experiments/page_pictures.py
 	$(BIN)/python examples/contact_sheet.py docs/pictures
 	$(BIN)/python experiments/accuracy_by_severity.py
 	$(BIN)/python experiments/ccc_walk.py
@@ -106,6 +107,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/gate_power.py
 	$(BIN)/python experiments/trends_of_published_models.py
 	$(BIN)/python experiments/accuracy_without_labels.py
+	$(BIN)/python experiments/accuracy_of_networks.py
 	$(BIN)/python experiments/dependencies_on_images.py
 	$(BIN)/python experiments/dependencies_verdict.py
 	$(BIN)/python experiments/stability_on_images.py
