@@ -102,7 +102,8 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/diagnosis_on_images.py
 	$(BIN)/python experiments/live_alarms.py
 	$(BIN)/python experiments/live_accuracy.py
-	$(BIN)/python experiments/live_safety.py
+	$(BIN)/python experiments/live_safety.py cifar
+	$(BIN)/python experiments/live_safety.py fashion --images 200
 	$(BIN)/python experiments/preflight.py
 	$(BIN)/python experiments/gate_power.py
 	$(BIN)/python experiments/trends_of_published_models.py
