@@ -81,6 +81,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
 	$(BIN)/python benchmarks/compat_cebra.py > $(RESULTS)/compat_cebra.txt
+	$(BIN)/python benchmarks/embed_first_look.py > $(RESULTS)/embed_first_look.txt
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
 	$(BIN)/python benchmarks/pose_video.py
 	$(if $(DEEPLABCUT),$(BIN)/python benchmarks/pose_snapshots.py $(DEEPLABCUT))  # a checkout of its repository
@@ -88,6 +89,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 
 experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/report_picture.py
+	$(BIN)/python experiments/page_pictures.py
 	$(BIN)/python examples/contact_sheet.py docs/pictures
 	$(BIN)/python experiments/accuracy_by_severity.py
 	$(BIN)/python experiments/ccc_walk.py
@@ -105,6 +107,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/gate_power.py
 	$(BIN)/python experiments/trends_of_published_models.py
 	$(BIN)/python experiments/accuracy_without_labels.py
+	$(BIN)/python experiments/accuracy_of_networks.py
 	$(BIN)/python experiments/dependencies_on_images.py
 	$(BIN)/python experiments/dependencies_verdict.py
 	$(BIN)/python experiments/stability_on_images.py
@@ -112,10 +115,14 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/synthetic_latents.py
 	$(BIN)/python experiments/head_direction.py
 	$(BIN)/python experiments/attribution_maps.py
+	$(BIN)/python experiments/attribution_command.py
 	$(BIN)/python experiments/identify.py rows limit pictures > $(RESULTS)/identify.txt
 	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
 	$(BIN)/python experiments/pose_on_drawn_animals.py
+	$(BIN)/python experiments/pose_confidence.py
+	$(BIN)/python experiments/pose_out_of_domain.py
+	$(if $(OPENFIELD),$(BIN)/python experiments/pose_openfield.py $(OPENFIELD))  # DeepLabCut's example project
 	$(BIN)/python experiments/twenty_adapters.py build/twenty_adapters
 	$(BIN)/python experiments/gallery.py
 

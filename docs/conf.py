@@ -36,7 +36,6 @@ def setup(app):
 
     def copy(app, exception):
         if exception is None and app.builder.format == "html":
-            folder = Path(app.srcdir) / "pictures" / "gallery"
-            shutil.copytree(folder, Path(app.outdir) / "pictures" / "gallery", dirs_exist_ok=True)
+            shutil.copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
 
     app.connect("build-finished", copy)

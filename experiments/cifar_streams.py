@@ -11,6 +11,7 @@ from cifar_networks import source_of
 from cifar_study import (
     ADAM,
     BATCH,
+    BATCHNORM,
     BN,
     NONE,
     STUDIES,
@@ -31,14 +32,15 @@ from haptera.catalog import find
 from haptera.run.calibrate import Scale, calibrate
 from haptera.streams import CCC, Recurring
 
-VISITS, EVERY, IMAGES = 4, 100, 1_000
+VISITS, EVERY, IMAGES, FEWER_IMAGES = 4, 100, 1_000, 256
 WALK = ("gaussian_noise", "glass_blur", "fog", "contrast", "pixelate")
 LENGTH, SPEED, DIFFICULTY = 30_000, 1_000, 0.4
 
 
 def adapters_of(net: str, run: Run) -> dict[str, Any]:
     """Return methods at the rate that is best for one corruption and at ten times that, with resets and without."""
-    every = {name: tuned(name, net, run.jobs) for name in ("tent", "eta", "slr", "roid", "rpl", "eata")}
+    more = ("slr", "roid", "rpl", "eata") if net in BATCHNORM else ()
+    every = {name: tuned(name, net, run.jobs) for name in ("tent", "eta", *more)}
     tent, eta = every["tent"], every["eta"]
     rdumb = partial(RDumb, every=EVERY, **ADAM, lr=eta.keywords["lr"])
     fast = {
@@ -48,7 +50,7 @@ def adapters_of(net: str, run: Run) -> dict[str, Any]:
         f"rdumb, ten times, every {EVERY}": faster(rdumb, 10),
     }
     resets = {f"tent, reset every {EVERY}": PeriodicReset(tent, every=EVERY), f"rdumb, every {EVERY}": rdumb}
-    cotta = {"cotta, 2 views": partial(CoTTA, augmentations=2, lr=1e-3, restore=0.01, **ADAM)}
+    cotta = {"cotta, 2 views": partial(CoTTA, augmentations=2, lr=1e-3, restore=0.01, **ADAM)} if more else {}
     return unlearned(net) | {"tent": tent, "eta": eta} | resets | fast | cotta | every
 
 
@@ -64,10 +66,10 @@ def one_by_one(net: str, stream: Stream, makes: Mapping[str, Any], folder: str, 
 
 def recurring_table(net: str, run: Run) -> None:
     """The corruptions in a row, again and again, nothing reset from outside."""
-    few = Run(min(run.images, IMAGES), run.jobs)
+    few = Run(min(run.images, IMAGES if net in BATCHNORM else FEWER_IMAGES), run.jobs)
     stream = Recurring(corrupted(TEST, few.images), shifts=TEST, visits=VISITS, batch_size=BATCH)
     name = "continual" if net == "batch" else f"continual_{net}"
-    lines = partial(recurring_lines, parent=BN if net == "batch" else NONE, run=few, steps=len(stream) // VISITS)
+    lines = partial(recurring_lines, parent=BN if net in BATCHNORM else NONE, run=few, steps=len(stream) // VISITS)
     one_by_one(net, stream, adapters_of(net, run), f"{name}-{few.images}", lines, name)
 
 
@@ -93,7 +95,7 @@ def recurring_lines(table: pd.DataFrame, makes: Mapping[str, Any], parent: str, 
         f"- {name}, last visit: {(own := compare(last[name], last[parent]))} against {parent}, over {own.pairs} "
         f"corruptions: **{words[own.verdict]} its parent**."
         for name in makes
-        if name not in unlearned("batch")
+        if name not in (NONE, BN)
     ]
 
 

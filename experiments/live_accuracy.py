@@ -4,9 +4,9 @@
 
 The network is `batch` of `experiments/cifar_networks.py`; `--small` takes one that is trained in a minute. The profile
 is of `REFERENCE` labelled test images; all streams show other ones: `continual`, the 15 test corruptions one after the
-other at severity 3 and at severity 5; and `fading`, like CCC: one corruption fades while the next one grows, both at
-once, without CCC's calibration to a steady difficulty. After each batch the accuracy in the window of the last
-`WINDOW` images is estimated and compared with the true one. The estimator and its interval know the four hold-out
+other at severity 3 and at severity 5; `ccc`, CCC with five corruptions, calibrated on `batch` to a steady difficulty;
+and `fading`, pairs of more corruptions without that calibration. After each batch the accuracy in the window of the
+last `WINDOW` images is estimated and compared with the true one. The estimator and its interval know the four hold-out
 corruptions alone, which no stream shows; another row gets labels of one image in ten, `DELAY` images late, and with
 `--all` one knows all 19 corruptions beforehand. Average confidence, thresholded confidence (ATC) and difference of
 confidences have no interval. Then the same where RDumb adapts: the profile is of the model as it was.
@@ -26,18 +26,15 @@ import torch
 from torch import nn
 
 from charts import RESULTS
-from cifar_data import FOLDER, TEST, clean, corrupted
+from cifar_data import FOLDER, TEST, clean
 from cifar_networks import source_of
 from haptera.adapters import NoAdaptation, RDumb
-from haptera.analyses.diagnosis.error_prediction import (
-    average_confidence,
-    difference_of_confidences,
-    thresholded_confidence,
-)
 from haptera.catalog import find
 from haptera.data import ArrayData
 from haptera.live import Accuracy, Profile, ShiftWindow, Signals
-from haptera.streams import Clean, Continual
+from haptera.measures.label_free import average_confidence, difference_of_confidences, thresholded_confidence
+from haptera.run.calibrate import Scale, calibrate
+from haptera.streams import CCC, Clean, Continual
 from haptera.streams.walk import Stage
 from live_scores import network
 
@@ -47,6 +44,10 @@ IMAGES = {3: 300, 5: 500}
 FADE, STEPS = 200, 5
 """Images of each step of a fading pair, and steps until the first corruption is gone."""
 WALK = ("gaussian_noise", "fog", "glass_blur", "contrast", "pixelate", "snow", "motion_blur", "jpeg_compression")
+PAIRS, DIFFICULTY, SPEED, LENGTH = ("gaussian_noise", "glass_blur", "fog", "contrast", "pixelate"), 0.4, 1000, 6000
+"""Corruptions of CCC, the accuracy that it is calibrated to, images until another pair begins, and images in all."""
+TRIED = 100
+"""Images that CCC's calibration tries each pair of severities on."""
 SHARE = 10
 LEARNS = {"lr": 1e-3, "every": 100, "optimiser": "adam"}
 Labelled = Iterator[tuple[torch.Tensor, np.ndarray]]
@@ -63,12 +64,9 @@ def part(start: int, stop: int) -> ArrayData:
 
 
 def continual(severity: int) -> Labelled:
-    """Yield the test corruptions one after the other; those of severity 5 are on disk."""
-    images = IMAGES[severity]
-    source = corrupted(TEST, images) if severity == 5 else clean(images)
-    shifts = TEST if severity == 5 else tuple(find("shifts", name) for name in TEST)
-    table = {} if severity == 5 else {"table": "cifar"}
-    for batch in Continual(source, shifts, severity, batch_size=BATCH, **table):
+    """Yield the test corruptions one after the other."""
+    shifts = tuple(find("shifts", name) for name in TEST)
+    for batch in Continual(clean(IMAGES[severity]), shifts, severity, batch_size=BATCH, table="cifar"):
         assert batch.targets is not None
         yield batch.inputs, batch.targets.numpy()
 
@@ -86,6 +84,16 @@ def fading() -> Labelled:
                 ids = torch.arange(place, place + BATCH)
                 yield Stage(first, second, severities, 0.0)(data.images(rows), ids, 0), data.targets[rows]
                 place += BATCH
+
+
+def ccc() -> Labelled:
+    """Yield CCC: two corruptions at a time, steadily hard for the network as it is."""
+    data, shifts = part(0, 10_000 - REFERENCE), [find("shifts", name) for name in PAIRS]
+    scale = Scale(samples=TRIED, step=1.0)
+    calibration = calibrate(source_of("batch")(), data, KEPT / "ccc-calibration", shifts, scale, progress=False)
+    for batch in CCC(data, calibration, DIFFICULTY, SPEED, LENGTH, batch_size=BATCH):
+        assert batch.targets is not None
+        yield batch.inputs, batch.targets.numpy()
 
 
 def record(net: nn.Module, profile: Profile, name: str) -> dict[str, np.ndarray]:
@@ -143,7 +151,7 @@ class Estimates:
             name: (each.value, each.low, each.high) for name, each in ((n, a.estimate()) for n, a in self.own.items())
         }
         row |= {
-            "average confidence": (average_confidence(recent), *none),
+            "average confidence": (average_confidence(reference, known, recent), *none),
             "thresholded confidence": (thresholded_confidence(reference, known, recent), *none),
             "difference of confidences": (difference_of_confidences(reference, known, recent), *none),
             "true": ((recent.argmax(1) == wanted).mean(), *none),
@@ -176,6 +184,7 @@ def lines_of(found: Estimates) -> list[str]:
 STREAMS = {
     "continual, severity 3": (NoAdaptation, lambda: continual(3)),
     "continual, severity 5": (NoAdaptation, lambda: continual(5)),
+    "CCC": (NoAdaptation, ccc),
     "fading pairs": (NoAdaptation, fading),
     "continual, severity 5, while RDumb adapts": (lambda model: RDumb(model, **LEARNS), lambda: continual(5)),
 }

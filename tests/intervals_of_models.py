@@ -10,11 +10,12 @@ from scipy.special import ndtr
 from tests.interval_case import SEVERAL, Case, Random
 
 from haptera import measures
-from haptera.analyses.diagnosis.error_prediction import predict_error
 from haptera.analyses.identify.identifiability import identifiability
 from haptera.analyses.trends.estimates import student_prediction
 from haptera.analyses.trends.robustness import prediction, robustness
 from haptera.analyses.trends.verdict import judge
+from haptera.measures.combination import SIZE, combine
+from haptera.measures.label_free import ESTIMATES
 from haptera.statistics.comparison import compare_groups
 from haptera.statistics.intervals import wilson
 from haptera.statistics.line import fit
@@ -27,9 +28,13 @@ from haptera.theory.known_models import ProbitModels
 def cases_of_models() -> dict[str, Case]:
     """Name -> case."""
     found: dict[str, Case] = {}
-    found["error of a new shift, at 90 %"] = Case(
-        _next_error, _known_shifts, lambda *drawn: drawn[-1], 0.88, 1.0, quick=SEVERAL
-    )
+    for n, choose_on in ((4, "holdout"), (15, "holdout"), (15, "all")):
+        found[f"accuracy of one model without labels, {choose_on}, tried on {n} corruptions"] = Case(
+            partial(_next_accuracy, choose_on=choose_on),
+            partial(_known_shifts, n=n, told_exactly=4 if choose_on == "holdout" else 0),
+            lambda *drawn: drawn[-1],
+            quick=SEVERAL,
+        )
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)
         found[f"line, new model after {n}"] = Case(_new_model, partial(_trend, n=n), lambda x, y: y[0], quick=SEVERAL)
@@ -61,21 +66,23 @@ def cases_of_models() -> dict[str, Case]:
     return found
 
 
-def _known_shifts(random: Random) -> tuple[pd.DataFrame, float, float, float]:
-    """Twelve corruptions at four severities, each off a plane in its own way; size, doubt and error of one more."""
-    sizes = random.uniform(0.2, 2, (13, 4))
-    doubt = 0.2 + 0.1 * sizes + random.normal(0, 0.02, sizes.shape)
-    error = 0.1 + 0.1 * sizes + 0.5 * (doubt - 0.2) + random.normal(0, 0.02, (13, 1)) * sizes
-    names = np.repeat([f"shift {place}" for place in range(12)], 4)
-    known = {"shift": names} | {
-        name: values[1:].ravel() for name, values in (("size", sizes), ("doubt", doubt), ("error", error))
-    }
-    return pd.DataFrame(known), float(sizes[0, 0]), float(doubt[0, 0]), float(error[0, 0])
+def _known_shifts(random: Random, n: int, told_exactly: int) -> tuple[pd.DataFrame, dict[str, float], float]:
+    """Hold-out corruptions that are told exactly, and n + 1 that are off what is told, more where more is lost."""
+    told = random.uniform(0.3, 0.8, told_exactly + n + 1)
+    held = np.arange(len(told)) < told_exactly
+    loss = 0.9 - told
+    off = 0.1 * (np.median(loss[held] if held.any() else loss) + loss) * random.normal(size=len(told)) * ~held
+    rows = pd.DataFrame(dict.fromkeys(ESTIMATES, told) | {SIZE: loss, "accuracy": told + off, "holdout": held})
+    rows["shift"], new = rows.index.astype(str), rows.iloc[-1]
+    return rows.iloc[:-1], {name: float(new[name]) for name in (*ESTIMATES, SIZE)}, float(new["accuracy"])
 
 
-def _next_error(known: pd.DataFrame, size: float, doubt: float, error: float) -> tuple[float, float]:
-    found = predict_error(known, 0.1, size, doubt, (10**6, 10**6))
-    return found.low, found.high
+def _next_accuracy(
+    known: pd.DataFrame, estimates: dict[str, float], truth: float, choose_on: str
+) -> tuple[float, float]:
+    found = combine(known, dict.fromkeys(ESTIMATES, 0.9) | {SIZE: 0.0, "accuracy": 0.9}, 10**9, choose_on)
+    assert found is not None
+    return found.interval(found.accuracy(estimates), 10**9)
 
 
 def _trend(random: Random, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ MAKERS = {
     "haptera.statistics.resample": ("line",),
     "haptera.statistics.explained": ("R²",),
     "haptera.analyses.trends.estimates": ("accuracy without labels",),
-    "haptera.analyses.diagnosis.error_prediction": ("error of a new shift",),
+    "haptera.measures.combination": ("accuracy of one model without labels",),
     "haptera.statistics.comparison": ("groups",),
     "haptera.statistics.simultaneous": ("twelve differences",),
     "haptera.live.estimators": ("accuracy of a new shift",),

@@ -98,3 +98,15 @@ def test_mistakes_are_named(embedded, tmp_path, capsys):
     ):
         assert call("attribute", *arguments) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_map_is_scored_by_what_is_known(embedded, tmp_path, capsys):
+    np.save(tmp_path / "known.npy", [1] * 8 + [0] * 4)
+    assert call("attribute", embedded / "hd", "--truth", tmp_path / "known.npy", *QUICK, "--json") == 0
+    scores = json.loads(capsys.readouterr().out)["truth"]
+    assert scores["channels_auroc"] == 1.0
+    assert 0.8 < scores["auroc"] <= 1.0
+    assert scores["chance"] == pytest.approx(8 / 12)
+    (tmp_path / "known.txt").write_text("1\n0\n")
+    assert call("attribute", embedded / "hd", "--truth", tmp_path / "known.txt", *QUICK) == 2
+    assert "known.txt has 2 values; 12 were expected" in capsys.readouterr().err

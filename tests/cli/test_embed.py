@@ -30,7 +30,7 @@ def test_text_says_what_was_found_and_files_are_written(here, capsys):
     told = capsys.readouterr()
     lines = told.out.splitlines()
     assert lines[0] == "10 channels, 1,200 samples; heading is an angle"
-    assert [line.split()[0] for line in lines[1:-1] if "better from pca" not in line] == [
+    assert [line.split()[0] for line in lines[1:-1] if "read better from" not in line] == [
         "mode", "fit", "decoding", "topology",
     ]  # fmt: skip
     names = ["report.html", "table.parquet", "result.json", "embedding.npz", "model.safetensors"]
@@ -124,6 +124,9 @@ def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
         (["mouse.npz", "--units", "adn", "--out", "x"], "COLUMN=VALUE was expected"),
         (["mouse.npz", "--mode", "hybird", "--label", "heading", "--out", "x"], "did you mean 'hybrid'"),
         (["mouse.npz", "--label", "heading", "--baseline", "umpa", "--out", "x"], "did you mean 'umap'"),
+        (["mouse.npz", "--label", "heading", "--baseline-samples", 20, "--out", "x"], "100 or more, or 0 for all"),
+        (["mouse.npz", "--label", "heading", "--jobs", 0, "--out", "x"], "jobs is 0"),
+        (["mouse.npz", "mouse.npz", "--label", "heading", "--jobs", 2, "--out", "x"], "--jobs is for one recording"),
         (["mouse.npz", "--label", "heading", "--architecture", "offset11-model", "--out", "x"], "did you mean"),
         (["mouse.npz", "--label", "heading", "--out", "mouse.npz"], "it is a file"),
         (["mouse.npz", "--label", "heading", "--folds", "3", "--out", "x"], "folds hold out whole trials"),
@@ -135,6 +138,10 @@ def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
         (["mouse.npz", "--part", "heading:0-1", "--mode", "time", "--out", "x"], "leave one of them out"),
         (["mouse.npz", "--label", "heading", "--distance", "cosin", "--out", "x"], "did you mean 'cosine'"),
         (["mouse.npz", "--label", "heading", "--jacobian-weight", -1, "--out", "x"], "jacobian_weight"),
+        (["mouse.npz", "--label", "heading", "--folds", "2", "--out", "x"], "folds is 2; at least 3"),
+        (["mouse.npz", "--label", "heading", "--device", "gpu", "--out", "x"], "device is 'gpu'"),
+        (["mouse.npz", "--label", "heading", "--behaviour", "mose.npz", "--out", "x"], "did you mean 'mouse.npz'"),
+        (["mouse.npz", "--label", "haeding", "--behaviour", "mouse.npz", "--out", "x"], "did you mean 'heading'"),
     ],
 )
 def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):

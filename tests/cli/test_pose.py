@@ -74,7 +74,8 @@ def test_train_predict_and_score(pose, project, tmp_path):
         "--shift", "contrast:5", "--out", "scores",
     )  # fmt: skip
     assert whole.returncode == 0, whole.stderr
-    assert whole.stdout.splitlines()[-1] == "scores/report.html  scores/table.parquet  scores/result.json"
+    files = ("report.html", "table.parquet", "result.json", "calibration.json")
+    assert whole.stdout.splitlines()[-1] == "  ".join(f"scores/{name}" for name in files)
     assert "out · contrast 5 · batchnorm:prior=0" in whole.stdout
     assert set(pd.read_parquet(tmp_path / "scores" / "table.parquet")["stream"]) == {"within", "out"}
 

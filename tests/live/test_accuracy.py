@@ -1,15 +1,17 @@
 """Accuracy in a window: which estimator is chosen, how its interval holds, and what labels add."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from haptera.analyses.diagnosis.error_prediction import difference_of_confidences, thresholded_confidence
 from haptera.analyses.diagnosis.known_shifts import KnownShifts
 from haptera.errors import HapteraError
 from haptera.live.accuracy import Accuracy
 from haptera.live.estimators import PLANES, Clean, choose_estimator, make_estimator
 from haptera.live.profile import Profile
+from haptera.measures import label_free
 
 CLASSES = 4
 
@@ -52,19 +54,47 @@ def profile_of(random, corruptions=8, labels=True):
     return Profile("", {}, logits, targets, right, known=known if corruptions else KnownShifts())
 
 
-def test_candidates_are_those_of_diagnose():
+def test_candidates_without_a_fit_are_those_of_the_measures():
     random = np.random.default_rng(0)
     profile = profile_of(random)
     logits, _ = answers(random, 300, 1.5, 1.0)
     sure, threshold = confidence(logits), profile.known.threshold
     clean = Clean(float(1 - profile.right.mean()), float(confidence(profile.logits).mean()))
     features = {"confidence": np.array([sure.mean()]), "doubt": np.array([(sure < threshold).mean()])}
-    for name, slow in (
-        ("difference of confidences", difference_of_confidences),
-        ("thresholded confidence", thresholded_confidence),
-    ):
+    for name in ("average confidence", "difference of confidences", "thresholded confidence"):
         found = 1 - make_estimator(name, profile.known.frame, clean)(features)[0]
-        assert found == pytest.approx(slow(profile.logits, profile.targets, logits), abs=1e-3)
+        slow = label_free.ESTIMATES[name](profile.logits, profile.targets, logits)
+        assert found == pytest.approx(slow, abs=1e-3)
+
+
+def test_a_threshold_that_few_images_gave_leaves_thresholded_confidence_right_on_clean_data():
+    profile = profile_of(np.random.default_rng(0))
+    wrong, sure = 1 - profile.right.mean(), confidence(profile.logits)
+    for share in (0.7, 1.4):  # as chance has it
+        doubt = float((sure < np.quantile(sure, share * wrong)).mean())
+        told = make_estimator("thresholded confidence", profile.known.frame, Clean(wrong, sure.mean(), doubt))
+        assert told({"doubt": np.array([doubt, doubt + 0.1])}) == pytest.approx([wrong, wrong + 0.1])
+    few = replace(profile, known=replace(profile.known, threshold=float(np.quantile(sure, 1.4 * wrong))))
+    accuracy = Accuracy(few)
+    assert accuracy._predict(sure)[0] == pytest.approx(Accuracy(profile)._predict(sure)[0], abs=0.04)
+
+
+def test_after_a_change_the_window_begins_with_the_images_since_then():
+    random = np.random.default_rng(5)
+    accuracy = Accuracy(profile_of(random), window=1000)
+    before, wanted = answers(random, 1000, 3.0, 1.0)
+    after, _ = answers(random, 60, 0.6, 1.0)
+    accuracy.update(before)
+    accuracy.label(before[:100], wanted[:100])
+    accuracy.update(after)
+    mixed = accuracy.estimate()
+    accuracy.begin(60)
+    found, alone = accuracy.estimate(), Accuracy(profile_of(np.random.default_rng(5)), window=1000)
+    alone.update(after)
+    assert found == alone.estimate()
+    assert (found.images, found.labels) == (60, 0)
+    assert found.value < mixed.value - 0.1
+    assert found.high - found.low > mixed.high - mixed.low  # fewer images say less
 
 
 def test_the_candidate_is_chosen_that_is_least_off_on_corruptions_left_out():

@@ -32,11 +32,21 @@ def test_the_oldest_answers_go_first():
     assert answers.label([0, 1, 2, 3, 4], np.zeros(5)).unknown == 2
 
 
+def test_labels_tell_whether_their_images_came_after_the_last_change():
+    answers = Answers(100)
+    answers.add([0, 1, 2], np.eye(3), None, None, first=40)
+    answers.add([3, 4], np.eye(3)[:2], None, None, first=50)  # images in between came without ids
+    answers.since = 42
+    assert answers.label([4, 1, 2], np.zeros(3)).recent.tolist() == [True, False, True]
+
+
 def test_answers_go_on_from_their_state():
     one, two = Answers(10), Answers(10)
-    one.add([1, "b"], np.eye(2), np.array([0, 1]), np.array([1, 1]))
+    one.add([1, "b"], np.eye(2), np.array([0, 1]), np.array([1, 1]), first=8)
+    one.since = 9
     two.restore(one.state())
     first, second = (each.label([1, "b"], np.array([0, 1])) for each in (one, two))
+    assert first.recent.tolist() == second.recent.tolist() == [False, True]
     assert first.differences.tolist() == second.differences.tolist() == [1, 0]
     assert np.array_equal(first.logits, second.logits)
 

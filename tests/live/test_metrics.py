@@ -15,6 +15,7 @@ from tests.live.recorded_rows import FALL, event_row, rows, step_row
 
 from haptera.errors import HapteraError
 from haptera.live.metrics import INSTRUMENTS, OpenTelemetryMetrics, PrometheusMetrics
+from haptera.live.record import EVENTS
 
 ROWS = rows(FALL)  # an alarm that is not cleared yet
 
@@ -66,6 +67,19 @@ def test_a_number_that_is_not_known_any_more_is_not_shown_with_its_old_value():
     assert ("haptera_accuracy", "") in parsed(metrics.text())
 
 
+def test_counts_of_events_are_there_before_the_first_so_that_it_is_an_increase():
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    OpenTelemetryMetrics("camera", provider)
+    (resource,) = reader.get_metrics_data().resource_metrics
+    (counter,) = (each for each in resource.scope_metrics[0].metrics if each.name == "haptera.events")
+    told = {point.attributes["event"]: point.value for point in counter.data.data_points}
+    provider.shutdown()
+    samples = parsed(PrometheusMetrics("camera").text())
+    scraped = {event: value for (name, event), value in samples.items() if name == "haptera_events_total"}
+    assert told == scraped == dict.fromkeys(EVENTS, 0)
+
+
 def test_cleared_ends_the_alarm():
     metrics = fed(PrometheusMetrics("camera"))
     metrics(event_row(FALL, "cleared", "back"))
@@ -113,11 +127,44 @@ def test_without_the_package_it_says_which_extra_brings_it(monkeypatch):
         PrometheusMetrics()
 
 
-def test_the_dashboard_asks_for_metrics_that_there_are():
-    dashboard = json.loads((files("haptera.live") / "static" / "grafana.json").read_text("utf-8"))
+@pytest.fixture(scope="module")
+def dashboard():
+    return json.loads((files("haptera.live") / "static" / "grafana.json").read_text("utf-8"))
+
+
+def test_the_dashboard_asks_for_metrics_that_are_exported_and_for_events_that_happen(dashboard):
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
+    asked += " ".join(each["expr"] for each in dashboard["annotations"]["list"])
+    asked += dashboard["templating"]["list"][1]["query"]["query"]
+    exported = {name for name, _ in parsed(fed(PrometheusMetrics("camera")).text())}
     named = set(re.findall(r"haptera_\w+", asked))
+    assert named <= exported
     there = {each.name + {"counter": "_total", "histogram": "_bucket"}.get(each.kind, "") for each in INSTRUMENTS}
-    assert named <= there
-    assert there - named <= {"haptera_steps_total"}  # which the list of models asks for
+    assert named == there
+    assert set(re.findall(r'event="(\w+)"', asked)) <= set(EVENTS)
+
+
+def test_the_dashboard_has_what_grafana_requires(dashboard):
+    assert isinstance(dashboard["schemaVersion"], int)
+    assert {"title", "uid", "time", "refresh", "version"} <= dashboard.keys()
+    variables = {each["name"]: each["type"] for each in dashboard["templating"]["list"]}
+    assert variables == {"datasource": "datasource", "model": "query"}
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    places = set()
+    for panel in dashboard["panels"]:
+        assert {"id", "type", "title", "gridPos", "fieldConfig", "options", "targets"} <= panel.keys()
+        place = panel["gridPos"]
+        assert place.keys() == {"x", "y", "w", "h"}
+        assert place["x"] + place["w"] <= 24
+        own = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not own & places  # panels do not lie on one another
+        places |= own
+        assert all(target["datasource"] == source for target in panel["targets"])
+        letters = [target["refId"] for target in panel["targets"]]
+        assert len(set(letters)) == len(letters)
+    assert all(each["datasource"] == source for each in dashboard["annotations"]["list"])
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])

@@ -129,3 +129,11 @@ def test_the_pretrained_backbone_says_what_to_install_or_has_stride_16():
         with torch.no_grad():
             assert model.backbone(torch.rand(1, 3, 64, 96)).shape == (1, channels, 4, 6)
             assert model(torch.rand(1, 3, 60, 96)).shape == (1, 3, 8, 12)
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("efficientnet_lite1", 15), ("efficientnet_lite2", 15)])
+def test_larger_backbones_have_stride_16_too(name, blocks):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    for chosen in ({"blocks": blocks}, {}):
+        model = PoseModel(["a"], name, settings={"pretrained": False} | chosen).eval()
+        assert (model.reach, model.stride) == (16, 8)

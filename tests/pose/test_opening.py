@@ -99,7 +99,7 @@ def test_a_project_is_read_with_its_images_and_videos_are_individuals(table, tmp
     [
         ("scorer,me\nbodypart,nose\ncoords,x\n", "has 'bodypart' where the row 'bodyparts' was expected"),
         ("a,b\n1,2\n", "has 'a' where the row 'scorer' was expected"),
-        ("scorer,a,a\nindividuals,r,r\nbodyparts,n,n\ncoords,x,y\n", "several animals in a frame"),
+        ("scorer,a,a\nindividuals,r,r\nbodyparts,n,n\ncoords,x,y\n", "has no frames"),
         ("scorer,me,me\nbodyparts,nose,nose\ncoords,x,z\ni.png,1,2\n", "no column 'y' of the part 'nose'"),
         ("scorer,me,me\nbodyparts,nose,nose\ncoords,x,y\ni.png,1,far\n", "row of i.png: could not convert"),
         ("scorer,me,me\nbodyparts,nose,nose\ncoords,x,y\ni.png,1\n", "row of i.png has 2 cells, 3 were expected"),

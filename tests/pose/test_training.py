@@ -269,3 +269,12 @@ def test_what_cannot_be_predicted_says_why(trained, tmp_path):
         predict(trained, [tmp_path / "gone.png"])
     with pytest.raises(HapteraError, match="a PoseModel, or an adapter around one"):
         predict(torch.nn.Flatten(), tmp_path)
+
+
+def test_frozen_statistics_stay_and_scales_learn(animals, seen):
+    model = PoseModel(animals.parts, settings={"width": 4})
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    fit(model, seen, Training(steps=2, batch_size=2, frozen_statistics=True))
+    after = model.state_dict()
+    assert all(bool((after[name] == before[name]).all()) for name in before if "running" in name)
+    assert any(bool((after[name] != before[name]).any()) for name in before if name.endswith("weight"))

@@ -13,9 +13,9 @@ from haptera.errors import HapteraError
 from haptera.files.deeplabcut import read_deeplabcut
 from haptera.files.sleap import read_analysis
 from haptera.files.video import Video, write_video
-from haptera.pose import PoseModel, drawn_animals, predict
+from haptera.pose import KeypointLabels, PoseModel, drawn_animals, predict
 from haptera.pose.clips import write_clip
-from haptera.pose.video import learn_video, predict_video
+from haptera.pose.video import _Frames, learn_video, predict_video
 
 pytest.importorskip("av")
 h5py = pytest.importorskip("h5py")
@@ -64,6 +64,28 @@ def test_an_adapter_has_the_statistics_of_the_sample_and_then_rests(clip, networ
     assert np.abs(found.poses["batchnorm"].keypoints - bare).max() > 1  # the adapter did something
     other = predict_video(network, clip, tmp_path / "b.csv", adapters={"batchnorm": make}, batch_size=40, sample=16)
     assert np.allclose(other.poses["batchnorm"].keypoints, found.poses["batchnorm"].keypoints, atol=1e-2)
+
+
+def test_labels_of_the_video_teach_and_a_stopped_run_ends_with_the_same_table(clip, network, tmp_path, monkeypatch):
+    adapters = {"keypoint_labels": partial(KeypointLabels, lr=0.01, threshold=0.0, steps=1, jump=100)}
+    run = partial(predict_video, network, clip, adapters=adapters, batch_size=2, sample=9)
+    whole = run(tmp_path / "whole.csv")
+    make, calls = _Frames.make, []
+
+    def stop(task):
+        calls.append(task.span)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return make(task)
+
+    monkeypatch.setattr(_Frames, "make", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "stopped.csv")
+    run(tmp_path / "stopped.csv")
+    assert calls == [(0, 16), (16, 32), (16, 32), (32, 40)]  # what was finished is kept
+    assert (tmp_path / "stopped.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    bare = predict(network, np.stack(list(Video(clip).read()))).keypoints
+    assert np.abs(whole.poses["keypoint_labels"].keypoints - bare).max() > 1
 
 
 def test_the_prior_is_chosen_from_the_sample_and_used_for_the_statistics(clip, network):
@@ -139,6 +161,6 @@ def test_what_cannot_be_is_said_before_any_frame_is_read(clip, network, tmp_path
     with pytest.raises(HapteraError, match=r"a name ending in .csv or .h5 was expected; .analysis.h5 for SLEAP"):
         predict_video(network, clip, tmp_path / "said.txt")
     (tmp_path / "bad.analysis.h5").write_bytes(b"no")
-    with pytest.raises(HapteraError, match="is not an analysis file of SLEAP"):
+    with pytest.raises(HapteraError, match="it is not an HDF5 file, or damaged"):
         read_analysis(tmp_path / "bad.analysis.h5")
     assert not (tmp_path / "said.csv.unfinished").exists()

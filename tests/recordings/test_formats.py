@@ -277,3 +277,17 @@ def test_cells_that_do_not_fit_say_why(tmp_path, arrays, message):
 def test_a_folder_of_nothing_known_says_so(tmp_path):
     with pytest.raises(HapteraError, match="neither suite2p's"):
         read(tmp_path)
+
+
+def test_intervals_of_pynapple_are_trials(tmp_path):
+    spikes = np.concatenate(UNITS)
+    index = np.repeat([0, 1, 2], [len(one) for one in UNITS])
+    support = {"start": [0.0], "end": [10.0]}
+    np.savez(tmp_path / "units.npz", t=spikes, index=index, **support, type=["TsGroup"])
+    np.savez(tmp_path / "runs.npz", start=[0.0, 4.0], end=[1.0, 5.0], type=["IntervalSet"])
+    recording = read(tmp_path, bin=0.1, trials="runs")
+    assert recording.trials.tolist() == [0] * 10 + [1] * 10
+    assert recording.signal()[:2, 0].tolist() == [1, 2]  # bins begin with the time support, not with the first spike
+    assert recording.notes == ("80 of 100 samples left out: outside of trials",)
+    with pytest.raises(HapteraError, match="did you mean 'runs'"):
+        read(tmp_path, trials="run")

@@ -128,3 +128,26 @@ def test_damage_of_results_that_were_not_asked_for_is_left_alone(tmp_path, caplo
     (tmp_path / "squares" / "3.txt").write_text("8")
     assert finish(TASKS[:1], tmp_path, "squares").results == [4]
     assert "made again" not in caplog.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kept", [False, True])
+def test_processes_make_the_same_results_and_each_is_told_as_it_ends(tmp_path, kept):
+    told = []
+    out = tmp_path if kept else None
+    tasks = [*TASKS, Square(-1)]
+    outcome = finish(
+        tasks, out, "squares", jobs=2, tolerate=(ValueError,), each=lambda task, result: told.append((task, result))
+    )
+    assert outcome.results == [4, 9, 16, None]
+    assert outcome.failures == ["-1 squared: -1 is too small"]
+    assert {(task.number, result) for task, result in told} == {(2, 4), (3, 9), (4, 16)}
+    with pytest.raises(ValueError, match="too small"):
+        finish([Square(-2), Square(5)], out, "squares", jobs=2)
+
+
+def test_what_was_found_finished_is_told_too(tmp_path):
+    finish(TASKS[:2], tmp_path, "squares")
+    told = []
+    finish(TASKS, tmp_path, "squares", each=lambda task, result: told.append(result))
+    assert told == [4, 9, 16]

@@ -151,10 +151,14 @@ class Learner(Adapter):
         use = "moving" if use == "batch" and self._small else use
         dtype = PRECISIONS[self.learning.precision]
         with blending(model, use), torch.autocast(inputs.device.type, dtype, enabled=dtype is not None):
-            logits = check_logits(run(model, inputs), type(self).__name__)
+            logits = self.check_pass(run(model, inputs))
         if torch.is_grad_enabled() and model is self.model and not logits.requires_grad:
             raise NotApplicable(NO_GRADIENT)
         return logits
+
+    def check_pass(self, outputs: Any) -> torch.Tensor:
+        """What a pass gave, if this method can learn from it; here logits `(batch, classes)`."""
+        return check_logits(outputs, type(self).__name__)
 
     def logits_aside(self, inputs: torch.Tensor) -> torch.Tensor:
         """Logits of a part of the batch, or of views of it, by their own statistics; those found last stay the batch's.

@@ -1,7 +1,9 @@
 """`embed`: what a recorded population encodes, with the controls built in."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from haptera.analyses.sessions.adaptation import Adaptation
     from haptera.analyses.sessions.analysis import JointEmbedding
     from haptera.recordings.reading import Source
+
+log = logging.getLogger("haptera")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class EncoderOptions:
         dimensions: of the embedding.
         steps: of training, for each fit.
         architecture: of the encoder; with -mse it learns Euclidean distances, with -unified recordings share it.
+        hidden: units in each layer of the encoder.
         time_offset: samples between the two of a pair; 10, or 3 by time alone, if left out.
         delta: draw positives by a Gaussian of this width around the label.
         temperature: by which similarities are divided.
@@ -75,6 +80,7 @@ class EncoderOptions:
     dimensions: int = 3
     steps: int = 300
     architecture: str = "offset10-model"
+    hidden: int = 32
     time_offset: Sequence[int] = ()
     delta: float | None = None
     temperature: float = 1.0
@@ -87,6 +93,7 @@ class EncoderOptions:
     def settings(self) -> dict[str, Any]:
         """Return the settings of the estimator."""
         names = {"dimensions": "output_dimension", "steps": "max_iterations", "architecture": "model_architecture"}
+        names |= {"hidden": "num_hidden_units"}
         unset = {"time_offset", "delta"} | {name for name in ("distance", "device") if getattr(self, name) is None}
         own = {name: value for name, value in vars(self).items() if name not in unset}
         settings: dict[str, Any] = {names.get(name, name): value for name, value in own.items()}
@@ -109,7 +116,9 @@ class PlanOptions:
         folds: decode again over so many folds of whole trials (3 or more), or trial for each by itself; needs --trials.
         seeds: fits that differ in their seed alone.
         shuffles: fits of shuffled labels.
-        baseline: one of pca, tsne or umap; all that are installed if left out.
+        baseline: one of pca, factors, vae, tsne or umap; all that are installed if left out.
+        baseline_samples: evenly spaced samples that tsne and umap embed at most; 0 is all of them.
+        jobs: processes for controls and baselines; one for each core where that pays, if left out.
         topology: count rings and hollows; needs ripser.
         controls: with --no-controls: one fit, no shuffles, baselines or topology.
         seed: the first one.
@@ -125,13 +134,16 @@ class PlanOptions:
     seeds: int = 3
     shuffles: int = 3
     baseline: Sequence[str] = ()
+    baseline_samples: int = 3000
+    jobs: int | None = None
     topology: bool = True
     controls: bool = True
     seed: int = 0
 
     def check_several(self, what: str = "several recordings") -> None:
         """Refuse options that are for one recording alone."""
-        for name, given in (("--folds", self.folds != "0"), ("--baseline", bool(self.baseline))):
+        own = (("--folds", self.folds != "0"), ("--baseline", bool(self.baseline)), ("--jobs", self.jobs is not None))
+        for name, given in own:
             if given:
                 raise HapteraError(f"{name} is for one recording, and not for {what}; leave it out")
 
@@ -151,7 +163,8 @@ class PlanOptions:
             given["baselines"] = tuple(self.baseline)
         if not self.controls:
             given |= {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
-        return Plan(**{name: given[name] for name in given if name not in ("smooth", "baseline", "controls", "part")})
+        others = ("smooth", "baseline", "controls", "part", "jobs")
+        return Plan(**{name: given[name] for name in given if name not in others})
 
 
 def embed(
@@ -188,11 +201,17 @@ def embed(
     if len(sources) == 1:
         from haptera.analyses.embedding.analysis import embed as embed_recording
 
-        return embed_recording(sources[0], plan, out=out, progress=progress)
+        each = None if out is None else partial(_save_so_far, out)
+        return embed_recording(sources[0], plan, out=out, jobs=options.jobs, each=each, progress=progress)
     options.check_several()
     from haptera.analyses.sessions.analysis import embed_sessions
 
     return embed_sessions(sources, plan, alone=options.controls, out=out, progress=progress)
+
+
+def _save_so_far(out: Path, embedding: "Embedding") -> None:
+    """Write a page to look at while the rest is made."""
+    log.info("%s: a first look; %s", embedding.save(out)["report"], embedding.notes[0])
 
 
 def _adapt(

@@ -27,7 +27,7 @@ class AuditOptions:
         new: videos of individuals that the network never saw, as a,b.
         split: the split.csv of `pose train`: frames of training are left out.
         video: further videos, to be compared with the labelled frames.
-        shift: a corruption as name:severity; all 15 at severity 3 by default; none for none.
+        shift: a corruption as name:severity; all:3, 15 at severity 3, by default; all for 5 severities; none for none.
         adapter: an adapter as name:key=value; batchnorm:prior=16 by default; none for none.
         scorer: whose labels; the project's own by default.
         size: HEIGHTxWIDTH to which frames are brought; a trained model knows its own.
@@ -70,18 +70,15 @@ def audit(
 
     from haptera.pose.audit import AuditSettings
     from haptera.pose.audit import audit as run
-    from haptera.pose.opening import open_model, read_size
+    from haptera.pose.corruptions import read_shifts
+    from haptera.pose.opening import open_adapter, open_model, read_size
     from haptera.pose.project import open_project
     from haptera.pose.splits import read_parts
-    from haptera.run.parts import from_flags, make_adapter, make_shift
-    from haptera.streams.published import USUAL
 
     network = open_model(options.model, options.backbone, options.config)
     opened = open_project(project, scorer=options.scorer, size=read_size(options.size) or network.size)
     opened = replace(opened, videos=(*opened.videos, *options.video))
-    shifts = options.shift or [f"{name}:3" for name in USUAL]
     names = [name for name in options.adapter or [ADAPTER] if name != "none"]
-    adapters = from_flags([], adapters=names).get("adapters", [])
     settings = {key: getattr(options, key) for key in AuditSettings.__match_args__}
     path = Path(options.model)
     given: dict[str, Any] = {"out": out, "progress": progress, "settings": AuditSettings(**settings)}
@@ -91,8 +88,8 @@ def audit(
         name=path.stem if path.stem != "model" else path.parent.name or "model",
         new=tuple(filter(None, (options.new or "").split(","))),
         split=None if options.split is None else read_parts(options.split, opened.data),
-        shifts=[make_shift(text) for text in shifts if text != "none"],
-        adapters=dict(make_adapter(table, Path()) for table in adapters),
+        shifts=read_shifts([text for text in options.shift or ["all:3"] if text != "none"]),
+        adapters=dict(map(open_adapter, names)),
         **given,
     )
 

@@ -25,7 +25,9 @@ class PredictOptions:
         model: the network: what `pose train` wrote, a DeepLabCut 3 snapshot (.pt), a folder of transformers, or
             file.py:function.
         config: the pytorch_config.yaml of a snapshot, where it is not beside it.
-        adapter: of a video: an adapter as name:key=value, such as batchnorm:prior=auto; statistics are the video's.
+        adapter: of a video: batchnorm:prior=auto, statistics of the video; keypoint_labels, its sure keypoints too.
+        around: of images with several animals: a table that says where they are, such as labels or tracks of
+            DeepLabCut; each is predicted from a crop, and --out has a row of individuals.
         clip: an .mp4 of a video with skeletons, unadapted beside adapted.
         clip_frames: how many frames the clip has.
         cutoff: confidence below which the clip shows a part as a ring.
@@ -39,6 +41,7 @@ class PredictOptions:
     model: str | None = None
     config: Path | None = None
     adapter: str = BARE
+    around: Path | None = None
     clip: Path | None = None
     clip_frames: int = 300
     cutoff: float = 0.6
@@ -75,7 +78,9 @@ def predict(
         check_video_target(out) if video else check_target(out)
         network = open_model(name, options.backbone, options.config)
         size = read_size(options.size) or network.size
-        if video:
+        if options.around is not None:
+            facts = _animals(network, source, out, options, size, show)
+        elif video:
             facts = _video(network, source, out, options, size, show)
         else:
             facts = _images(network, source, out, options, size, show)
@@ -86,6 +91,8 @@ def _check(options: PredictOptions, video: bool) -> None:
     """Refuse what is for videos alone."""
     if not video and (options.adapter != BARE or options.clip is not None):
         raise HapteraError("--adapter and --clip are for a video, whose frames are of one animal and one camera")
+    if video and options.around is not None:
+        raise HapteraError("--around is for images with several animals; take the frames out of the video first")
     if options.clip is not None and options.clip.suffix.lower() != ".mp4":
         raise HapteraError(f"--clip is {options.clip}; a name ending in .mp4 was expected")
 
@@ -103,17 +110,29 @@ def _images(
     }  # fmt: skip
 
 
+def _animals(
+    network: "PoseNetwork", source: Path, out: Path, options: PredictOptions, size: Any, show: bool | None
+) -> dict[str, Any]:
+    from haptera.pose.animals import predict_animals
+
+    assert options.around is not None
+    how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "progress": show}
+    table = predict_animals(network, options.around, out, options.scorer, images=source, **how)
+    assert table.confidence is not None
+    facts = {"frames": len(set(table.files)), "animals": len(table.files), "parts": list(table.parts)}
+    return facts | {"mean_confidence": float(table.confidence.mean())}
+
+
 def _video(
     network: "PoseNetwork", source: Path, out: Path, options: PredictOptions, size: Any, show: bool | None
 ) -> dict[str, Any]:
     from haptera.adapters import NoAdaptation
     from haptera.files.video import Video
     from haptera.pose.clips import write_clip
+    from haptera.pose.opening import open_adapter
     from haptera.pose.video import predict_video
-    from haptera.run.parts import from_flags, make_adapter
 
-    (table,) = from_flags([], adapters=[options.adapter])["adapters"]
-    label, make = make_adapter(table, Path())
+    label, make = open_adapter(options.adapter)
     adapters = {label: make} if label == BARE or options.clip is None else {BARE: NoAdaptation, label: make}
     how: dict[str, Any] = {"size": size, "batch_size": options.batch_size, "sample": options.sample, "progress": show}
     found = predict_video(network, source, out, options.scorer, adapters=adapters, **how)
@@ -137,7 +156,9 @@ def _say(facts: dict[str, Any], options: PredictOptions, size: Any, out: Path, a
         say_json(facts | {"size": size, "table": str(out)})
         return
     brought = f", images brought to {size[0]}x{size[1]} as in training" if size and not options.size else ""
-    words = f"{count(facts['frames'], 'frame')}, {count(len(facts['parts']), 'part')}"
+    words = f"{count(facts['frames'], 'frame')}, "
+    words += f"{count(facts['animals'], 'animal')}, " if "animals" in facts else ""
+    words += f"{count(len(facts['parts']), 'part')}"
     say(f"{words}, mean confidence {facts['mean_confidence']:.2f}{brought}")
     if options.adapter != BARE:
         before = facts.get("mean_confidence_unadapted")

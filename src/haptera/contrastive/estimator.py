@@ -19,16 +19,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from haptera.contrastive.fitted import Callback, Fitted
 from haptera.contrastive.inputs import Inputs, is_several, read_signals
-from haptera.contrastive.loss import Similarity, in_bits
-from haptera.contrastive.model import NEGATIVES, Model
-from haptera.contrastive.model_file import read_model, write_model
+from haptera.contrastive.loss import Similarity
+from haptera.contrastive.model import Model
+from haptera.contrastive.model_file import read_model
 from haptera.contrastive.modes import Mode
 from haptera.errors import HapteraError
-from haptera.recordings.prepared import Preparation
 
 
-class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ContrastiveEmbedding(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed a recording such that samples alike in time or behaviour lie close together.
 
     `fit(X)` goes by time, `fit(X, label)` by a continuous (float) or discrete (any other type) label, `fit(X, a, b)` by
@@ -80,7 +80,7 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         goodness_of_fit_history_: the same minus that of a constant embedding, in nats; lower is better.
         jacobian_history_: the mean squared norm of the Jacobian in each step that had the Jacobian term.
         validation_history_: step -> goodness of fit of held-out samples.
-        temperature_: of the first loss, as it is now.
+        temperature_: of the first loss, as it is now; `temperature_history_` after each step.
 
     >>> t = np.arange(300) / 20
     >>> X = np.stack([np.sin(t), np.cos(t), np.sin(2 * t)], 1)
@@ -89,17 +89,6 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     (300, 3)
     """
 
-    model_: Model
-    mode_: Mode
-    encoders_ = property(attrgetter("model_.encoders"))
-    offset_ = property(attrgetter("model_.offset"))
-    n_sessions_ = property(lambda self: len(self.model_.encoders))
-    n_iter_ = property(lambda self: len(self.model_.loss_history))
-    loss_history_ = property(lambda self: np.array(self.model_.loss_history))
-    goodness_of_fit_history_ = property(lambda self: np.array(self.model_.goodness_of_fit_history))
-    jacobian_history_ = property(lambda self: np.array(self.model_.jacobian_history))
-    validation_history_ = property(lambda self: dict(self.model_.validation_history))
-    temperature_ = property(lambda self: self.model_.losses[0].temperature)
     _n_features_out = property(attrgetter("output_dimension"))
 
     def __init__(
@@ -173,8 +162,13 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         trials: Any = None,
         paired: Any = None,
         session_id: int | None = None,
+        callback: Callback | None = None,
+        callback_frequency: int = 100,
     ) -> Self:
         """Learn an embedding.
+
+        An interrupt, or an error that `callback` raises, ends it and reaches the caller. The estimator is fitted then,
+        as far as it came, and `partial_fit` goes on.
 
         Args:
             X: `(samples, channels)`, or a list of sessions.
@@ -185,6 +179,8 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 difference of labels goes across.
             paired: with `separate_encoders`, the signal of positives and negatives if it is not `X`; of `X`'s length.
             session_id: the encoder to begin from when adapting a model of several sessions.
+            callback: is called as `callback(step, estimator)`, and may use the estimator as if it were fitted.
+            callback_frequency: steps from one call to the next.
         """
         if adapt not in (False, True, "first", "all"):
             raise HapteraError(f"adapt is {adapt!r}; False, True, 'first' or 'all' was expected")
@@ -197,19 +193,31 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if adapt:
             start = self.model_.session(session_id)
             model.take_over(self.model_, start, inputs, mode, first_only=adapt != "all")
-        model.train(inputs, mode, self.max_adapt_iterations if adapt else self.max_iterations)
-        self.model_, self.mode_ = model, mode
-        return self
+        steps = self.max_adapt_iterations if adapt else self.max_iterations
+        return self._train(model, inputs, mode, steps, callback, callback_frequency)
 
-    def partial_fit(self, X: Any, *y: Any, trials: Any = None, paired: Any = None) -> Self:
-        """Go on for `max_iterations` steps, with this data, which may be new but needs the same channels."""
+    def partial_fit(
+        self,
+        X: Any,
+        *y: Any,
+        trials: Any = None,
+        paired: Any = None,
+        callback: Callback | None = None,
+        callback_frequency: int = 100,
+    ) -> Self:
+        """Go on for `max_iterations` steps with this data alone, which may be new and needs the same channels.
+
+        Weights, the optimiser's moments and the random numbers go on from where they were: a fit and a `partial_fit` of
+        the same data are one fit of twice the steps. A model that was loaded begins with new moments. What was learnt
+        from earlier data is not held on to. Arguments are those of `fit`.
+        """
         if not hasattr(self, "model_"):
-            return self.fit(X, *y, trials=trials, paired=paired)
-        inputs, self.mode_ = self._read(X, y, trials, paired)
+            more: dict[str, Any] = {"callback": callback, "callback_frequency": callback_frequency}
+            return self.fit(X, *y, trials=trials, paired=paired, **more)
+        inputs, mode = self._read(X, y, trials, paired)
         self.model_.check_channels(inputs)
         self.model_.settings = self.get_params(deep=False)
-        self.model_.train(inputs, self.mode_, self.max_iterations)
-        return self
+        return self._train(self.model_, inputs, mode, self.max_iterations, callback, callback_frequency)
 
     def transform(self, X: Any, session_id: int | None = None, *, trials: Any = None, side: str = "reference") -> Any:
         """The embedding `(samples, output_dimension)`; for a list of all sessions, a list.
@@ -233,46 +241,6 @@ class ContrastiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if "y" in fit_params:  # as scikit-learn may call it
             y = (fit_params.pop("y"),)
         return self.fit(X, *y, **fit_params).transform(X, trials=fit_params.get("trials"))
-
-    def goodness_of_fit(
-        self,
-        X: Any,
-        *y: Any,
-        session_id: int | None = None,
-        trials: Any = None,
-        paired: Any = None,
-        negatives: int = NEGATIVES,
-        unit: str = "nats",
-    ) -> float:
-        """How much more the embedding knows of pairs in this data than a constant one would.
-
-        Args:
-            X: as in `fit`.
-            *y: as in `fit`.
-            session_id: which session it is, if there are several and `X` is one.
-            trials: as in `fit`.
-            paired: as in `fit`.
-            negatives: by which it is measured; compare at equal numbers.
-            unit: `nats`, 0 for a constant embedding and lower is better, or `bits`, with the sign turned.
-        """
-        check_is_fitted(self, "model_")
-        if unit not in ("nats", "bits"):
-            raise HapteraError(f"unit is {unit!r}; 'nats' or 'bits' was expected")
-        inputs, mode = self._read(X, y, trials, paired)
-        sessions = None if is_several(X) else [self.model_.session(session_id)]
-        nats = self.model_.goodness_of_fit(inputs, mode, negatives, sessions)
-        return in_bits(nats) if unit == "bits" else nats
-
-    def score(self, X: Any, *y: Any, **options: Any) -> float:
-        """The goodness of fit in bits, more is better, as `GridSearchCV` wants it."""
-        if "y" in options:  # as scikit-learn may call it
-            y = (options.pop("y"),)
-        return self.goodness_of_fit(X, *y, unit="bits", **options)
-
-    def save(self, path: str | Path, sessions: Sequence[Preparation] = ()) -> None:
-        """Write weights and settings into one safetensors file, and how signals were prepared if that is given."""
-        check_is_fitted(self, "model_")
-        write_model(self.model_, self.mode_, Path(path), sessions)
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> Self:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from haptera.checks import check_number, check_whole_number
 from haptera.contrastive.architectures import LONG, keeps_length
+from haptera.contrastive.constants import name_channels
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
@@ -79,17 +80,16 @@ class Inputs:
         return None if self.paired is None else [signal.shape[1] for signal in self.paired]
 
     def check_variety(self) -> None:
-        """Refuse channels that never change, and warn of more classes than a discrete label has."""
+        """Refuse a signal that never changes; warn of channels that do not, and of more classes than a label has."""
         for signals, name in ((self.signals, "X"), (self.paired or [], "paired")):
             for session, signal in enumerate(signals):
                 constant = np.flatnonzero(~varies(signal))
+                where = f"{name}[{session}]" if len(signals) > 1 else name
+                if len(constant) == signal.shape[1]:
+                    raise HapteraError(f"{where} never changes, in none of its {len(constant)} columns")
                 if len(constant):
-                    some = ", ".join(map(str, constant[:10])) + (", ..." if len(constant) > 10 else "")
-                    where = f"{name}[{session}]" if len(signals) > 1 else name
-                    raise HapteraError(
-                        f"{where} has {len(constant)} of {signal.shape[1]} columns that never change: {some}; "
-                        "leave out silent neurons, as in X[:, X.std(0) > 0]"
-                    )
+                    which = f"{len(constant)} of {signal.shape[1]} channels"
+                    log.warning("%s: %s never change and count for nothing: %s", where, which, name_channels(constant))
         if self.context.names is not None and (count := len(self.context.names)) > MANY:
             log.warning("labels make %s classes; a label that is a number must be given as float", f"{count:,}")
 

@@ -182,7 +182,7 @@ class InfoNCE(nn.Module):
                 f"min_temperature is {min_temperature}; above 0 and at most the temperature, {temperature}, expected"
             )
         self.similarity, self.positive_inside = similarity, positive_inside
-        self.min_temperature = min_temperature
+        self.min_temperature, self.learnable = min_temperature, learnable
         alpha = torch.tensor(-math.log(temperature))
         self.log_inverse_temperature: torch.Tensor
         if learnable:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from haptera.contrastive import training
 from haptera.contrastive.adapting import Anchors, begin_stem, take_over
 from haptera.contrastive.architectures import UNIFIED, new_encoder, unify
+from haptera.contrastive.constants import constant_channels, hold
 from haptera.contrastive.inputs import Inputs
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.loss import InfoNCE, similarity
@@ -27,6 +29,7 @@ from haptera.recordings.windows import Offset
 log = logging.getLogger("haptera")
 
 TEMPERATURE_MODES = ("constant", "auto")
+SIDES = ("reference", "paired")
 LOOK_EVERY = 50
 """Steps between two looks at held-out samples."""
 NEGATIVES = 4096
@@ -47,10 +50,8 @@ class Model:
         paired_encoders: those of positives and negatives, if they are separate.
         losses: of behaviour or time; with `hybrid` that of time after it.
         offset: the window.
-        loss_history: loss of each step.
-        goodness_of_fit_history: the same minus that of a constant embedding.
-        jacobian_history: squared norm of the Jacobian in each step with that term.
-        validation_history: step -> goodness of fit of held-out samples.
+        history: what happened in each step.
+        constants: side -> for each session the channels that never changed in training, and their value.
         anchors: for each session samples by which a new one begins, or None where there are no labels.
     """
 
@@ -60,10 +61,8 @@ class Model:
         self.settings, self.channels, self.seed = dict(settings), channels, seed
         self.paired_channels = paired_channels or channels
         self._random = np.random.default_rng(seed)
-        self.loss_history: list[float] = []
-        self.goodness_of_fit_history: list[float] = []
-        self.jacobian_history: list[float] = []
-        self.validation_history: dict[int, float] = {}
+        self.history = training.History()
+        self.constants: dict[str, list[dict[int, float]]] = {side: [{} for _ in channels] for side in SIDES}
         self.anchors: list[Anchors | None] = [None] * len(channels)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -95,8 +94,8 @@ class Model:
             loss.load_state_dict(known.state_dict())
             loss.requires_grad_(not first_only)
 
-    def train(self, inputs: Inputs, mode: Mode, steps: int) -> None:
-        """Go on for so many steps, or until held-out samples no longer improve."""
+    def train(self, inputs: Inputs, mode: Mode, steps: int, watch: training.Watch | None = None) -> None:
+        """Go on for so many steps, or until held-out samples no longer improve; what `watch` ends is kept."""
         held = self.settings["validation_fraction"]
         timeline = Timeline(inputs.lengths, self.offset, inputs.trials, (0.0, 1.0 - held))
         if timeline.left_out:
@@ -109,7 +108,8 @@ class Model:
             batch_size = max(len(valid) for valid in timeline.valid)  # sessions weigh equally
         objectives = self._objectives(mode, inputs.context, timeline)
         rows = (batch_size or len(timeline.valid[0])) * 3 * len(objectives)
-        modules, done = self.modules.train(), len(self.loss_history)
+        self._note_constants(inputs)
+        modules, done = self.modules.train(), len(self.history.loss)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed + done)  # for encoders that draw, such as those with dropout
             course = training.Course(
@@ -118,27 +118,27 @@ class Model:
                 samples=sum(inputs.lengths),
                 held_out=self._held_out(inputs, mode) if held else None,
                 jacobian=self._jacobian(steps),
-                done=done,
                 progress=self.settings["verbose"],
+                watch=watch,
             )
             sides = self._sides(inputs, timeline, rows)
-            history = training.train(sides, objectives, self._adam(), modules, self._random, course)
-        modules.eval()
-        ends = timeline.starts.tolist()
-        parts = [inputs.context.part(start, stop) for start, stop in pairwise(ends)]
-        self.anchors = [Anchors.of(*one, self.seed) for one in zip(self.encoders, inputs.signals, parts, strict=True)]
-        self.validation_history |= {done + step: value for step, value in history.held_out.items()}
-        self.loss_history += history.loss
-        self.jacobian_history += history.jacobian
-        self.goodness_of_fit_history += history.goodness_of_fit
-        if history.best_step is not None and history.best_step < len(history.loss):
-            log.info("back to step %d, where held-out samples fitted best", done + history.best_step)
+            best = None
+            try:
+                best = training.train(sides, objectives, self._adam(), modules, self._random, course, self.history)
+            finally:  # an interrupt or a callback may end it, and then it goes on as it is
+                modules.eval()
+                parts = [inputs.context.part(start, stop) for start, stop in pairwise(timeline.starts.tolist())]
+                each = zip(self.encoders, inputs.signals, parts, strict=True)
+                self.anchors = [Anchors.of(*one, self.seed) for one in each]
+        if best is not None and best < len(self.history.loss):
+            log.info("back to step %d, where held-out samples fitted best", best)
 
     def goodness_of_fit(
         self, inputs: Inputs, mode: Mode, negatives: int, sessions: Sequence[int] | None = None, batches: int = 1
     ) -> float:
         """Return the mean fit of batches of this data, in nats; `sessions` says which sessions of the model it is."""
         self.check_channels(inputs, sessions)
+        inputs = self._with_constants(inputs, sessions)
         timeline = Timeline(inputs.lengths, self.offset, inputs.trials)
         objectives = self._objectives(mode, inputs.context, timeline)
         random = np.random.default_rng(self.seed)
@@ -166,6 +166,7 @@ class Model:
             encoders, channels = self.paired_encoders, self.paired_channels
         if session >= len(encoders) or signal.shape[1] != channels[session]:
             raise HapteraError(f"X of session {session} has {signal.shape[1]} channels; the sessions have {channels}")
+        signal = hold(signal, self.constants[side][session])
         edges = [0, len(signal)]
         if trials is not None:
             changes = np.asarray(trials)
@@ -205,6 +206,25 @@ class Model:
         if isinstance(name, str) and name.endswith(UNIFIED):
             unify(found, name)
         return found
+
+    def _note_constants(self, inputs: Inputs) -> None:
+        """Learn which channels never change; one that changes in later data teaches like any other from then on."""
+        for side, signals in zip(SIDES, (inputs.signals, inputs.paired or inputs.signals), strict=True):
+            own = [constant_channels(signal) for signal in signals]
+            if self.history.loss:
+                pairs = zip(self.constants[side], own, strict=True)
+                own = [dict(before.items() & now.items()) for before, now in pairs]
+            self.constants[side] = own
+
+    def _with_constants(self, inputs: Inputs, sessions: Sequence[int] | None) -> Inputs:
+        """Return the data with channels that never changed in training at the value that they had there."""
+        chosen = range(len(self.encoders)) if sessions is None else sessions
+
+        def held(side: str, signals: list[np.ndarray]) -> list[np.ndarray]:
+            return [hold(one, self.constants[side][at]) for one, at in zip(signals, chosen, strict=True)]
+
+        paired = None if inputs.paired is None else held("paired", inputs.paired)
+        return replace(inputs, signals=held("reference", inputs.signals), paired=paired)
 
     def _new_loss(self, chosen: list[int] | None) -> InfoNCE:
         """Return the loss of one objective, over some dimensions of the embedding or all of them."""

@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save
 
 from haptera import __version__
 from haptera.contrastive.adapting import Anchors
-from haptera.contrastive.model import Model
+from haptera.contrastive.model import SIDES, Model
 from haptera.contrastive.modes import Mode
+from haptera.contrastive.training import History
 from haptera.errors import HapteraError, check_keys
 from haptera.files.atomic import whole
 from haptera.files.fingerprint import of_model
@@ -30,6 +31,7 @@ from haptera.files.schema import (
     kind_of,
     kinds_of,
     list_of,
+    number,
     optional,
     table_of,
     whole_number,
@@ -39,7 +41,14 @@ from haptera.recordings.prepared import Preparation
 _KEY = "haptera.embedding"
 _PREPARED = "preparations"
 _ANCHORS = "anchors."
-_HISTORIES = ("loss_history", "goodness_of_fit_history", "jacobian_history")
+_HISTORIES = {
+    "loss_history": "loss",
+    "goodness_of_fit_history": "goodness_of_fit",
+    "jacobian_history": "jacobian",
+    "temperature_history": "temperature",
+}
+_LATER: dict[str, Any] = {"temperature_history": [], "constants": {}}
+"""What files of earlier versions do not have."""
 OWN = ("model_architecture", "distance")
 _FACTS = {
     "settings": TABLE,
@@ -50,7 +59,9 @@ _FACTS = {
     **dict.fromkeys(_HISTORIES, list_of(ANYTHING)),
     "validation_history": table_of(ANYTHING),
     "anchors": table_of(optional(list_of(ANYTHING))),
+    "constants": table_of(list_of(table_of(number()))),
 }
+_GIVEN = ("channels", "paired_channels", "seed", "constants")
 
 
 def known_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +89,9 @@ def write_model(model: Model, mode: Mode, path: Path, sessions: Sequence[Prepara
         "version": __version__,
         "settings": {name: _plain(name, value) for name, value in model.settings.items()},
         "mode": asdict(mode),
-        **{name: getattr(model, name) for name in _FACTS if name not in ("settings", "mode", "anchors")},
+        **{name: getattr(model, name) for name in _GIVEN},
+        **{name: getattr(model.history, field) for name, field in _HISTORIES.items()},
+        "validation_history": model.history.held_out,
         "anchors": {},
     }
     tensors = {
@@ -123,9 +136,10 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
         model = Model(facts["settings"] | settings, facts["channels"], facts["paired_channels"], facts["seed"])
     except HapteraError as error:
         raise HapteraError(f"{path}: {error}") from error
-    for name in _HISTORIES:
-        setattr(model, name, facts[name])
-    model.validation_history = {int(step): value for step, value in facts["validation_history"].items()}
+    held_out = {int(step): value for step, value in facts["validation_history"].items()}
+    model.history = History(held_out=held_out, **{field: facts[name] for name, field in _HISTORIES.items()})
+    for side, sessions in facts["constants"].items():
+        model.constants[side] = [{int(channel): value for channel, value in one.items()} for one in sessions]
     for session, classes in facts["anchors"].items():
         model.anchors[int(session)] = _anchors(tensors, session, classes, path)
     try:
@@ -139,7 +153,7 @@ def read_model(path: Path, settings: dict[str, Any]) -> tuple[Model, Mode]:
 def _facts(header: dict[str, Any], tensors: dict[str, torch.Tensor], path: Path) -> dict[str, Any]:
     """Return a header after checking it; a model is no larger than its weights."""
     where = f"the header of {path}"
-    facts = check(header, _FACTS, where)
+    facts = check(_LATER | header, _FACTS, where)
     for name, kinds in (("settings", _setting_kinds()), ("mode", kinds_of(Mode))):
         check_keys(f"key of {name} in {where}", check(facts[name], kinds, f"{name} in {where}"), kinds)
     settings, sessions = facts["settings"], len(facts["channels"])
@@ -153,6 +167,11 @@ def _facts(header: dict[str, Any], tensors: dict[str, torch.Tensor], path: Path)
         for key in facts[name]:
             if not (key.isascii() and key.isdigit() and int(key) < most):
                 raise HapteraError(f"{where}: {name} has {key!r}; the number of a session or step was expected")
+    for side, each in facts["constants"].items():
+        keys = [key for one in each for key in one]
+        known = all(key.isascii() and key.isdigit() and int(key) < max(sizes) for key in keys)
+        if side not in SIDES or len(each) != sessions or not known:
+            raise HapteraError(f"{where}: constants has {side!r}; channels of {sessions} sessions were expected")
     return facts
 
 

@@ -8,7 +8,7 @@ Cost: one pass through the encoders for each side and step, whatever the number 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -73,21 +73,43 @@ class HeldOut:
 
 @dataclass
 class History:
-    """What happened.
+    """What happened, over all calls.
 
     Attributes:
         loss: of every step, without the Jacobian term.
         goodness_of_fit: the same minus that of a constant embedding; nats, lower is better.
         jacobian: mean squared norm of the Jacobian in every step that had the term, as it was estimated.
+        temperature: of the first loss after every step, where it is learnt.
         held_out: step -> goodness of fit of pairs that were held out.
-        best_step: after which the held-out goodness of fit was best, if training stopped by it.
     """
 
     loss: list[float] = field(default_factory=list)
     goodness_of_fit: list[float] = field(default_factory=list)
     jacobian: list[float] = field(default_factory=list)
+    temperature: list[float] = field(default_factory=list)
     held_out: dict[int, float] = field(default_factory=dict)
-    best_step: int | None = None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Somebody who looks at the encoders every so often, in evaluation mode; what it draws does not change the fit.
+
+    Attributes:
+        call: is given the number of steps done, and may end training by raising an error.
+        every: steps between two calls.
+    """
+
+    call: Callable[[int], None]
+    every: int
+
+    def __call__(self, modules: nn.Module, step: int) -> None:
+        """Call it if it is time."""
+        if step % self.every:
+            return
+        modules.eval()
+        with torch.random.fork_rng(devices=[]):
+            self.call(step)
+        modules.train()
 
 
 @dataclass(frozen=True)
@@ -100,8 +122,8 @@ class Course:
         samples: of the recording, by which a loss that runs away is known.
         held_out: pairs to look at every so often.
         jacobian: the term that keeps Jacobians small.
-        done: steps before these, by which the term is ramped.
         progress: show a bar.
+        watch: is called on the way.
     """
 
     steps: int
@@ -109,8 +131,8 @@ class Course:
     samples: int
     held_out: HeldOut | None = None
     jacobian: JacobianTerm | None = None
-    done: int = 0
     progress: bool = False
+    watch: Watch | None = None
 
 
 def train(
@@ -120,8 +142,9 @@ def train(
     modules: nn.Module,
     random: np.random.Generator,
     course: Course,
-) -> History:
-    """Train in place.
+    history: History,
+) -> int | None:
+    """Train in place; the step to whose state it went back, if held-out pairs stopped it.
 
     Args:
         sides: embed the pairs.
@@ -130,16 +153,19 @@ def train(
         modules: holds everything that learns, so that the best state can be kept.
         random: draws the pairs.
         course: how long, and what to look at.
+        history: of steps before these; every step is added as it ends, so that nothing is lost where training is ended.
     """
-    history = History()
     best: dict[str, torch.Tensor] = {}
-    chance = 0.0
+    looks: list[int] = []
+    chance, first = 0.0, objectives[0].loss
+    start = len(history.loss)
+    last = start + course.steps
     with Progress("embedding", course.steps, show=None if course.progress else False, unit="steps") as bar:
-        for step in range(1, course.steps + 1):
+        for step in range(start + 1, last + 1):
             pairs = [objective.sampler.draw(course.batch_size, random) for objective in objectives]
             loss = total_loss(sides, objectives, pairs)
             total = loss
-            if course.jacobian is not None and (weight := course.jacobian.at(course.done + step)):
+            if course.jacobian is not None and (weight := course.jacobian.at(step)):
                 size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random)
                 history.jacobian.append(size.item())
                 total = loss + weight * size
@@ -149,22 +175,27 @@ def train(
             chance = chance or chance_loss(objectives, pairs)
             history.loss.append(loss.item())
             history.goodness_of_fit.append(history.loss[-1] - chance)
+            history.temperature += [first.temperature] if first.learnable else []
             _stop_if_it_runs_away(history, objectives, course.samples)
             bar.advance(f"{history.goodness_of_fit[-1]:.3f} nats")
+            if course.watch is not None:
+                course.watch(modules, step)
             held_out = course.held_out
-            if held_out is None or (step % held_out.every and step < course.steps):
+            if held_out is None or ((step - start) % held_out.every and step < last):
                 continue
             history.held_out[step] = goodness_of_fit(held_out.sides, objectives, held_out.pairs)
+            looks.append(step)
             if held_out.patience is None:
                 continue
-            history.best_step = min(history.held_out, key=history.held_out.__getitem__)
-            if history.best_step == step:
+            best_step = min(looks, key=history.held_out.__getitem__)
+            if best_step == step:
                 best = deepcopy(modules.state_dict())
-            elif list(history.held_out).index(history.best_step) < len(history.held_out) - held_out.patience:
+            elif looks.index(best_step) < len(looks) - held_out.patience:
                 break
     if best:
         modules.load_state_dict(best)
-    return history
+        return best_step
+    return None
 
 
 def total_loss(sides: Sides, objectives: Sequence[Objective], pairs: Sequence[Pairs]) -> torch.Tensor:

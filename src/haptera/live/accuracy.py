@@ -9,8 +9,8 @@ estimate without labels and the one with labels are then averaged by the inverse
 one without labels is taken to be at least as uncertain as it is seen to be off.
 The profile is of the model as it was. An adapter that learns makes confidences its own; what is told without labels is
 then off by what that changes, until labels correct it. Labels speak for the window only while it is like the images
-that they belong to: where what answers promise differs, the difference counts as an error of the labels; call
-`forget_labels` after a change.
+that they belong to: where what answers promise differs, the difference counts as an error of the labels. After a change
+`begin` leaves out of the window, and of the labels, what came before it.
 Cost: some microseconds for a batch. Holds a number for each image of the window and two for each label.
 """
 
@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from haptera.analyses.diagnosis.error_prediction import doubt_threshold
 from haptera.checks import check_number, check_whole_number
 from haptera.correctness import correct
 from haptera.errors import HapteraError
@@ -105,6 +104,15 @@ class Accuracy:
         own = np.column_stack([self._promise(_confidence(logits)), right])
         self._labels = np.concatenate([self._labels, own])[-self.label_window :]
 
+    def begin(self, images: int) -> None:
+        """Let the window begin with the last images, since what came before them is other data; forget the labels.
+
+        Args:
+            images: at least one stays.
+        """
+        self._confidences = self._confidences[-max(images, 1) :]
+        self.forget_labels()
+
     def forget_labels(self) -> None:
         """Leave the labels so far aside, since they belong to other data than what comes now."""
         self._labels = np.zeros((0, 2))
@@ -176,12 +184,12 @@ def _prepare(profile: Profile | None) -> tuple[float | None, dict[bool, Estimato
     """Return the threshold of confidence, and the estimators with (True) and without the size of the shift."""
     if profile is None or profile.right is None:
         return None, {}
-    known, error = profile.known, float(1 - profile.right.mean())
+    known, error, sure = profile.known, float(1 - profile.right.mean()), _confidence(profile.logits)
     if known.threshold is None or known.frame.empty or "error" not in known.frame:
-        clean = Clean(error, float(_confidence(profile.logits).mean()))
+        clean = Clean(error, float(sure.mean()))
         only = Estimator("thresholded confidence", make_estimator("thresholded confidence", known.frame, clean))
-        return doubt_threshold(profile.logits, error), {True: only, False: only}
-    clean = Clean(known.clean["error"], float(_confidence(profile.logits).mean()))
+        return float(np.quantile(sure, error)), {True: only, False: only}
+    clean = Clean(error, float(sure.mean()), float((sure < known.threshold).mean()))
     return known.threshold, {size: choose_estimator(known.frame, clean, known.images, size) for size in (True, False)}
 
 

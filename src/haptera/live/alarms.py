@@ -47,6 +47,7 @@ class Alarm:
             where it is cleared.
         level: the share of the promise that this alarm may cost.
         sentence: all of this for people.
+        images: how many have come since the change; where it is cleared, those over which the stream is back.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Alarm:
     evidence: float
     level: float
     sentence: str
+    images: int = 0
 
 
 class Alarms:
@@ -259,7 +261,8 @@ class Alarms:
             f"the stream has changed since step {since}, about {seen - image:,} images ago: {name} is {direction} than "
             f"in the reference; evidence {evidence:.3g}, {self.threshold:,.0f} was needed"
         )
-        self.active = Alarm("alarm", step, time, self._names[row], since, since_time, evidence, self.level, sentence)
+        facts = (self._names[row], since, since_time, evidence, self.level, sentence, self.thin * (seen - image))
+        self.active = Alarm("alarm", step, time, *facts)
         self._raised += 1
         self._recovery = Recovery(self._first, seen - image)
         return self.active
@@ -271,10 +274,11 @@ class Alarms:
         if not self._recovery.update(values, rows):
             return None
         before, self.active = self.active, None
+        images = self.thin * self._recovery.window
         sentence = (
             f"the stream is back since step {step}: every signal is as in the reference over "
             f"{self._recovery.window:,} images; the alarm of step {before.step} ends"
         )
         self._begin()
         self._recovery = None
-        return Alarm("cleared", step, time, before.signal, before.step, before.time, 0.0, self.level, sentence)
+        return Alarm("cleared", step, time, before.signal, before.step, before.time, 0.0, self.level, sentence, images)

@@ -27,12 +27,14 @@ class Labelled:
         differences: of those that both models had answered: 1 where only the adapted one was right, -1 where only the
             unadapted one was, else 0.
         unknown: ids that nobody asked about, or too long ago.
+        recent: `(images,)`, whether each came after the last change of the stream.
     """
 
     logits: np.ndarray
     targets: np.ndarray
     differences: np.ndarray
     unknown: int
+    recent: np.ndarray
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -47,14 +49,22 @@ class Answers:
 
     Args:
         most: images.
+
+    Attributes:
+        since: the number, in the stream, of the first image after its last change.
     """
 
     def __init__(self, most: int) -> None:
-        self.most = most
-        self._rows: OrderedDict[Hashable, tuple[np.ndarray, int, int]] = OrderedDict()
+        self.most, self.since = most, 0
+        self._rows: OrderedDict[Hashable, tuple[np.ndarray, int, int, int]] = OrderedDict()
 
     def add(
-        self, ids: Sequence[Hashable], served: np.ndarray, adapted: np.ndarray | None, unadapted: np.ndarray | None
+        self,
+        ids: Sequence[Hashable],
+        served: np.ndarray,
+        adapted: np.ndarray | None,
+        unadapted: np.ndarray | None,
+        first: int = 0,
     ) -> None:
         """Keep a batch.
 
@@ -63,12 +73,13 @@ class Answers:
             served: `(images, classes)`, logits.
             adapted: `(images,)`, the adapted model's classes; None where it was not asked.
             unadapted: `(images,)`, the unadapted model's; None where it was not asked.
+            first: the number of the first of them in the stream.
         """
         served = served.astype(np.float32)
         most = min(self.most, BYTES // (4 * served.shape[1]))
         for row, one in enumerate(ids):
             pair = tuple(UNKNOWN if classes is None else int(classes[row]) for classes in (adapted, unadapted))
-            self._rows[one] = (served[row].copy(), pair[0], pair[1])
+            self._rows[one] = (served[row].copy(), pair[0], pair[1], first + row)
             self._rows.move_to_end(one)
         while len(self._rows) > most:
             self._rows.popitem(last=False)
@@ -88,7 +99,8 @@ class Answers:
             for row, target in known
             if row[1] != UNKNOWN and row[2] != UNKNOWN
         ]
-        return Labelled(logits, classes, np.array(both), len(ids) - len(known))
+        recent = np.array([row[3] >= self.since for row, _ in known], bool)
+        return Labelled(logits, classes, np.array(both), len(ids) - len(known), recent)
 
     def state(self) -> dict[str, Any]:
         """Return everything that changes."""
@@ -97,13 +109,17 @@ class Answers:
         return {
             "ids": list(self._rows),
             "logits": logits,
-            "classes": np.array([row[1:] for row in rows]).reshape(-1, 2),
+            "classes": np.array([row[1:3] for row in rows]).reshape(-1, 2),
+            "places": np.array([row[3] for row in rows], np.int64),
+            "since": self.since,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        rows = zip(state["ids"], state["logits"], state["classes"].astype(int).tolist(), strict=True)
-        self._rows = OrderedDict((one, (logits.copy(), *classes)) for one, logits, classes in rows)
+        numbers = np.column_stack([state["classes"], state["places"]]).astype(int).tolist()
+        rows = zip(state["ids"], state["logits"], numbers, strict=True)
+        self._rows = OrderedDict((one, (logits.copy(), a, b, place)) for one, logits, (a, b, place) in rows)
+        self.since = int(state["since"])
 
 
 def ids_of(ids: Any, images: int, what: str = "ids") -> list[Hashable]:

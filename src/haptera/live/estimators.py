@@ -3,7 +3,11 @@
 Candidates tell accuracy from three numbers of a window: mean confidence, doubt (the share of answers below the
 confidence that as many answers on the reference are below as are wrong), and the size of the shift. They are average
 confidence; difference of confidences (Guillory et al. 2021); thresholded confidence (Garg et al. 2022); and planes by
-least squares through known corruptions and clean data, in doubt, doubt and confidence, or doubt and size.
+least squares through known corruptions and clean data, in doubt, doubt and confidence, or doubt and size. The first
+three are those of `haptera.measures.label_free`; what else there is (optimal transport, nuclear norms) is not a mean
+over images and would cost more than the model at every batch.
+The threshold comes from the few images that corruptions were tried on. What clean data look like comes from the whole
+reference, so that thresholded confidence is right there whatever the chance in the threshold.
 Each known corruption is left out in turn, at all severities, so that data in use never choose. With few corruptions the
 best of several fits is best by chance, and others err on the other side; so all fits count that are less off, on the
 corruptions left out, than every candidate that needs no fit, by the inverse squares of how far off they are. Where no
@@ -42,14 +46,18 @@ class Clean:
     Attributes:
         error: share of wrong answers.
         confidence: mean confidence.
+        doubt: share of answers below the threshold; by default as many as are wrong, as where it was taken from the
+            same images.
     """
 
     error: float
     confidence: float
+    doubt: float | None = None
 
     def features(self) -> dict[str, float]:
         """Return the three numbers of a window without a shift."""
-        return {"doubt": self.error, "confidence": self.confidence, "size": 0.0}
+        doubt = self.error if self.doubt is None else self.doubt
+        return {"doubt": doubt, "confidence": self.confidence, "size": 0.0}
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,7 @@ def make_estimator(name: str, known: Features | pd.DataFrame, clean: Clean) -> C
     if name == "difference of confidences":
         return lambda features: _inside(clean.error + clean.confidence - features["confidence"])
     if name == "thresholded confidence":
-        return lambda features: _inside(features["doubt"])
+        return lambda features: _inside(clean.error - clean.features()["doubt"] + features["doubt"])
     columns = list(PLANES[name])
     fitted = np.column_stack([np.asarray(known[column], float) for column in columns])
     rows = np.vstack([[clean.features()[column] for column in columns], fitted])

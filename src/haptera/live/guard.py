@@ -145,7 +145,7 @@ class Guard:
             found = self._answers.label(names, targets)
             known = len(found.targets)
             if known:
-                self._watching.accuracy.label(found.logits, found.targets)
+                self._watching.accuracy.label(found.logits[found.recent], found.targets[found.recent])
                 self.safety.labels.update(found.differences)
                 self._tally["labels"] += known
             sentence = f"labels of {known} images arrived, and of {found.unknown} that are not remembered"
@@ -211,16 +211,16 @@ class Guard:
         turn = take_turn(inputs, self._understanding.puzzle(inputs), self.adapter, self.unadapted, self.safety)
         self.steps += 1
         self.images += len(inputs)
-        first = UNADAPTED if turn.adapted is None else ADAPTED
         decisions = self._judge.judge(turn, self.steps)
         outputs = serve(turn, self.unadapted, self.safety.serves)
-        served = ADAPTED if outputs is turn.adapted else UNADAPTED
-        logits = logits_of(outputs)
+        served, logits = ADAPTED if outputs is turn.adapted else UNADAPTED, logits_of(outputs)
         now = self._journal.now(self.steps)
+        first = UNADAPTED if turn.adapted is None else ADAPTED
         view = self._watching.look(first, logits, len(inputs), self.steps, now[0])
         if view.alarm is not None:
-            alarm = asdict(view.alarm)
-            numbers = {name: alarm[name] for name in ("signal", "since", "since_time", "evidence", "level")}
+            self._answers.since = self.images - view.alarm.images
+            facts = ("signal", "since", "since_time", "evidence", "level")
+            numbers = {name: getattr(view.alarm, name) for name in facts}
             decisions.append(Decision(view.alarm.kind, view.alarm.sentence, numbers))
         for decision in [*decisions, *self._judge.notes(turn)]:
             self._journal.event(self.steps, decision)
@@ -228,7 +228,7 @@ class Guard:
         self._notice_turns(decisions)
         adapted, unadapted = turn.classes
         if ids is not None and logits is not None:
-            self._answers.add(ids, logits, adapted, unadapted)
+            self._answers.add(ids, logits, adapted, unadapted, self.images - len(inputs))
         if self.steps % MEMORY == 1:
             self._memory = memory_in_use()
         facts = {"served": served, "resets": self._judge.resets, "memory": self._memory}

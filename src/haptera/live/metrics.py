@@ -3,7 +3,8 @@
 Both are listeners: called with a row of the log (`{"kind": "step", ...}` or `{"kind": "event", ...}`), they keep
 counts, the last value of every gauge, and the latencies. `INSTRUMENTS` names them all, once for both. Prometheus gets a
 registry of its own, so that a service with metrics of its own sees no name twice. A value that is not known is not
-shown: a gauge appears with its first number, and goes when it is unknown again.
+shown: a gauge appears with its first number, and goes when it is unknown again. Counts of events begin at 0, since the
+increase of a count that appears with 1 is 0 to Prometheus, and the first alarm would not be seen.
 Cost: some tens of microseconds for each step.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 
 from haptera.errors import HapteraError
 from haptera.extras import import_extra
+from haptera.live import record
 
 Row = Mapping[str, Any]
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -99,6 +101,8 @@ class PrometheusMetrics:
             more = {"buckets": BUCKETS} if each.kind == "histogram" else {}
             self._made[each.name] = kinds[each.kind](each.name, each.about, labels, registry=self.registry, **more)
         self._made[ALARM].labels(model).set(0)
+        for event in record.EVENTS:
+            self._made[EVENTS].labels(model, event)
 
     def __call__(self, row: Row) -> None:
         """Take a row of the log."""
@@ -162,6 +166,8 @@ class OpenTelemetryMetrics:
             else:
                 more = {"explicit_bucket_boundaries_advisory": BUCKETS}
                 self._made[each.name] = meter.create_histogram(name, each.unit, each.about, **more)
+        for event in record.EVENTS:
+            self._made[EVENTS].add(0, self._attributes | {"event": event})
 
     def __call__(self, row: Row) -> None:
         """Take a row of the log."""

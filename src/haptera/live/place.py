@@ -145,6 +145,10 @@ class ShiftWindow:
         self._weights *= np.array([keep, keep**2]) ** count
         self._weights += [weights.sum(), np.square(weights).sum()]
 
+    def begin(self) -> None:
+        """Forget all images, since what comes now is other data."""
+        self._sums[...], self._weights[...] = 0.0, 0.0
+
     def place(self) -> Place:
         """Compare the window with the reference."""
         if not self._names or self._weights[0] ** 2 < 2 * self._weights[1] * (1 - 1e-9) or not self._weights[0]:

@@ -134,9 +134,10 @@ class Signals:
             if not (early or some):  # most calls end here
                 return
             values = first_of(values)
-            with torch.no_grad(), torch._C.DisableTorchFunction():  # nor does an adapter need to answer these
-                if not isinstance(values, torch.Tensor) or values.ndim < 2 or values.shape[0] < images:
-                    return
+            if not isinstance(values, torch.Tensor) or values.ndim < 2 or values.shape[0] < images:
+                return
+            with torch.no_grad():
+                values = values.detach().as_subclass(torch.Tensor)  # whatever functions mean for a subclass
                 start = values.shape[0] - images  # what is before are earlier images of a window
                 if early:
                     self.early = name

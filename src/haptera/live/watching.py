@@ -2,6 +2,7 @@
 
 Bundles the signals of every image, the alarms about them, the place of the shift and the predicted accuracy; each is
 described in its own file. Signals are taken by hooks while the model that answers runs, so that they cost no pass.
+At a change point, and where the stream is back, windows begin anew: numbers of a window that holds both are of neither.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ SAMPLE, QUIET_EVERY, ALARM_EVERY, CLOSE_EVERY = 16, 16, 4, 2
 changed, while an alarm lasts, and for `CLOSELY` steps after it is raised or cleared."""
 CLOSELY = 64
 PLACE = 5
-"""Samples between looks at the place of the shift, which needs all of them."""
+"""Samples between looks at the place of the shift, which needs all of them; soon after a change, all are looked at."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Watching:
         whole = self._layers is None or moments.keys() >= set(self._layers.names)
         if self._window is not None and moments and whole:
             self._window.update(moments)
-            if self._samples % PLACE == 0 or np.isnan(self._place[0]):
+            if self._close or self._samples % PLACE == 0 or np.isnan(self._place[0]):
                 place = self._window.place()
                 self._place = (place.size, place.where, place.nearest)
             self._samples += 1
@@ -88,11 +89,20 @@ class Watching:
             self.accuracy.update(logits, None if np.isnan(self._place[0]) else self._place[0])
         finite = {signal: values for signal, values in scores.items() if np.isfinite(values).all()}
         alarm = self.alarms.update(finite, step, time)
+        if alarm is not None:
+            self._begin(alarm)
         self._looks += 1
         self._close = CLOSELY if alarm is not None else max(self._close - 1, 0)
         self._choose_sample()
         size, where, nearest = self._place
         return View(size, where, nearest, self.accuracy.estimate(), alarm)
+
+    def _begin(self, alarm: Alarm) -> None:
+        """Leave out of all windows what came before a change: the accuracy and the place are those of the new data."""
+        self.accuracy.begin(alarm.images)
+        if self._window is not None:
+            self._window.begin()
+        self._place = (nan, "", "")
 
     def _unknown(self) -> tuple[str, ...]:
         """Return what cannot be told without a profile."""

@@ -15,8 +15,8 @@ data without, and returns the accuracy on the new data.
   class each). The sources correlate both scores with accuracy; here their fall since the reference is taken from the
   accuracy there, as for confidences.
 
-All of them fail where a model is confidently wrong; `haptera trends --unlabelled` says how far off they were on shifts
-that are known.
+All of them fail where a model is confidently wrong; `haptera trends --unlabelled` and `haptera diagnose` say how far
+off they were on shifts that are known.
 Cost: that of the softmax; COT n² to n³ in groups of 1,000 (a tenth of a second each), the nuclear norm a small
 singular value decomposition.
 """
@@ -150,7 +150,8 @@ def _whole(shares: np.ndarray, n: int) -> np.ndarray:
 
 def _nuclear(logits: np.ndarray) -> float:
     likely = np.exp(log_softmax(np.asarray(logits, float), axis=1))
-    values = np.sqrt(np.clip(np.linalg.eigvalsh(likely.T @ likely), 0, None))
+    gram = likely.T @ likely if len(likely) > likely.shape[1] else likely @ likely.T
+    values = np.sqrt(np.clip(np.linalg.eigvalsh(gram), 0, None))
     return float(values.sum() / np.sqrt(len(likely) * min(likely.shape)))
 
 

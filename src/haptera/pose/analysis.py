@@ -1,12 +1,14 @@
 """Scores of poses: how far predictions are from labels, under shifts, with and without adaptation.
 
 A model is run on sets of frames x shifts x adapters; every cell is finished by itself, and kept if there is a folder
-for it. Predictions that somebody else made are joined to labels by video and file name, and by the names of parts;
-both are in pixels of the images as they are, so no image is opened.
+for it. Whether confidence can be believed is asked of frames as they are without adaptation, in the last of the sets,
+which is that of individuals that were never seen where there is one. Predictions that somebody else made are scored by
+`haptera.pose.predictions`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,14 +18,16 @@ from torch import nn
 
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis
-from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
+from haptera.files.atomic import write_text
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.measures import normalised_error, pck
 from haptera.outputs import Outputs
-from haptera.pose.coco import CocoLabels, read_coco_labels
+from haptera.pose.corruptions import FILE, by_severity, has_severities
 from haptera.pose.data import PoseData
-from haptera.pose.evaluate import MakeAdapter, evaluate, join_predictions
-from haptera.pose.page import DEFINITIONS, findings, headline, lines, notes, sections
+from haptera.pose.evaluate import MakeAdapter, evaluate
+from haptera.pose.further import ConfidenceScores, Counting, confidence_scores, further_rows
+from haptera.pose.further_page import FURTHER_DEFINITIONS, confidence_findings, confidence_section
+from haptera.pose.page import DEFINITIONS, findings, headline, lines, normaliser, notes, sections
 from haptera.pose.predict import check_adapter, pose_model
 from haptera.pose.skeletons import Frame
 from haptera.report.section import Finding, Section
@@ -31,7 +35,9 @@ from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
 from haptera.shifts import Shift
 from haptera.table import measure_outputs, tidy
+from haptera.words import count
 
+CALIBRATION = "calibration.json"
 INDIVIDUALS = 2
 """So many individuals of each set are shown on the page."""
 
@@ -48,10 +54,12 @@ class PoseScores(Analysis):
         frames: to show.
         parts: their names.
         skeleton: pairs of parts between which lines are drawn.
+        confidence: what the likelihood is worth.
+        extra: how many predictions are of no labelled animal.
     """
 
     kind: ClassVar[str] = "pose"
-    definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    definitions: ClassVar[Mapping[str, str]] = {**DEFINITIONS, **FURTHER_DEFINITIONS}
     title: str
     settings: Mapping[str, Any]
     rows: pd.DataFrame
@@ -59,27 +67,41 @@ class PoseScores(Analysis):
     frames: Sequence[Frame] = ()
     parts: Sequence[str] = ()
     skeleton: Sequence[tuple[str, str]] = ()
+    confidence: ConfidenceScores | None = None
+    extra: int = 0
 
     @property
     def notes(self) -> list[str]:
         """Return in what errors are counted, and how many keypoints have no prediction."""
-        return notes(self.rows, self.chosen)
+        more = [f"{count(self.extra, 'prediction')} of no labelled animal, which only AP counts"] if self.extra else []
+        return [*notes(self.rows, self.chosen), *more]
 
     def headline(self) -> str:
         """Return how many keypoints, parts and individuals there are."""
         return headline(self.rows)
 
     def findings(self) -> list[Finding]:
-        """Return whether parts are found, and whether adaptation helps."""
-        return findings(self.rows)
+        """Return whether parts are found, whether adaptation helps, and whether the likelihood can be believed."""
+        return [*findings(self.rows), *confidence_findings(self.confidence)]
 
     def table(self) -> pd.DataFrame:
-        """Return the tidy table with measures `normalised_error` and `pck`, and columns `part` and `individual`."""
+        """Return the tidy table of `normalised_error`, `pck` and the further scores, by `part` and `individual`."""
         return self.rows
 
     def sections(self) -> list[Section]:
-        """Return frames with skeletons, and scores by shift, part and individual."""
-        return sections(self.rows, self.frames, self.parts, self.skeleton)
+        """Return frames with skeletons, scores by shift, part and individual, and the reliability of confidence."""
+        made, confidence = sections(self.rows, self.frames, self.parts, self.skeleton), self.confidence
+        section = confidence_section(confidence)
+        return made if section is None else [*made[:-1], section, made[-1]]
+
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
+        """Return the calibration of keypoints, which `load_calibration` reads, and errors by severity."""
+        own: dict[str, Callable[[Path], None]] = {}
+        if self.confidence is not None:
+            own[CALIBRATION] = self.confidence.calibration.write
+        if has_severities(self.rows):
+            own[FILE] = lambda path: write_text(path, by_severity(self.rows).to_csv(index=False))
+        return own
 
     def summary(self, notes: bool = True) -> str:
         """Return the findings as text, with both scores of every cell."""
@@ -119,8 +141,7 @@ def score(
     *,
     shifts: Sequence[Shift | None] = (None,),
     adapters: Mapping[str, MakeAdapter] | None = None,
-    threshold: float | None = None,
-    normalise: str | None = None,
+    counting: Counting | None = None,
     batch_size: int = 256,
     seed: int = 0,
     out: Path | None = None,
@@ -133,15 +154,15 @@ def score(
         data: name -> frames, such as `within` and `out`; the name is the column `stream`.
         shifts: what happens to the frames; None among them is clean.
         adapters: name -> from a model to an adapter; without adaptation if left out.
-        threshold: of PCK; see `pck` for the default.
-        normalise: see `keypoint_scales`.
+        counting: how keypoints are counted: what divides errors, the threshold of PCK, the cut-off of likelihoods.
         batch_size: see `evaluate`.
         seed: of the shifts.
         out: a folder for finished cells, from which the same call goes on.
         progress: None shows it where somebody is looking.
     """
     adapters = {"none": NoAdaptation} if adapters is None else adapters
-    common = {"batch_size": batch_size, "seed": seed, "normalise": normalise}
+    counting = counting or Counting()
+    common = {"batch_size": batch_size, "seed": seed, "normalise": counting.normalise}
     cells = [
         _Cell((model, name, adapter), models[model], data[name], shift=shift, adapter=adapters[adapter], **common)
         for model in models
@@ -153,7 +174,9 @@ def score(
     rows = []
     for cell, outputs in zip(cells, outcome.finished, strict=True):
         outputs.provenance.update(dict(zip(("model", "stream", "adapter"), cell.names, strict=True)))
-        rows += measure_outputs(outputs, [normalised_error, lambda found: pck(found, threshold)])
+        facts = {"areas": cell.data.areas, "factors": cell.data.factors}
+        further = partial(further_rows, counting=counting, **facts)
+        rows += measure_outputs(outputs, [normalised_error, partial(pck, threshold=counting.threshold), further])
     first, network = next(iter(models.items()))
     table = tidy(rows)
     settings: dict[str, Any] = {"models": list(models), "shifts": list(dict.fromkeys(cell.shift for cell in cells))}
@@ -162,52 +185,22 @@ def score(
         frame for cell, outputs in zip(cells, outcome.finished, strict=True) if cell.model is network
         for frame in _frames(cell, outputs)
     ]  # fmt: skip
-    inner, chosen = pose_model(network), normalise is not None
-    return PoseScores(f"Poses: {first}", settings | _units(table), table, chosen, shown, inner.parts, inner.skeleton)
+    inner = pose_model(network)
+    plain = [
+        place for place, cell in enumerate(cells) if cell.model is network and cell.names[2] == next(iter(adapters))
+    ]
+    last = next((place for place in plain[::-1] if cells[place].shift == "clean"), 0)  # those never seen, if there are
+    likelihood = confidence_scores(outcome.finished[last], counting, cells[last].data.factors, cells[last].names[1])
+    return PoseScores(
+        f"Poses: {first}", settings | units(table, counting), table, counting.normalise is not None, shown,
+        inner.parts, inner.skeleton, likelihood,
+    )  # fmt: skip
 
 
-def score_predictions(
-    predictions: Path,
-    labels: Path | PoseData,
-    *,
-    scorer: str | None = None,
-    individual: str | None = None,
-    threshold: float | None = None,
-    normalise: str | None = None,
-) -> PoseScores:
-    """Score a table of predictions.
-
-    Args:
-        predictions: a table of DeepLabCut.
-        labels: a table or project of DeepLabCut, a `.json` of COCO, or frames whose labels are in pixels of the images
-            as they are.
-        scorer: whose labels, where there are several.
-        individual: what says whose image it is in a file of COCO; see `read_coco_labels`.
-        threshold: of PCK.
-        normalise: see `keypoint_scales`.
-    """
-    said = read_deeplabcut(predictions)
-    truth: PoseData | CocoLabels | KeypointTable
-    if isinstance(labels, PoseData):
-        truth = labels
-    else:
-        truth = read_coco_labels(labels, individual) if labels.suffix == ".json" else read_deeplabcut(labels, scorer)
-    keypoints, places = join_predictions(said, truth.parts, np.asarray(truth.files), str(predictions))
-    outputs = Outputs(
-        {"keypoints": keypoints},
-        ids=places,
-        targets=truth.keypoints[places],
-        context={"individual": truth.individuals[places]},
-        provenance={"parts": list(truth.parts), "normalise": normalise, "model": said.scorer, "seed": None},
-    )
-    table = tidy(measure_outputs(outputs, [normalised_error, lambda found: pck(found, threshold)]))
-    settings = {"predictions": str(predictions), "frames": len(outputs)}
-    return PoseScores(f"Poses: {predictions.name}", settings | _units(table), table, normalise is not None)
-
-
-def _units(table: pd.DataFrame) -> dict[str, Any]:
-    """Return the threshold of PCK and what errors are divided by."""
-    return {"threshold": float(table["threshold"].max()), "normalise": str(table["normalise"].iloc[0])}
+def units(table: pd.DataFrame, counting: Counting) -> dict[str, Any]:
+    """Return the threshold of PCK, what errors are divided by, the cut-off of likelihoods and the sigma of OKS."""
+    units = {"threshold": float(table["threshold"].max()), "normalise": normaliser(table)}
+    return units | {"cutoff": counting.cutoff, "sigma": counting.sigma}
 
 
 def _frames(cell: _Cell, outputs: Outputs) -> list[Frame]:

@@ -24,6 +24,7 @@ from haptera.files.atomic import write_text
 from haptera.pose.analysis import PoseScores, score
 from haptera.pose.audit_page import DEFINITIONS, audit_sections, findings
 from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.further import Counting
 from haptera.pose.network import PoseNetwork
 from haptera.pose.project import Project, choose_sets
 from haptera.pose.unlabelled import LabelledConfidence, VideoConfidence, label_next, video_rows
@@ -137,9 +138,10 @@ def audit(
     chosen = settings or AuditSettings()
     sets = choose_sets(project.data, tuple(new), split, chosen.frames)
     usable, refused = _usable(network, adapters or {})
+    counting = Counting(chosen.threshold, chosen.normalise, project.cutoff)
     scores = score(
         {name: network}, sets, shifts=(None, *shifts), adapters={"none": NoAdaptation, **usable},
-        threshold=chosen.threshold, normalise=chosen.normalise, batch_size=chosen.batch_size, seed=chosen.seed, out=out,
+        counting=counting, batch_size=chosen.batch_size, seed=chosen.seed, out=out,
         progress=progress,
     )  # fmt: skip
     size = (project.data.height, project.data.width) if network.size else None

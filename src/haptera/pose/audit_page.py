@@ -35,7 +35,8 @@ def findings(rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refu
         label: see `label_next`.
         refused: why an adapter could not be tried.
     """
-    errors = overall(rows, "normalised_error").assign(cell=lambda each: each["shift"] + "\n" + each["stream"])
+    errors = overall(rows, "normalised_error")
+    errors = errors.assign(cell=errors["shift"] + "\n" + errors["stream"] + errors["severity"].astype(str))
     told: list[Finding] = []
     bare = errors[errors["adapter"] == "none"]
     for stream, (word, question) in SETS.items():

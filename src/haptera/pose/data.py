@@ -1,26 +1,25 @@
 """PoseData: frames with the keypoints of one animal each, and which individual and species it is.
 
-It is a data set like any other, so streams, shifts and adapters take it; keypoints are found by `rows`, the number of a
-frame in its source, which a batch carries as `ids`. x runs to the right and y down, in pixels; the centre of the first
-pixel is (0, 0). Frames are images of one size, in an array or in files that are read when they are needed.
+Several animals in a frame are several rows, each with a crop of that frame (`haptera.pose.frames`); `files` then has
+the frame once for each of them, and `animals` says which it is. It is a data set like any other, so streams, shifts and
+adapters take it; keypoints are found by `rows`, the number of a frame in its source, which a batch carries as `ids`. x
+runs to the right and y down, in pixels; the centre of the first pixel is (0, 0). Frames are images of one size, in an
+array or in files that are read when they are needed.
 """
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import torch
-from PIL import Image
 
 from haptera.data import Data
-from haptera.data.encoded import THREADS
-from haptera.data.pixels import Layout, check_values, decode, header_size, read_layout, to_images
 from haptera.errors import HapteraError, hint
 from haptera.files.fingerprint import fingerprint
+from haptera.pose.frames import ArrayFrames, FileFrames
 
 log = logging.getLogger("haptera")
 
@@ -31,7 +30,8 @@ class PoseData(Data):
     A label outside the frame counts as missing, and a remark in the log says how many there were.
 
     Args:
-        images: an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; or the paths of image files.
+        images: an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; the paths of image files; or
+            `FileFrames`, with boxes for several animals in a frame.
         keypoints: `(frames, parts, 2)`, x and y in pixels of the images as they are; NaN where missing.
         parts: the names of the parts.
         individuals: `(frames,)`, whose frame it is; all the same one if left out.
@@ -45,7 +45,7 @@ class PoseData(Data):
 
     def __init__(
         self,
-        images: np.ndarray | Sequence[str | Path],
+        images: np.ndarray | Sequence[str | Path] | FileFrames,
         keypoints: np.ndarray,
         parts: Sequence[str],
         individuals: Sequence[str] | np.ndarray | None = None,
@@ -57,11 +57,13 @@ class PoseData(Data):
         size: tuple[int, int] | None = None,
         name: str = "poses",
     ) -> None:
-        frames = len(images)
+        frames = len(images.factors) if isinstance(images, FileFrames) else len(images)
         if not frames:
             raise HapteraError(f"{name} has no frames")
         self.frames: ArrayFrames | FileFrames
-        if isinstance(images, np.ndarray) and images.dtype.kind != "U":
+        if isinstance(images, FileFrames):
+            self.frames, called = images, [f"frame{row:06d}" for row in range(frames)]
+        elif isinstance(images, np.ndarray) and images.dtype.kind != "U":
             if size is not None and size != images.shape[1:3]:
                 raise HapteraError(f"{name}: size is for image files, and images are an array")
             self.frames, called = ArrayFrames(images, name), [f"frame{row:06d}" for row in range(frames)]
@@ -83,6 +85,16 @@ class PoseData(Data):
         self.rows = np.arange(frames)
         self.targets = None
         self._inside = np.arange(frames)
+
+    @property
+    def animals(self) -> np.ndarray | None:
+        """`(frames,)`: which of several animals in a frame it is, or None."""
+        return None if self.frames.animals is None else self.frames.animals[self._inside]
+
+    @property
+    def factors(self) -> np.ndarray:
+        """`(frames, 2)`: by what x and y of the images as they were read were multiplied."""
+        return self.frames.factors[self._inside]
 
     @property
     def height(self) -> int:
@@ -110,9 +122,9 @@ class PoseData(Data):
         return chosen
 
     def in_source(self, keypoints: np.ndarray) -> np.ndarray:
-        """Return keypoints `(frames, parts, 2)` of these frames in pixels of the images as they were before `size`."""
-        factors = self.frames.factors[self._inside][:, None]
-        return (keypoints + 0.5) / factors - 0.5
+        """Return keypoints `(frames, parts, 2)` of these frames in pixels of the images as they were read."""
+        factors, corners = (each[self._inside][:, None] for each in (self.frames.factors, self.frames.corners))
+        return (keypoints + 0.5) / factors - 0.5 + corners
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the images, taken anew at each call, and of all labels."""
@@ -126,7 +138,7 @@ class PoseData(Data):
             raise HapteraError(f"{name}: keypoints are {keypoints.shape}; (frames, parts, 2) = {expected} expected")
         if np.isinf(keypoints).any():
             raise HapteraError(f"{name}: {np.isinf(keypoints).sum()} coordinates are infinite; NaN stands for missing")
-        keypoints = (keypoints + 0.5) * self.frames.factors[:, None] - 0.5
+        keypoints = (keypoints - self.frames.corners[:, None] + 0.5) * self.frames.factors[:, None] - 0.5
         keypoints[np.isnan(keypoints).any(2)] = np.nan
         with np.errstate(invalid="ignore"):
             outside = ((keypoints < -0.5) | (keypoints > [self.width - 0.5, self.height - 0.5])).any(2)
@@ -149,88 +161,3 @@ def _column(
     if column.shape != (frames,):
         raise HapteraError(f"{name}: {what} are {column.shape}; one for each of {frames} frames was expected")
     return column
-
-
-class ArrayFrames:
-    """Images in one array `(frames, height, width, 3)` or in any other layout of `ArrayData`, not copied.
-
-    Attributes:
-        height: in pixels.
-        width: in pixels.
-        factors: `(frames, 2)`, by what x and y of the source were multiplied.
-    """
-
-    def __init__(self, images: np.ndarray, name: str) -> None:
-        self._layout = read_layout(images.shape, name)
-        check_values(images, name)
-        self._images = images
-        self.height, self.width = self._layout.height, self._layout.width
-        self.factors = np.ones((len(images), 2))
-
-    def read(self, positions: np.ndarray) -> torch.Tensor:
-        """Return images `(len(positions), 3, height, width)`, float32 in [0, 1]."""
-        return to_images(self._images[positions], self._layout, 3)
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the bytes."""
-        return fingerprint("frames", self._images)
-
-
-def fit_shape(sizes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return `(frames, 2)`: height and width of images `(frames, 2)` made as large as fits into a size."""
-    fit = np.minimum(size[0] / sizes[:, 0], size[1] / sizes[:, 1])
-    return np.maximum(np.rint(sizes * fit[:, None]).astype(int), 1)
-
-
-def fit_pixels(image: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """Return an image `(height, width, 3)`, uint8, of another height and width."""
-    height, width = shape.tolist()
-    if image.shape[:2] == (height, width):
-        return image
-    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
-
-
-class FileFrames:
-    """Images in files; of one size, or each made as large as fits into `size`, with black to the right and below.
-
-    Attributes:
-        height: in pixels.
-        width: in pixels.
-        factors: `(frames, 2)`, by what x and y of the source were multiplied.
-    """
-
-    def __init__(self, paths: Sequence[Path], size: tuple[int, int] | None) -> None:
-        self._paths = list(paths)
-        missing = [path for path in self._paths if not path.is_file()]
-        if missing:
-            raise HapteraError(f"{len(missing)} of {len(self._paths)} images are not there, the first is {missing[0]}")
-        sizes = np.array([header_size(path) for path in self._paths])
-        others = np.flatnonzero((sizes != sizes[0]).any(1))
-        if size is None and len(others):
-            one, two = (f"{sizes[row][1]} x {sizes[row][0]}" for row in (others[0], 0))
-            raise HapteraError(
-                f"{self._paths[others[0]]} is {one} and {self._paths[0]} is {two} (width x height); "
-                "give size=(height, width), --size on the command line, to bring images to one"
-            )
-        self.height, self.width = (int(side) for side in (sizes[0] if size is None else size))
-        if min(self.height, self.width) < 1:
-            raise HapteraError(f"size is {size}; a height and a width of at least 1 were expected")
-        self._shapes = fit_shape(sizes, (self.height, self.width))
-        self.factors = (self._shapes / sizes)[:, ::-1]
-
-    def read(self, positions: np.ndarray) -> torch.Tensor:
-        """Return images `(len(positions), 3, height, width)`, float32 in [0, 1]."""
-        pixels = np.zeros((len(positions), self.height, self.width, 3), np.uint8)
-        with ThreadPoolExecutor(THREADS) as pool:
-            for row, image in enumerate(pool.map(self._one, np.asarray(positions).tolist())):
-                pixels[row, : image.shape[0], : image.shape[1]] = image
-        return to_images(pixels, Layout("NHWC", 3, self.height, self.width), 3)
-
-    def _one(self, position: int) -> np.ndarray:
-        return fit_pixels(decode(self._paths[position], 3), self._shapes[position])
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint of every file's path, size and time of change."""
-        stats = [path.stat() for path in self._paths]
-        found = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(self._paths, stats, strict=True)]
-        return fingerprint("frames", found, self.height, self.width)

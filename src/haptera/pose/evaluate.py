@@ -137,11 +137,26 @@ def join_predictions(
         if part not in predicted.parts:
             raise unknown(f"part in {name}", part, predicted.parts)
     order = [predicted.parts.index(part) for part in parts]
-    rows = match_files([str(file) for file in predicted.files], [str(file) for file in files], name)
+    theirs, own = ([str(file) for file in column] for column in (predicted.files, files))
+    rows, places = join_rows(match_files(theirs, own, name), own, theirs, name)
+    return predicted.keypoints[[row for row in rows if row is not None]][:, order], places
+
+
+def join_rows(
+    rows: list[int | None], files: Sequence[str], predicted: Sequence[str], name: str
+) -> tuple[list[int | None], np.ndarray]:
+    """Return the rows of predictions, and which frames have one; an error if none has, a remark if not all have.
+
+    Args:
+        rows: for each labelled frame the row of its prediction, or None.
+        files: names of the labelled frames.
+        predicted: names of the predicted frames.
+        name: of the table, for messages.
+    """
     places = np.array([place for place, row in enumerate(rows) if row is not None], int)
     if not len(places):
         raise HapteraError(
-            f"no labelled frame is in {name}; it has {predicted.files[0]}, the labels {files[0]}; the same folder, the "
+            f"no labelled frame is in {name}; it has {predicted[0]}, the labels {files[0]}; the same folder, the "
             "video, and the same file name were expected"
         )
     if len(places) < len(files):
@@ -151,8 +166,7 @@ def join_predictions(
             len(files) - len(places),
             len(files),
         )
-    chosen = [row for row in rows if row is not None]
-    return predicted.keypoints[chosen][:, order], places
+    return rows, places
 
 
 def match_files(predicted: Sequence[str], labelled: Sequence[str], name: str) -> list[int | None]:

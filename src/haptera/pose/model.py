@@ -29,7 +29,7 @@ from haptera.files.safetensors import read_header
 from haptera.files.schema import FLAG, TEXT, check, either, list_of, optional, table_of, whole_number
 from haptera.models.weights import load_weights
 from haptera.pose.backbone import BACKBONES, make_backbone
-from haptera.pose.network import PoseNetwork
+from haptera.pose.network import Maps, PoseNetwork
 
 TRIAL = 128
 FACTS = {
@@ -83,6 +83,7 @@ class PoseModel(PoseNetwork):
         self.backbone = backbone if isinstance(backbone, nn.Module) else make_backbone(backbone, settings or {})
         channels, self.reach = _try(self.backbone)
         self.stride = self.reach // 2
+        self.maps = Maps(self.stride)
         self.head = nn.ConvTranspose2d(channels, 3 * len(self.parts), 4, 2, 1)
         nn.init.constant_(self.head.bias[: len(self.parts)], -3.0)  # type: ignore[index]  # most cells hold no part
 
@@ -136,7 +137,9 @@ class PoseModel(PoseNetwork):
                 f"{path} was trained with a backbone of its owner's, {origin!r}, which a file cannot bring along; if "
                 "you have it and trust it, name it again: --backbone file.py:function, or load(path, backbone)"
             )
-        quick = settings | {"pretrained": False} if name == "efficientnet_lite0" else settings  # the weights follow
+        quick = (
+            settings | {"pretrained": False} if str(name).startswith("efficientnet_lite") else settings
+        )  # they follow
         shared: dict[str, Any] = {"skeleton": facts["skeleton"], "origin": facts.get("origin", "")}
         shared |= {"size": tuple(facts["size"]) if facts.get("size") else None}
         try:
@@ -172,13 +175,13 @@ def _try(backbone: nn.Module) -> tuple[int, int]:
     return found.shape[1], stride
 
 
-def cell_centres(rows: int, columns: int, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
+def cell_centres(rows: int, columns: int, stride: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Return x of every column and y of every row, in pixels."""
     return tuple((torch.arange(number) + 0.5) * stride - 0.5 for number in (columns, rows))  # type: ignore[return-value]
 
 
 def make_targets(
-    keypoints: torch.Tensor, rows: int, columns: int, stride: int, radius: float | None = None
+    keypoints: torch.Tensor, rows: int, columns: int, stride: float, radius: float | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return scores `(batch, parts, rows, columns)`, 0 or 1, and offsets `(batch, parts, 2, rows, columns)`.
 

@@ -32,28 +32,6 @@ NAMES = {"scores": ("scores", "heatmap", "heatmaps"), "offsets": ("offsets", "lo
 SHAPES = "keypoints and confidence, or score maps with or without offsets, (batch, parts, ...) each,"
 
 
-class PoseNetwork(nn.Module):
-    """A network from images to one tensor that `decode` makes keypoints of.
-
-    Attributes:
-        parts: their names.
-        skeleton: pairs of parts, to draw.
-        size: height and width to which images are brought before the network sees them; None leaves them.
-    """
-
-    parts: tuple[str, ...]
-    skeleton: tuple[tuple[str, str], ...] = ()
-    size: tuple[int, int] | None = None
-
-    def decode(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return keypoints `(batch, parts, 2)` in pixels and confidence `(batch, parts)`.
-
-        Args:
-            outputs: of `forward`; here `(batch, parts, 3)`, x, y and confidence.
-        """
-        return outputs[..., :2], outputs[..., 2]
-
-
 @dataclass(frozen=True)
 class Maps:
     """What the cells of maps mean.
@@ -86,6 +64,30 @@ class Maps:
             chosen = offsets.gather(3, cell[:, :, None, None].expand(-1, -1, 2, 1))[..., 0]
             points = points + chosen * (self.stride if self.unit is None else self.unit)
         return points.to(maps.dtype), best.sigmoid() if self.scores == LOGITS else best.clamp(0, 1)
+
+
+class PoseNetwork(nn.Module):
+    """A network from images to one tensor that `decode` makes keypoints of.
+
+    Attributes:
+        parts: their names.
+        skeleton: pairs of parts, to draw.
+        size: height and width to which images are brought before the network sees them; None leaves them.
+        maps: what the cells of its outputs mean; None if they are keypoints, or maps that it decodes in its own way.
+    """
+
+    parts: tuple[str, ...]
+    skeleton: tuple[tuple[str, str], ...] = ()
+    size: tuple[int, int] | None = None
+    maps: Maps | None = None
+
+    def decode(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keypoints `(batch, parts, 2)` in pixels and confidence `(batch, parts)`.
+
+        Args:
+            outputs: of `forward`; here `(batch, parts, 3)`, x, y and confidence.
+        """
+        return outputs[..., :2], outputs[..., 2]
 
 
 class WrappedNetwork(PoseNetwork):

@@ -1,24 +1,28 @@
-"""Pose data and models by what a person writes: a file, `drawn:individuals=30`, `small:width=8`, `net.py:build`."""
+"""Pose data, models and adapters by what a person writes: a file, `drawn:individuals=30`, `batchnorm:prior=16`."""
 
-import logging
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from haptera.errors import HapteraError, check_keys
-from haptera.files.deeplabcut import find_images, read_deeplabcut
+from haptera import catalog
+from haptera.errors import HapteraError, check_keys, unknown
+from haptera.files.sleap import is_analysis
 from haptera.pose.backbone import import_backbone
 from haptera.pose.checkpoints import check_result
-from haptera.pose.coco import read_coco
 from haptera.pose.data import PoseData
 from haptera.pose.drawn import drawn_animals
+from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.keypoint_labels import KeypointLabels
+from haptera.pose.labels import read_labels
 from haptera.pose.model import PoseModel
 from haptera.pose.network import PoseNetwork, as_network
 from haptera.pose.snapshots import SUFFIXES, load_snapshot
 from haptera.pose.vitpose import load_keypoint_model
-from haptera.run.parts import Spec
+from haptera.run.around import configured
+from haptera.run.parts import Spec, check_adapter, from_flags, make_adapter
 
-log = logging.getLogger("haptera")
+ADAPTERS = {"keypoint_labels": KeypointLabels}
+"""Adapters for keypoints alone, beside those of the catalog."""
 
 
 def open_pose(
@@ -28,16 +32,20 @@ def open_pose(
     size: tuple[int, int] | None = None,
     scorer: str | None = None,
     individual: str | None = None,
+    animals: str | None = None,
 ) -> PoseData:
-    """Return frames with keypoints.
+    """Return frames with keypoints; where a frame has several animals, a crop around each.
 
     Args:
         source: `drawn`, with settings of `drawn_animals` such as `drawn:individuals=30,frames=40`; a `.csv` or `.h5` of
-            DeepLabCut, or its project, see `read_deeplabcut`; or a `.json` of COCO.
+            DeepLabCut, its project or `config.yaml`, see `read_deeplabcut`; a `.csv` of Lightning Pose; a `.slp` of
+            SLEAP; or a `.json` of COCO.
         images: the folder that paths of images begin at; found by itself if they are beside the table or above it.
         size: height and width to which images of different sizes are brought.
         scorer: whose labels of a table with several.
-        individual: what says whose image it is in a file of COCO; see `read_coco_labels`.
+        individual: what says whose image it is: see `name_individuals`; in a file of COCO also a field, see
+            `read_coco_labels`.
+        animals: in a file of COCO, `one` for images with exactly one animal (the default), `all` for every animal.
     """
     if is_drawn(source):
         settings = dict(Spec.parse(str(source)).arguments)
@@ -46,23 +54,21 @@ def open_pose(
             settings = {"height": size[0], "width": size[1]} | settings
         return drawn_animals(**settings)
     path = Path(source)
-    if path.suffix == ".json":
-        return read_coco(path, images, size=size, individual=individual)
-    if individual is not None:
-        raise HapteraError(f"individual is {individual!r}, which is for files of COCO, and the data is {source}")
-    table = read_deeplabcut(path, scorer)
-    for part, labels in zip(table.parts, table.keypoints.swapaxes(0, 1), strict=True):
-        if not (labels == labels).any():
-            log.warning("%s: the part %r has no label in any frame; it will be found nowhere", path, part)
-    return PoseData(
-        find_images(list(table.files), path, images),
-        table.keypoints,
-        table.parts,
-        table.individuals,
-        files=table.files,
-        size=size,
-        name=path.name,
-    )
+    if is_analysis(path):
+        raise HapteraError(f"{path} has keypoints of a video, and no images; the .slp file of SLEAP has both")
+    return read_labels(path, scorer=scorer, individual=individual, animals=animals).frames(images, size, path.name)
+
+
+def read_coco(
+    path: Path,
+    images: Path | None = None,
+    *,
+    size: tuple[int, int] | None = None,
+    individual: str | None = None,
+    animals: str | None = None,
+) -> PoseData:
+    """Read labelled images of COCO; see `open_pose` for the arguments, which also takes other formats."""
+    return read_labels(path, individual=individual, animals=animals).frames(images, size, path.name)
 
 
 def is_drawn(source: str | Path) -> bool:
@@ -117,6 +123,23 @@ def open_model(source: str | Path, backbone: str | None = None, config: Path | N
         raise HapteraError(f"--backbone is {backbone!r}, which the file says by itself; file.py:function was expected")
     check_result(path)
     return PoseModel.load(path, own)
+
+
+def open_adapter(text: str) -> tuple[str, MakeAdapter]:
+    """Return the label and the adapter of `name:key=value`: one of `ADAPTERS`, of the catalog, or of one's own.
+
+    >>> open_adapter("keypoint_labels:threshold=0.8")[0]
+    'keypoint_labels:threshold=0.8'
+    """
+    (table,) = from_flags([], adapters=[text])["adapters"]
+    name = str(table["use"])
+    if name in ADAPTERS:
+        settings = {key: value for key, value in table.items() if key not in ("use", "name")}
+        check_adapter(ADAPTERS[name], name, settings)
+        return str(table.get("name") or catalog.label(name, settings)), configured(ADAPTERS[name], settings)
+    if ":" not in name and name not in catalog.entries("adapters"):
+        raise unknown("adapter", name, [*ADAPTERS, *catalog.entries("adapters")])
+    return make_adapter(table, Path())
 
 
 def _open_other(path: Path, name: str, config: Path | None) -> PoseNetwork | None:

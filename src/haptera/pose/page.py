@@ -7,6 +7,8 @@ import pandas as pd
 
 from haptera.files.json import plain
 from haptera.measures.keypoints import BOX, PIXELS
+from haptera.pose.corruptions import corruption_findings, corruption_lines, corruption_section, has_severities
+from haptera.pose.further_page import further_line
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Picture, Section, answer
@@ -24,6 +26,8 @@ DEFINITIONS = {
     "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
     "within each individual first. None where there is one individual, or all have the same mean",
 }
+FEW = 2
+"""Of so many cells all scores are printed."""
 SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
 STATISTICS = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
 
@@ -32,6 +36,11 @@ def overall(rows: pd.DataFrame, measure: str | None = None) -> pd.DataFrame:
     """Return the rows of all parts and individuals together."""
     rows = rows[(rows["part"] == "") & (rows["individual"] == "")]
     return rows if measure is None else rows[rows["measure"] == measure]
+
+
+def normaliser(rows: pd.DataFrame) -> str:
+    """Return by what the normalised error is divided."""
+    return str(rows.loc[rows["measure"] == "normalised_error", "normalise"].iloc[0])
 
 
 def headline(rows: pd.DataFrame) -> str:
@@ -50,7 +59,7 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
         value = own.set_index("measure")["value"]
         words.append(f"{stream}: " * bool(stream) + f"{value['pck']:.1%} of keypoints, ")
         words[-1] += f"normalised error {value['normalised_error']:.3f}"
-    scores, normalise = plain(rows[RECORD].to_dict("records")), str(rows["normalise"].iloc[0])
+    scores, normalise = plain(rows[RECORD].to_dict("records")), normaliser(rows)
     told = answer("parts", "Does it find the parts?", "; ".join(words), scores=scores, normalise=normalise)
     errors = overall(rows, "normalised_error")
     wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
@@ -63,17 +72,28 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
         )
         numbers = {"largest_gain": gain, "cells_with_lower_error": lower, "cells": len(ratio)}
         told += answer("adaptation", "Does adaptation help?", sentence, **numbers)
-    return told
+    return told + corruption_findings(rows)
 
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:
-    """Yield both scores of every cell with intervals; parts and individuals too, where there is one cell only."""
-    cells: Any = overall(rows).groupby(CELL, dropna=False)
+    """Yield both scores of every cell with intervals, and the further scores of frames as they are without adaptation.
+
+    Parts and individuals too, where there is one cell only; of shifts at several severities, means over them. The table
+    has all scores of all cells.
+    """
+    many = has_severities(rows)
+    shown = rows[rows["shift"] == "clean"] if many else rows
+    cells: Any = overall(shown).groupby(CELL, dropna=False)
     for (_, stream, shift, severity, adapter), own in cells:
         shifted = f"{shift} {severity:g}" if severity > 0 else shift
         name = " · ".join(word for word in (stream, shifted, adapter) if isinstance(word, str) and word)
         yield f"{name or 'all':<44} {_scores(own)}"
-    for column in ("part", "individual") if cells.ngroups == 1 else ():
+        bare = shift in ("clean", "") and adapter in ("none", "")
+        if (bare or cells.ngroups <= FEW) and (further := further_line(own)):
+            yield f"    {further}"
+    if many:
+        yield from corruption_lines(rows)
+    for column in ("part", "individual") if cells.ngroups == 1 and not many else ():
         for each, own in rows[rows[column] != ""].groupby(column, sort=False):
             yield f"  {each!s:<42} {_scores(own)}"
 
@@ -85,7 +105,7 @@ def notes(rows: pd.DataFrame, chosen: bool) -> list[str]:
         rows: of the table.
         chosen: whether the user said what errors are divided by; if not, the note says why it is this.
     """
-    unit = str(rows["normalise"].iloc[0])
+    unit = normaliser(rows)
     if unit == BOX:
         why = "" if chosen else "; there are no parts named nose and eye, --normalise takes two others"
         told = [f"errors are over the root of the area of the box around the labels{why}"]
@@ -118,6 +138,7 @@ def sections(
         made.append(Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,)))
     figures = _heatmaps(overall(table), "shift and adapter", STATISTICS, "adapter", "what", ("stream",))
     made.append(Section("Shifts", "What shifts cost, and what adaptation wins back.", figures))
+    made += filter(None, [corruption_section(rows)])
     for column, title, text, caption in (
         ("part", "Parts", "Which parts are found.", "A part without labels has no row."),
         ("individual", "Individuals", "Which individuals are hard.", "One individual alone has no interval."),

@@ -26,7 +26,7 @@ from haptera.errors import HapteraError, Unfinished, WriteError
 from haptera.files.deeplabcut import KeypointTable, check_target
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
-from haptera.pose.data import ArrayFrames, FileFrames
+from haptera.pose.frames import ArrayFrames, FileFrames
 from haptera.pose.network import PoseNetwork
 from haptera.progress import Progress
 from haptera.run.folder import JOURNAL, PLAN
@@ -198,14 +198,18 @@ def pose_model(model: nn.Module) -> PoseNetwork:
 
 
 def check_adapter(adapter: Adapter) -> None:
-    """Refuse our adapters for classes: score maps of keypoints have no entropy over classes to minimise."""
+    """Refuse our adapters for classes: score maps of keypoints have no entropy over classes to minimise.
+
+    Those of `haptera.pose` are for keypoints.
+    """
     while isinstance(adapter, Wrapper):
         adapter = adapter.inner
     kind = type(adapter)
-    if kind.__module__.startswith("haptera.") and not isinstance(adapter, NoAdaptation | Watch | BatchNorm):
+    ours = kind.__module__.startswith("haptera.") and not kind.__module__.startswith("haptera.pose.")
+    if ours and not isinstance(adapter, NoAdaptation | Watch | BatchNorm):
         raise HapteraError(
             f"the adapter {kind.__name__} learns from probabilities of classes, which keypoints do not have; none, "
-            "watch or batchnorm, which need none, or an adapter of your own was expected"
+            "watch, batchnorm, keypoint_labels or an adapter of your own was expected"
         )
 
 

@@ -4,9 +4,12 @@ Source: thesis chapter 5: ten individuals are drawn, a share of their frames (5 
 frames are the test within domain, and all other individuals are out of domain; three such shuffles. Across species: one
 is left out. Differs: the share is taken of each individual's frames, at least one, so that nobody is left out by
 chance; where every individual has a single frame, it is taken of the individuals.
-A smaller share of the same shuffle is part of a larger one.
+A smaller share of the same shuffle is part of a larger one. Animals of one frame are on one side. A project of one
+individual is split by time: the first frames are for training, the later ones for the test.
 """
 
+import logging
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +19,12 @@ import pandas as pd
 from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.pose.data import PoseData
+
+log = logging.getLogger("haptera")
+BY_TIME = (
+    "%s has one individual, %r, so its first %d frames are for training and its last %d for the test; that tells how "
+    "well later frames of this video are found, and nothing of other animals, cameras or days"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +73,35 @@ def split_individuals(
         )
     random = np.random.default_rng([seed, shuffle])
     chosen = random.permutation(names)[:number]
-    return _divide(data, np.isin(data.individuals, chosen), fraction, random)
+    split = _divide(data, np.isin(data.individuals, chosen), fraction, random)
+    if shared := set(data.files[split.train].tolist()) & set(data.files[split.out].tolist()):
+        log.warning(
+            "%s: %d frames show animals of both sides of the split, so their crops overlap; individuals by folder keep "
+            "the animals of a frame together", data.name, len(shared),
+        )  # fmt: skip
+    return split
+
+
+def split_time(data: PoseData, fraction: float = 0.5) -> Split:
+    """Return the first frames to learn from and the others within domain; a warning says what that can tell.
+
+    Args:
+        data: frames of one video, in the order of the numbers in their names.
+        fraction: of the frames, at least one on each side.
+    """
+    check_number("fraction", fraction, above=0, most=1, what="a share of the frames")
+    names = sorted(set(data.files.tolist()), key=_in_time)
+    if len(names) < 2:
+        raise HapteraError(f"{data.name} has one frame; at least two were expected, one of them for the test")
+    number = min(max(1, round(fraction * len(names))), len(names) - 1)
+    first = np.isin(data.files, names[:number])
+    log.warning(BY_TIME, data.name, str(data.individuals[0]), number, len(names) - number)
+    return Split(np.flatnonzero(first), np.flatnonzero(~first), np.empty(0, int))
+
+
+def _in_time(file: str) -> list[tuple[int, str]]:
+    """Return what a name is sorted by, so that frame 10 comes after frame 9."""
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", file)]
 
 
 def leave_species_out(data: PoseData, species: str, *, fraction: float = 0.9, seed: int = 0) -> Split:
@@ -89,13 +126,16 @@ def leave_species_out(data: PoseData, species: str, *, fraction: float = 0.9, se
 def _divide(data: PoseData, inside: np.ndarray, fraction: float, random: np.random.Generator) -> Split:
     check_number("fraction", fraction, above=0, most=1, what="a share of the frames")
     train, within = [], []
-    single = len(np.unique(data.individuals)) == len(data)
+    single = len(np.unique(data.individuals)) == len(np.unique(data.files))
     owners = np.full(len(data), "all") if single else data.individuals
     for name in np.unique(owners[inside]):
-        frames = random.permutation(np.flatnonzero(inside & (owners == name)))
+        rows = np.flatnonzero(inside & (owners == name))
+        _, first, image = np.unique(data.files[rows], return_index=True, return_inverse=True)
+        frames = random.permutation(np.sort(first))  # one row of each image, so that its animals stay together
         number = max(1, round(fraction * len(frames)))
-        train.append(frames[:number])
-        within.append(frames[number:])
+        learnt = np.isin(first[image], frames[:number])
+        train.append(rows[learnt])
+        within.append(rows[~learnt])
     return Split(np.sort(np.concatenate(train)), np.sort(np.concatenate(within)), np.flatnonzero(~inside))
 
 

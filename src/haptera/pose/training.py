@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from torch import nn
 from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from haptera.adapters.passes import arrange, takes_channels_last
 from haptera.checks import check_whole_number
@@ -50,6 +52,7 @@ class Training:
         rotation: see `augmented`.
         crop: likewise.
         radius: of the discs, in pixels; see `make_targets`.
+        frozen_statistics: BatchNorm keeps the statistics that the backbone came with, and learns scale and shift alone.
         seed: of the order of frames and of the augmentation.
     """
 
@@ -61,6 +64,7 @@ class Training:
     rotation: float = 25.0
     crop: float = 0.15
     radius: float | None = None
+    frozen_statistics: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -230,6 +234,8 @@ class _Run:
                 frames = data.images(rows), keypoints[rows]
                 images, points = augmented(*frames, generator, training.rotation, training.crop)
                 model.train()
+                if training.frozen_statistics:
+                    _freeze(model)
                 maps = model(arrange(images.to(device), channels_last))
                 scores, offsets = pose_loss(maps, points.to(device), model.stride, training.radius)
                 self.optimiser.zero_grad()
@@ -262,6 +268,13 @@ class _Run:
         if self.watch is not None:
             self.model.eval()
             self.watch(self.step)
+
+
+def _freeze(model: nn.Module) -> None:
+    """Let BatchNorm layers normalise by their running statistics, which stay."""
+    for layer in model.modules():
+        if isinstance(layer, _BatchNorm):
+            layer.eval()
 
 
 def _mixed(seed: int, step: int) -> int:

@@ -4,7 +4,8 @@ Source: thesis chapter 5, where the statistics of BatchNorm are estimated anew f
 video. An adapter first sees a sample of frames from all over the video, in one batch, then every frame is predicted
 with what it found, learning nothing more. So a frame's keypoints depend neither on the batch it happens to be in nor on
 where a run was stopped, and a frame costs what it costs without adaptation. Frames that follow each other are nearly
-equal; a batch of them would say more about a moment than about the animal.
+equal; a batch of them would say more about a moment than about the animal. `KeypointLabels` sees the sample as threes
+that follow each other, so that it can tell which keypoints agree in time.
 `prior="auto"` chooses N by a first pass over the sample.
 Cost: the network on every frame, decoding, one or two passes over the sample; memory of one batch, whatever the length.
 """
@@ -26,8 +27,9 @@ from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
 from haptera.files.sleap import check_video_target, is_analysis, write_analysis
 from haptera.files.video import Video
-from haptera.pose.data import fit_pixels, fit_shape
 from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.frames import fit_pixels, fit_shape
+from haptera.pose.keypoint_labels import THREE, KeypointLabels
 from haptera.pose.network import PoseNetwork
 from haptera.pose.predict import AT_ONCE, Poses, check_adapter, finish_table
 from haptera.run.ledger import Piece
@@ -72,14 +74,30 @@ def learn_video(network: PoseNetwork, make: MakeAdapter, video: Video, size: Any
     adapter = make(network)
     check_adapter(adapter)
     if not isinstance(adapter, NoAdaptation):
-        frames = to_batch(video.sample(sample), size, device_of(network))
         inner = adapter.innermost if isinstance(adapter, Wrapper) else adapter
+        if isinstance(inner, KeypointLabels):
+            inner.triples = True
+            numbers = triples(len(video), video.choose(max(sample // THREE, 1)))
+            seen = np.stack([frame for _, frame in video.read_some(numbers)])
+        else:
+            seen = video.sample(sample)
+        frames = to_batch(seen, size, device_of(network))
         adapter(frames)
         if isinstance(inner, BatchNorm) and inner.auto is not None:
             inner.auto.sums.zero_()  # the same images are not seen twice
             inner.auto.images.zero_()
             adapter(frames)
     return adapter.predictor() if isinstance(adapter, Wrapper) else _frozen(adapter)
+
+
+def triples(frames: int, places: list[int]) -> list[int]:
+    """Return numbers of frames, three in a row around each place, none of them twice.
+
+    >>> triples(9, [0, 4, 5, 8])
+    [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    """
+    starts = sorted({min(place, max(frames - THREE, 0)) // THREE * THREE for place in places})
+    return [start + step for start in starts for step in range(THREE) if start + step < frames]
 
 
 def _frozen(adapter: Adapter) -> Adapter:

@@ -175,6 +175,8 @@ def read_tracks(path: Path, likely: float = LIKELY) -> dict[str, np.ndarray]:
         likely: parts less likely than this count as not seen.
     """
     table = read_deeplabcut(path)
+    if table.animals is not None:
+        raise HapteraError(f"{path} has a row 'individuals': it is of several animals in a frame, one was expected")
     keypoints = table.keypoints.copy()
     if table.confidence is not None:
         keypoints[table.confidence < likely] = np.nan

@@ -8,7 +8,7 @@ scored: R², median absolute error, errors on the circle, accuracy.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -60,11 +60,12 @@ class Label:
             raise HapteraError(f"label {name!r} has shape {values.shape}; one value or row for each sample expected")
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         note = "" if kind else _doubt(values, name)
+        doubt = "" if kind else _doubt_classes(values, name)
         if kind is None and _in_degrees(values, name):
             kind, note = "degrees", f"{name} is taken as an angle in degrees; {name}:continuous takes it as a number"
         kind = kind or ("continuous" if note else _guess(values, name))
         if kind == "discrete":
-            return cls._discrete(values, name)
+            return replace(cls._discrete(values, name), note=note or doubt)
         try:
             numbers = values.astype(float)
         except (TypeError, ValueError) as error:
@@ -213,12 +214,25 @@ def _doubt(values: np.ndarray, name: str) -> str:
     )
 
 
+def _doubt_classes(values: np.ndarray, name: str) -> str:
+    """What is to be said of few whole numbers that are named like an angle and go round; empty if they do not."""
+    if values.dtype.kind not in "iu" or not _goes_round(values, name):
+        return ""
+    count = len(np.unique(values))
+    return f"{name} has {count} different whole numbers and is taken as classes; {name}:degrees takes it as an angle"
+
+
 def _in_degrees(values: np.ndarray, name: str) -> bool:
     """Say whether numbers are named like an angle and go round a turn of 360; few whole numbers are classes."""
+    few = values.dtype.kind in "iu" and len(np.unique(values)) <= MANY
+    return not few and _goes_round(values, name)
+
+
+def _goes_round(values: np.ndarray, name: str) -> bool:
     if values.ndim != 1 or values.dtype.kind not in "iuf" or not any(word in name.lower() for word in _ANGULAR):
         return False
     known = values[np.isfinite(values)]
-    if not len(known) or (values.dtype.kind in "iu" and len(np.unique(known)) <= MANY):
+    if not len(known):
         return False
     low, high = float(known.min()), float(known.max())
     inside = (low >= 0 and high <= 360) or (low >= -180 and high <= 180)

@@ -15,9 +15,9 @@ import numpy as np
 from haptera.errors import HapteraError, unknown
 from haptera.files.npz import member, open_npz
 from haptera.recordings.arrays import split_kind
-from haptera.recordings.behaviour import join_timed
 from haptera.recordings.recording import Recording
-from haptera.recordings.spikes import Timed, by_unit, from_spikes, timed_series
+from haptera.recordings.spikes import Timed, by_unit, from_series, from_spikes
+from haptera.recordings.trials import with_trials
 
 if TYPE_CHECKING:
     from haptera.recordings.reading import Source
@@ -31,6 +31,7 @@ def from_pynapple(
     *,
     bin: float | None = None,
     kinds: Mapping[str, str | None] | None = None,
+    trials: Any = None,
     source: str = "pynapple objects",
 ) -> Recording:
     """Return a recording of pynapple's objects.
@@ -40,14 +41,17 @@ def from_pynapple(
         labels: name -> a Tsd or TsdFrame.
         bin: seconds, for a TsGroup; 0.1 if left out.
         kinds: name of a label -> its kind, where it is known.
+        trials: an IntervalSet; samples outside of it are left out.
         source: where they are from, for messages.
     """
     timed = {name: _timed(one, f"label {name!r}") for name, one in (labels or {}).items()}
     epochs = _support(signal)
     if hasattr(signal, "keys") and hasattr(signal, "rates"):
         spikes = {str(key): np.asarray(signal[key].t, float) for key in signal.keys()}  # noqa: SIM118, not a dict
-        return from_spikes(spikes, bin=bin, labels=timed, kinds=kinds, epochs=epochs, source=source)
-    return _of_series(_timed(signal, "the signal"), timed, bin, kinds or {}, source)
+        made = from_spikes(spikes, bin=bin, labels=timed, kinds=kinds, epochs=epochs, source=source)
+    else:
+        made = from_series(_timed(signal, "the signal"), timed, bin, kinds or {}, source)
+    return made if trials is None else with_trials(made, _spans(trials.start, trials.end), source)
 
 
 def is_pynapple(path: Path) -> bool:
@@ -56,11 +60,27 @@ def is_pynapple(path: Path) -> bool:
         return set(file.files) >= KNOWN and bool({"d", "index"} & set(file.files))
 
 
+def _are_intervals(path: Path) -> bool:
+    with open_npz(path) as file:
+        return set(file.files) >= {"start", "end", "type"} and "t" not in file.files
+
+
 def read_pynapple(asked: "Source", files: Mapping[str, Path]) -> Recording:
     """Return the recording of pynapple's files, by their stems: the signal, and labels beside it."""
-    for option in ("trials", "epoch"):
-        if getattr(asked, option) is not None:
-            raise HapteraError(f"{option} is for .nwb files and arrays; {asked.path} is of pynapple's objects")
+    if asked.epoch is not None:
+        raise HapteraError(f"epoch is for .nwb files; {asked.path} has pynapple's intervals, which are trials")
+    made = _read_signal(asked, files)
+    if asked.trials is None:
+        return made
+    path = Path(asked.path)
+    intervals = {one.stem: one for one in path.glob("*.npz") if _are_intervals(one)} if path.is_dir() else {}
+    if asked.trials not in intervals:
+        raise unknown(f"intervals in {path}", asked.trials, intervals)
+    found = _read(intervals[asked.trials])
+    return with_trials(made, _spans(found["start"], found["end"]), str(path))
+
+
+def _read_signal(asked: "Source", files: Mapping[str, Path]) -> Recording:
     objects = {name: _read(path) for name, path in files.items()}
     wanted = dict(map(split_kind, asked.labels))
     for name in wanted:
@@ -76,10 +96,10 @@ def read_pynapple(asked: "Source", files: Mapping[str, Path]) -> Recording:
         timed[label] = (objects[label]["t"], objects[label]["d"])
     own, source = objects[name], str(asked.path)
     if "index" in own:
-        epochs = list(zip(own["start"].tolist(), own["end"].tolist(), strict=True))
+        epochs = _spans(own["start"], own["end"])
         spikes = by_unit(own["t"], own["index"], source)
         return from_spikes(spikes, bin=asked.bin, labels=timed, kinds=wanted, epochs=epochs, source=source)
-    return _of_series((own["t"], own["d"]), timed, asked.bin, wanted, source)
+    return from_series((own["t"], own["d"]), timed, asked.bin, wanted, source)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
@@ -98,19 +118,6 @@ def _only(objects: Mapping[str, Mapping[str, np.ndarray]], wanted: Mapping[str, 
     return choices[0]
 
 
-def _of_series(
-    signal: Timed, labels: Mapping[str, Timed], bin: float | None, kinds: Mapping[str, str | None], source: str
-) -> Recording:
-    if bin is not None:
-        raise HapteraError(f"bin is for spikes of units; the signal of {source} has samples")
-    series = timed_series("signal", signal, source)
-    values = series.values[:, None] if series.values.ndim == 1 else series.values
-    made = Recording.from_arrays({"signal": values}, times=series.times, source=source)
-    if not labels:
-        return made
-    return join_timed(made, {name: timed_series(name, one, source) for name, one in labels.items()}, kinds, source)
-
-
 def _timed(thing: Any, what: str) -> Timed:
     times, values = getattr(thing, "t", None), getattr(thing, "values", None)
     if times is None or values is None or callable(values):
@@ -122,7 +129,11 @@ def _support(thing: Any) -> Sequence[tuple[float, float]] | None:
     support = getattr(thing, "time_support", None)
     if support is None:
         return None
-    return list(zip(np.ravel(support.start).tolist(), np.ravel(support.end).tolist(), strict=True))
+    return _spans(support.start, support.end)
+
+
+def _spans(start: Any, end: Any) -> list[tuple[float, float]]:
+    return list(zip(np.ravel(start).tolist(), np.ravel(end).tolist(), strict=True))
 
 
 def as_label_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@
 | a folder of suite2p or pynapple | cells of all planes; units or a series, the others are labels |
 | DeepLabCut's `.csv`, `.h5` | body parts are labels, and together the signal `tracks` |
 | `.nwb` | spike times, or a series; behaviour sampled at other times is brought into the same bins |
+| any other | what Neo reads, where it is installed: spike trains, signals, epochs |
 
 No pickle that could run code is loaded; those in a DeepLabCut `.h5` hold names of columns, or else the file is refused
 (`haptera.files.hdf5`). Other HDF5 and NWB is read with h5py alone: NWB is HDF5 with agreed names, of which a recording
@@ -18,6 +19,7 @@ needs few, and pynwb brings ten packages and a schema for every version of the f
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from haptera.recordings.arrays import open_arrays, split_kind
 from haptera.recordings.behaviour import Behaviour
 from haptera.recordings.choosing import recording_of
 from haptera.recordings.folders import read_folder
+from haptera.recordings.neo import read_neo
 from haptera.recordings.nwb import read_nwb
 from haptera.recordings.pynapple import is_pynapple, read_pynapple
 from haptera.recordings.recording import Recording
@@ -85,9 +88,13 @@ class Source:
             beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
             raise HapteraError(f"there is no file {path};{hint(path.name, beside, cutoff=0.6)}".rstrip(";"))
         ending = path.suffix.lower()
+        if ending not in ENDINGS and find_spec("neo") is None:
+            known = unknown(f"kind of recording {path.name!r}, ending", ending, ENDINGS)
+            raise HapteraError(f"{known} (others are read by Neo, which is not installed: pip install neo)")
         if ending not in ENDINGS:
-            raise unknown(f"kind of recording {path.name!r}, ending", ending, ENDINGS)
-        recording = read_nwb(replace(self, path=path)) if ending == ".nwb" else self._read_arrays(path)
+            recording = read_neo(replace(self, path=path))
+        else:
+            recording = read_nwb(replace(self, path=path)) if ending == ".nwb" else self._read_arrays(path)
         return recording.only_channels(next(iter(recording.signals)), **self.units) if self.units else recording
 
     def _read_arrays(self, path: Path) -> Recording:

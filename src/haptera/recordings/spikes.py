@@ -2,8 +2,9 @@
 
     recording = from_spikes([times_of_unit_0, times_of_unit_1], bin=0.1, labels={"heading": (stamps, angles)})
 
-Bins run from the first to the last spike or, where there are labels, over the time in which all of them were recorded;
-a unit that does not fire there counts zero. Labels have times of their own and are brought into the bins by their kind.
+Bins run from the first to the last spike, or over epochs where they are known; where there are labels, over the time in
+which all of them were recorded. A unit that does not fire there counts zero. Labels have times of their own and are
+brought into the bins by their kind.
 Cost: one pass over the spikes.
 """
 
@@ -61,7 +62,7 @@ def from_spikes(
     series = {name: timed_series(name, timed, source) for name, timed in (labels or {}).items()}
     if trials is not None:
         series[TRIALS] = timed_series(TRIALS, trials, source)
-    start, stop = _span(times, list(series.values()), source)
+    start, stop = _span(times, list(series.values()), epochs, source)
     width = BIN if bin is None else bin
     check_number("the width of a bin", width, above=0, what="a time in seconds")
     if (stop - start) / width * len(units) > MOST_BINS:
@@ -86,6 +87,20 @@ def from_spikes(
     own = dict(joined.labels)
     trial = own.pop(TRIALS, None)
     return replace(joined, labels=own, trials=None if trial is None else np.array(trial.readable))
+
+
+def from_series(
+    signal: Timed, labels: Mapping[str, Timed], bin: float | None, kinds: Mapping[str, str | None], source: str
+) -> Recording:
+    """Return a signal that has a value at each time, with labels at times of their own; it has no bins."""
+    if bin is not None:
+        raise HapteraError(f"bin is for spikes of units; the signal of {source} has samples")
+    series = timed_series("signal", signal, source)
+    values = series.values[:, None] if series.values.ndim == 1 else series.values
+    made = Recording.from_arrays({"signal": values}, times=series.times, source=source)
+    if not labels:
+        return made
+    return join_timed(made, {name: timed_series(name, one, source) for name, one in labels.items()}, kinds, source)
 
 
 def by_unit(times: np.ndarray, units: np.ndarray, source: str) -> dict[str, np.ndarray]:
@@ -126,11 +141,18 @@ def timed_series(name: str, timed: Timed, source: str) -> Series:
     return in_order(Series(name, times.astype(float), values, None))
 
 
-def _span(times: Mapping[str, np.ndarray], series: Sequence[Series], source: str) -> tuple[float, float]:
+def _span(
+    times: Mapping[str, np.ndarray],
+    series: Sequence[Series],
+    epochs: Sequence[tuple[float, float]] | None,
+    source: str,
+) -> tuple[float, float]:
     every = np.concatenate([*times.values(), np.zeros(0)])
     if not len(every):
         raise HapteraError(f"{source}: not one of {len(times)} units has a spike")
     start, stop = float(every.min()), float(every.max())
+    if epochs:
+        start, stop = min(first for first, _ in epochs), max(last for _, last in epochs)
     if series:
         start, stop = (side([float(one.times[end]) for one in series]) for side, end in ((max, 0), (min, -1)))
     if not stop > start:

@@ -1,7 +1,8 @@
 """Figure: a frame and how its columns are drawn, so that a picture and its CSV cannot disagree.
 
-Nothing is drawn in Python. The page's script reads the columns and the encoding; a dropdown is a filter on a
-column, and a line, a cell or a point stands for rows that the reader can open as a table or save.
+A page is drawn by its script, a notebook by `haptera.report.display`. The script reads the columns and the encoding; a
+dropdown is a filter on a column, and a line, a cell or a point stands for rows that the reader can open as a table or
+save.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

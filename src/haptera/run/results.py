@@ -21,6 +21,7 @@ from haptera.measures.facts import fact, required_settings
 from haptera.outputs import Outputs
 from haptera.run.cells import about_of, notes, open_study, study_ledger
 from haptera.run.ledger import Ledger
+from haptera.run.paired_margins import pair_margins
 from haptera.run.protocol import read_checks
 from haptera.table import Measure
 
@@ -159,7 +160,7 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
     table = tables.tidy(rows)
     if comparing:
         everything = tables.tidy(rows + beside) if beside else table
-        more = _compare(everything, [each for each in comparing if _reads(each, "table")])
+        more = pair_margins(ledger, _compare(everything, [each for each in comparing if _reads(each, "table")]))
         if summing := [each for each in comparing if _reads(each, "rows")]:
             # What sums up seeds may need the rows of any comparison, too.
             asked = more if measures is None else _compare(everything, [e for e in every if _reads(e, "table")])

@@ -17,7 +17,8 @@
 
 With a folder, results are pieces of its ledger: the same call after a kill makes what is missing or damaged, and
 returns what was read from the folder, so that it ends the same. What another version of haptera made is made again.
-Without a folder results are made in memory.
+Without a folder results are made in memory. With several `jobs`, tasks are made in processes of their own, which
+write them; without a folder there is one for as long as it takes.
 """
 
 import json
@@ -26,13 +27,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 from haptera import __version__
+from haptera.errors import Unfinished
+from haptera.files.atomic import whole, whole_folder
 from haptera.files.fingerprint import fingerprint
 from haptera.files.json import plain, read_json
 from haptera.progress import Progress
+from haptera.run.execute import in_processes
 from haptera.run.ledger import Ledger, Piece
 from haptera.words import count
 
@@ -135,6 +141,8 @@ def finish(
     noun: str = "fit",
     about: Mapping[str, Any] | None = None,
     tolerate: tuple[type[Exception], ...] = (),
+    jobs: int = 1,
+    each: Callable[[Task[T], T], None] | None = None,
     progress: bool | None = None,
 ) -> Outcome[T]:
     """Make the results that are missing, and return all of them.
@@ -146,13 +154,19 @@ def finish(
         noun: what messages call a result.
         about: what the plan in the folder should say.
         tolerate: errors that make a task fail and not the others.
+        jobs: processes; 1 is this one.
+        each: called with every task and its result as soon as it is there, those found finished first.
         progress: show a bar; None does on a terminal.
     """
     once: dict[str, Task[T]] = {}
     for task in tasks:
         once.setdefault(task.piece.key, task)
+    making = _Making(kind, noun, tolerate, min(jobs, len(once)), each, progress)
+    if out is None and making.jobs > 1:
+        with TemporaryDirectory(prefix="haptera-") as folder:
+            return finish(tasks, folder, kind, noun=noun, tolerate=tolerate, jobs=jobs, each=each, progress=progress)
     if out is None:
-        made, failures = _make(list(once.values()), None, kind, noun, tolerate, progress)
+        made, failures = making.run(list(once.values()), None)
         return Outcome([made.get(task.piece.key) for task in tasks], failures)
     own = {key: task.piece for key, task in once.items()}
     with Ledger(out, kind, noun=noun) as ledger, _noted(ledger, own):
@@ -162,51 +176,105 @@ def finish(
         others = [piece for piece in ledger.finished if piece.key not in own]  # of calls with other settings
         ledger.plan([*own.values(), *others], {VERSION: __version__, **(about or {})})
         todo = [once[piece.key] for piece in ledger.missing(own.values())]
-        _, failures = _make(todo, ledger, kind, noun, tolerate, progress)
-        made = {key: task.read(ledger.path(task.piece)) for key, task in once.items() if ledger.there(task.piece)}
+        made = {key: making.told(task, ledger) for key, task in once.items() if task not in todo}
+        new, failures = making.run(todo, ledger)
+        made |= new
     if kept := len(once) - len(todo):
         log.info("%s run, %d found finished, %d failed", count(len(todo) - len(failures), noun), kept, len(failures))
     return Outcome([made.get(task.piece.key) for task in tasks], failures)
 
 
-def _make(
-    todo: Sequence[Task[T]],
-    ledger: Ledger | None,
-    kind: str,
-    noun: str,
-    tolerate: tuple[type[Exception], ...],
-    progress: bool | None,
-) -> tuple[dict[str, T], list[str]]:
-    """Return results by key, or write them into a ledger; and the failures."""
-    made, failures = {}, []
-    for task in todo:
-        task.check()
-    share = len(todo) / max(sum(task.work for task in todo), 1e-300)
-    with Progress(kind, len(todo), progress, unit=f"{noun}s") as bar:
+@dataclass(frozen=True)
+class _Making(Generic[T]):
+    """How tasks are made, and who is told of it."""
+
+    kind: str
+    noun: str
+    tolerate: tuple[type[Exception], ...]
+    jobs: int
+    each: Callable[[Task[T], T], None] | None
+    progress: bool | None
+
+    def run(self, todo: Sequence[Task[T]], ledger: Ledger | None) -> tuple[dict[str, T], list[str]]:
+        """Return results by key, which are written into a ledger if there is one; and the failures."""
+        made: dict[str, T] = {}
+        failures: list[str] = []
+        for task in todo:
+            task.check()
+        share = len(todo) / max(sum(task.work for task in todo), 1e-300)
+        with Progress(self.kind, len(todo), self.progress, unit=f"{self.noun}s") as bar:
+            for task, result, failure in self._results(todo, ledger):
+                if failure:
+                    failures.append(f"{task.piece.title}: {failure}")
+                    log.warning(failures[-1])
+                    if ledger is not None:
+                        ledger.fail(task.piece, failure)
+                elif ledger is None:
+                    assert result is not None
+                    made[task.piece.key] = self._tell(task, result)
+                else:
+                    made[task.piece.key] = self.told(task, ledger)
+                bar.advance(task.piece.title, task.work * share)
+        return made, failures
+
+    def told(self, task: Task[T], ledger: Ledger) -> T:
+        """Return a result that a ledger has, after telling of it."""
+        return self._tell(task, task.read(ledger.path(task.piece)))
+
+    def _tell(self, task: Task[T], result: T) -> T:
+        if self.each is not None:
+            self.each(task, result)
+        return result
+
+    def _results(self, todo: Sequence[Task[T]], ledger: Ledger | None) -> Iterator[tuple[Task[T], T | None, str]]:
+        """Yield every task with its result, unless a ledger has it, and why it failed, in the order of their ends."""
+        if ledger is not None and self.jobs > 1:
+            places = [ledger.path(task.piece).resolve() for task in todo]
+            work = partial(_write_one, todo, places, ledger.folder.resolve(), self.tolerate)
+            for index, failure in in_processes(work, range(len(todo)), self.jobs):
+                if failure and not self.tolerate:
+                    ledger.fail(todo[index].piece, failure)
+                    raise Unfinished(f"{todo[index].piece.title}: {failure}; the same call goes on")
+                if not failure:
+                    ledger.done(todo[index].piece)
+                yield todo[index], None, failure
+            return
         for task in todo:
             try:
                 result = task.make()
-            except tolerate as error:
-                failures.append(f"{task.piece.title}: {error}")
-                log.warning(failures[-1])
-                if ledger is not None:
-                    ledger.fail(task.piece, str(error))
-            else:
-                if ledger is None:
-                    made[task.piece.key] = result
-                else:
-                    _write(ledger, task, result)
-            bar.advance(task.piece.title, task.work * share)
-    return made, failures
+            except self.tolerate as error:
+                yield task, None, str(error)
+                continue
+            if ledger is not None:
+                _write(task, result, ledger.path(task.piece), ledger.folder)
+                ledger.done(task.piece)
+            yield task, result, ""
 
 
-def _write(ledger: Ledger, task: Task[T], result: T) -> None:
-    if not Path(task.piece.path).suffix:
-        with ledger.writing_folder(task.piece) as folder:
-            task.write(result, folder)
+def _write(task: Task[T], result: T, path: Path, folder: Path) -> None:
+    """Write a result, whole, to its place in the folder of a ledger."""
+    if not path.suffix:
+        with whole_folder(path, beside=folder) as inside:
+            task.write(result, inside)
         return
-    with ledger.writing(task.piece) as file:
+    with whole(path) as file:
         task.write(result, Path(file.name))
+
+
+def _write_one(
+    tasks: Sequence[Task[Any]],
+    places: Sequence[Path],
+    folder: Path,
+    tolerate: tuple[type[Exception], ...],
+    index: int,
+) -> str:
+    """Make a task in another process and write it; return why it failed."""
+    try:
+        result = tasks[index].make()
+    except tolerate as error:
+        return str(error) or type(error).__name__
+    _write(tasks[index], result, places[index], folder)
+    return ""
 
 
 @contextmanager

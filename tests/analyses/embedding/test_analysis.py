@@ -131,11 +131,23 @@ def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
     for change, better in ((0.5 * own / pca, True), (2 * own / pca, False)):
         table = found.decoding.copy()
         table.loc[table["what"] == "pca", "value"] *= change
+        table.loc[table["what"] == "windows", "value"] = 2 * own
         told = replace(found, decoding=table)
         assert told.json()["beaten_by"] == ["pca"] * better
         said = dict(words(told)).get("baselines", "")
         assert said == (f"heading is read better from pca {0.5 * own:.1f} than from the embedding, {own:.1f} deg median"
                         if better else "")  # fmt: skip
+
+
+def test_a_decoder_of_the_signal_that_is_better_than_the_embedding_is_said_once(found):
+    own = value_of(found.decoding, what="embedding", decoder="knn", measure="median_error")
+    table = found.decoding.copy()
+    table.loc[table["what"].isin(["windows", "pca"]), "value"] = 2 * own
+    bayesian = table["decoder"].str.startswith("bayesian")
+    table.loc[bayesian, "value"] = np.where(table["decoder"][bayesian] == "bayesian, 1 bin", 0.8, 0.5) * own
+    told = replace(found, decoding=table)
+    assert told.json()["beaten_by"] == ["a Bayesian decoder"]
+    assert f"read better from a Bayesian decoder {0.5 * own:.1f} than" in dict(words(told))["baselines"]
 
 
 def test_a_unit_that_is_silent_in_the_training_part_is_left_out_with_a_note():
@@ -282,3 +294,16 @@ def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
     other = frame[(frame["hypothesis"] == "speed") | frame["shuffled"]]
     assert other["held_out"].max() < 0.1
     assert len(frame) == 4
+
+
+def test_it_draws_itself_as_its_page_does(found):
+    shown = found.plot()
+    np.testing.assert_array_equal(shown.frame["dimension 1"], found.embedding[:, 0])
+    assert found.plot_temperature().frame["step"].max() == found.model.n_iter_
+    loss = found.plot_loss(engine="plotly").frame
+    assert set(loss["fit"]) == {"true labels", "shuffled", "a constant embedding"}
+    pairs = found.plot_consistency().frame.query("source != target")
+    assert pairs["value"].tolist() == found.consistency["value"].tolist()
+    assert len(found.plot_overview().charts) == 3
+    with pytest.raises(HapteraError, match="label 'nothing'"):
+        found.plot("nothing")

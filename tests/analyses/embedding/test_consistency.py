@@ -1,6 +1,7 @@
 """Consistency and alignment of embeddings, against slow references and known maps."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial import procrustes as scipy_procrustes
 from scipy.stats import ortho_group
@@ -8,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from haptera.analyses.embedding.alignment import average, nearest_by_label, procrustes, trial_averages
 from haptera.analyses.embedding.consistency import bin_means, consistency, group_consistency, linear_r2
+from haptera.analyses.embedding.plots import plot_consistency
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
 
@@ -175,3 +177,23 @@ def test_trial_averages_are_means_over_trials_at_each_step():
 def test_what_cannot_be_compared_is_an_error(call, message):
     with pytest.raises(HapteraError, match=message):
         call()
+
+
+def test_consistency_is_drawn_from_scores_or_from_embeddings():
+    random = np.random.default_rng(0)
+    points = random.normal(size=(50, 2))
+    turned, noise = points @ np.array([[0.0, 2.0], [1.0, 0.0]]), random.normal(size=(50, 2))
+    embeddings = {"one": points, "two": turned, "noise": noise}
+    shown = plot_consistency(embeddings)
+    drawn = shown.frame.set_index(["source", "target"])["value"]
+    assert drawn["one", "one"] == 1
+    assert drawn["one", "two"] == pytest.approx(1)
+    assert drawn["one", "noise"] < 0.3
+    again = plot_consistency(consistency(embeddings), engine="plotly")
+    np.testing.assert_array_equal(again.frame["value"], shown.frame["value"])
+    labels = dict.fromkeys(embeddings, points[:, 0])
+    assert plot_consistency(embeddings, labels, bins=10).frame["n"].iloc[0] <= 10
+    with pytest.raises(HapteraError, match="labels are of one; of one, two, noise"):
+        plot_consistency(embeddings, {"one": points[:, 0]})
+    with pytest.raises(HapteraError, match="no column value"):
+        plot_consistency(pd.DataFrame({"source": [], "target": [], "n": []}))

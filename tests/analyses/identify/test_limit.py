@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from haptera.analyses.identify.laws import VonMisesFisher
-from haptera.analyses.identify.limit import contrastive_limit, measured_loss
+from haptera.analyses.identify.laws import GeneralisedNormal, VonMisesFisher
+from haptera.analyses.identify.limit import box_limit, contrastive_limit, measured_box_loss, measured_loss
+from haptera.errors import HapteraError
 
 
 @pytest.mark.parametrize(("kappa", "dimensions"), [(2.0, 2), (5.0, 3), (1.0, 10)])
@@ -35,3 +36,26 @@ def test_the_coefficients_are_those_seen_on_the_circle():
     limit = contrastive_limit(2.0)  # about +1.4/M and −.7/M in simulations at finite M
     assert limit.gap(1, inside=True) == pytest.approx(1.5, abs=0.2)
     assert limit.gap(1, inside=False) == pytest.approx(-0.65, abs=0.1)
+
+
+@pytest.mark.parametrize(("scale", "exponent", "dimensions"), [(0.2, 1.0, 1), (0.3, 2.0, 2), (0.2, 3.0, 3)])
+def test_in_a_box_the_limit_is_the_entropy_of_truncated_conditionals(scale, exponent, dimensions):
+    random = np.random.default_rng(0)
+    centres, law = random.uniform(size=(20_000, dimensions)), GeneralisedNormal(scale, exponent)
+    entropy = -law.log_density("box", law.draw("box", centres, random), centres)
+    error = entropy.std() / np.sqrt(len(entropy))
+    assert box_limit(scale, exponent, dimensions).cross_entropy == pytest.approx(entropy.mean(), abs=5 * error)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_in_a_box_the_gap_falls_as_one_over_the_negatives_too(inside):
+    limit = box_limit(0.2)
+    for negatives in (32, 128):
+        value, error = measured_box_loss(0.2, negatives, inside, draws=8000)
+        close = 4 * error + 6 / negatives**2
+        assert value - limit.cross_entropy == pytest.approx(limit.gap(negatives, inside), abs=close)
+
+
+def test_a_box_without_a_scale_is_refused():
+    with pytest.raises(HapteraError, match="scale is 0"):
+        box_limit(0)

@@ -50,6 +50,7 @@ def attribute(
     recording: Path | None = None,
     jacobian_weight: float | None = None,
     part: str | None = None,
+    truth: Path | None = None,
     out: Path | None = None,
     progress: bool | None = None,
     **settings: Annotated[Any, DecoyTest],
@@ -61,6 +62,7 @@ def attribute(
         recording: the recording, if it is no longer where it was.
         jacobian_weight: of the term that keeps Jacobians small, in the fits; that of the embedding, or 0.1.
         part: of an embedding by parts, the label whose dimensions are attributed; the first if left out.
+        truth: where it is known which channels carry the label, a .npy or text file with 1 or 0 for each, to score by.
         out: a folder for the fits, which are not made again; by default `attribution` in the folder of the embedding.
         progress: show a bar; None does on a terminal.
         **settings: those of `DecoyTest`: `method`, `fits`, `copies`, `level`, `seed`.
@@ -69,5 +71,5 @@ def attribute(
     test = DecoyTest(**settings)
     from haptera.analyses.attribution.analysis import attribute_embedding
 
-    of: dict[str, Any] = {"jacobian_weight": jacobian_weight, "part": part}
+    of: dict[str, Any] = {"jacobian_weight": jacobian_weight, "part": part, "truth": truth}
     return attribute_embedding(folder, recording, test, **of, out=out, progress=progress)

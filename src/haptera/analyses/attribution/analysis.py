@@ -18,13 +18,14 @@ import pandas as pd
 
 from haptera.analyses.attribution import DecoyTest
 from haptera.analyses.attribution.carriers import Carriers, carriers
+from haptera.analyses.attribution.maps import MapScores, map_scores
 from haptera.analyses.attribution.page import DEFINITIONS, findings, sections
 from haptera.analyses.embedding.fits import inputs_of
 from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
 from haptera.analysis import Analysis, numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.parts import hybrid_dimensions
-from haptera.errors import HapteraError, unknown
+from haptera.errors import HapteraError, first_line, unknown
 from haptera.files.json import read_json
 from haptera.files.schema import FLAG, TEXT, check, number, read_as
 from haptera.recordings.reading import Source
@@ -51,6 +52,7 @@ class Attribution(Analysis):
         tied: whether labels have dimensions of their own, and so a block of the map.
         carriers: the test's result.
         folder: where fits are kept.
+        truth: which channels carry it, where that is known, such as in synthetic data.
     """
 
     kind: ClassVar[str] = "attribute"
@@ -64,6 +66,7 @@ class Attribution(Analysis):
     tied: bool
     carriers: Carriers
     folder: Path
+    truth: np.ndarray | None = None
 
     @property
     def title(self) -> str:
@@ -93,6 +96,13 @@ class Attribution(Analysis):
         return self.carriers.map / np.maximum(self.carriers.map.max(1, keepdims=True), 1e-300)
 
     @property
+    def scores(self) -> MapScores | None:
+        """Return how well entries of the map tell channels that carry it from others, as in tables 8.1 and 8.2."""
+        if self.truth is None:
+            return None
+        return map_scores(self.carriers.map, np.broadcast_to(self.truth, self.carriers.map.shape))
+
+    @property
     def axes(self) -> list[str]:
         """Return the names of the rows of the map."""
         return [f"axis {place + 1}" for place in range(len(self.carriers.map))]
@@ -116,6 +126,7 @@ def attribute_embedding(
     *,
     jacobian_weight: float | None = None,
     part: str | None = None,
+    truth: Path | str | None = None,
     out: Path | str | None = None,
     progress: bool | None = None,
 ) -> Attribution:
@@ -137,6 +148,7 @@ def attribute_embedding(
     labels = [part or labels[0]] if parts else labels
     place = list(parts).index(labels[0]) if parts else 0
     where = folder / OUT if out is None else Path(out)
+    true = None if truth is None else read_truth(Path(truth), signal.shape[1])
     found = carriers(
         model.set_params(jacobian_weight=weight),
         signal,
@@ -149,7 +161,24 @@ def attribute_embedding(
     )
     what = " and ".join(labels) or "structure in time"
     names, noun = whole.channel_names(), whole.channel_noun()
-    return Attribution(folder, what, noun, names, test, weight, tied, found, where)
+    return Attribution(folder, what, noun, names, test, weight, tied, found, where, true)
+
+
+def read_truth(path: Path, channels: int) -> np.ndarray:
+    """Return which channels carry the label, from a `.npy` file or a text with 1 or 0 for each of them."""
+    if not path.is_file():
+        raise HapteraError(f"there is no file {path}, which --truth names")
+    try:
+        values = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",")
+    except (ValueError, OSError, EOFError) as error:
+        raise HapteraError(f"{path} is not a .npy file or a text of numbers: {first_line(error)}") from error
+    values = np.ravel(values)
+    if values.shape != (channels,) or not np.isin(values, (0, 1)).all():
+        expected = "1 for each channel that carries the label and 0 for each that does not"
+        raise HapteraError(f"{path} has {len(values)} values; {channels} were expected, {expected}")
+    if len(np.unique(values)) < 2:
+        raise HapteraError(f"{path} says the same of all {channels} channels; there is nothing to tell apart")
+    return values.astype(bool)
 
 
 def _parts(prepared: Mapping[str, Any], part: str | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.attribution.maps import map_scores
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Section
 
@@ -39,13 +40,30 @@ def findings(attribution: "Attribution") -> list[Finding]:
     numbers |= {"channels": attribution.channels().to_dict("records")}
     promise = promise_of(attribution)
     theory = {"method": attribution.test.method, "jacobian_weight": attribution.jacobian_weight, "promise": promise}
+    scored = [] if attribution.truth is None else [_truth(attribution)]
     return [
         Finding("carriers", f"Which {noun} carry {what}?", f"{sentence}{': ' + shown if names else few}", numbers),
+        *scored,
         Finding("theory", "What does theory promise?", promise, theory),
         Finding(
             "premises", "Which of its premises hold here?", test.assumptions.sentence(), test.assumptions.numbers()
         ),
     ]
+
+
+def _truth(attribution: "Attribution") -> Finding:
+    """Return how the map agrees with what is known."""
+    scores, true = attribution.scores, attribution.truth
+    assert scores is not None
+    assert true is not None
+    channels = map_scores(attribution.carriers.map.sum(0), true)
+    sentence = (
+        f"auROC {scores.auroc:.3f} of entries of the map for {int(true.sum())} of {len(true)} {attribution.noun} that "
+        f"carry {attribution.what}; {channels.auroc:.3f} of {attribution.noun}, summed over axes"
+    )
+    numbers = {"auroc": scores.auroc, "average_precision": scores.average_precision, "chance": scores.connected}
+    numbers |= {"channels_auroc": channels.auroc}
+    return Finding("truth", "Does the map agree with what is known?", sentence, {"truth": numbers})
 
 
 def promise_of(attribution: "Attribution") -> str:

@@ -31,7 +31,7 @@ class DependencySettings:
             source's (logit).
         remove: the share of accuracy that may be lost for classes that go together; none are removed by default.
         similarity: of classes, for the question which edges make no sense: confusion, features (an array of the file),
-            FILE.npz with a matrix `similarity`, or none.
+            wordnet (by the names of the classes), FILE.npz with a matrix `similarity`, or none.
         fit_on: one half of the examples, and the other half says what it costs (half); or both on all (all), which is
             also done where a half has fewer examples than there are classes.
         seed: of the halves.

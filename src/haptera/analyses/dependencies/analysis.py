@@ -28,6 +28,7 @@ from haptera.analyses.dependencies.similarity import similarity_file
 from haptera.analyses.dependencies.stability import GROUPS, Stability
 from haptera.analyses.dependencies.theorems import theorems_table
 from haptera.analyses.dependencies.verdict import DEPENDENCY, Definition, FewClasses, Judgement, judge
+from haptera.analyses.dependencies.wordnet import wordnet_folder, wordnet_similarity
 from haptera.analysis import Analysis
 from haptera.checks import check_number, check_whole_number
 from haptera.errors import HapteraError
@@ -104,6 +105,7 @@ class ClassDependencies(Analysis):
         count = {"per class": self.lasso.per_class} if self.lasso.per_class else {"alpha": self.lasso.alpha}
         count |= {"unit": self.lasso.unit} | vars(self.definition)
         count |= {"resamples": self.asked.resamples, "false edges": self.asked.false_edges}
+        count |= {"similarity": self.asked.similarity}
         fitted = {"fitted on": "all" if self.fitted_on is None else "one half, evaluated on the other"}
         onto = {"onto": str(self.onto.path)} if self.onto else {}
         files = {"logits": str(self.logits.path)} | onto
@@ -135,7 +137,15 @@ class ClassDependencies(Analysis):
         if not self.dependencies.coefficients.nnz:
             top = self.lasso.alpha_max_.max()
             told.append(f"No class depends on any other at this α; the largest α with a dependency is {top:.3g}.")
+        if self.asked.similarity == "wordnet" and (unknown := self.by_name[1]):
+            first = ", ".join(unknown[:3])
+            told.append(f"WordNet does not know {len(unknown):,} of the names ({first}); their edges are not ranked.")
         return told
+
+    @cached_property
+    def by_name(self) -> tuple[np.ndarray, list[str]]:
+        """How near the names of the classes are in WordNet, and those that it does not know."""
+        return wordnet_similarity(self.names)
 
     @cached_property
     def evaluation(self) -> SecondMoment:
@@ -239,6 +249,8 @@ def analyse(path: Path, onto: Path | None, asked: DependencySettings) -> ClassDe
         raise HapteraError("alpha and per_class are two ways to say how many dependencies to keep; give one of them")
     check_whole_number("resamples", asked.resamples, least=0)
     similarity_file(asked.similarity)
+    if asked.similarity == "wordnet":
+        wordnet_folder()
     if asked.remove is not None:
         check_number("remove", asked.remove, least=0, most=1, what="a share of the examples")
     check_number("false_edges", asked.false_edges, above=0)

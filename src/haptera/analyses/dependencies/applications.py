@@ -93,11 +93,14 @@ def similarity(analysis: "ClassDependencies") -> np.ndarray | None:
     kind, classes, targets = analysis.asked.similarity, analysis.logits.shape[1], analysis.targets
     if (path := similarity_file(kind)) is not None:
         return given_similarity(path, classes)
-    if kind == "none" or targets is None:
+    if kind == "wordnet":
+        return analysis.by_name[0]
+    if kind == "none" or (kind == "confusion" and targets is None):
         return None
     if kind == "confusion":
         return confusion_similarity(analysis.examples.batches(), classes)
     with open_npz(analysis.logits.path) as file:
-        if "features" not in file.files:
-            raise HapteraError(f"{analysis.logits.path} has no array features, which similarity by features needs")
+        if "features" not in file.files or targets is None:
+            missing = "array features" if "features" not in file.files else "targets"
+            raise HapteraError(f"{analysis.logits.path} has no {missing}, which similarity by features needs")
         return feature_similarity(member(file, "features", analysis.logits.path), targets, classes)

@@ -236,7 +236,9 @@ def _pairs(analysis: "ClassDependencies") -> list[Finding]:
         for row in table.head(LISTED).to_dict("records")
     ]
     best = [[int(row["class"]), int(row["on"])] for row in table.head(10).to_dict("records")]
-    return answer("cutting", question, "strong among unlike classes: " + "; ".join(texts), worth_cutting=best)
+    by = analysis.asked.similarity
+    told = "strong among classes, alike or not" if by == "none" else f"strong among classes that are unlike by {by}"
+    return answer("cutting", question, f"{told}: {'; '.join(texts)}", worth_cutting=best)
 
 
 def _theorems(analysis: "ClassDependencies") -> list[Finding]:

@@ -56,7 +56,7 @@ EVERY = (
     "The few of every class, without shrinkage, and their coefficient in the lasso; the share of halves in which an "
     "edge was found again, and whether that is enough."
 )
-CUTTING = "Strong edges among unlike classes first: score is strength times (1 − similarity)."
+CUTTING = "Strong edges among unlike classes first: score is strength times (1 − similarity), which is by {by}."
 THEOREMS = (
     "Theorem 3 rules pairs out, and must never be wrong; conjecture 1 is a rule of thumb. Theorem 2 bounds how far a "
     "derivative moves: shown is which part of the bound is used, 1 at most."
@@ -158,7 +158,7 @@ def cutting_section(analysis: "ClassDependencies") -> Section | None:
     return Section.of(
         "Uses",
         "Which edges to cut in training, and which classes can go.",
-        Listing("Edges worth cutting", CUTTING, rows, LABELS),
+        Listing("Edges worth cutting", CUTTING.format(by=analysis.asked.similarity), rows, LABELS),
         Listing("Classes that go together", "In the order in which they go; each costs the least then.", gone, LABELS),
     )
 

@@ -7,7 +7,7 @@ alike if one is taken for the other, or if the features of their images point th
   for classes that the network cannot tell apart. Soft, so that a class of fifty images has a value for every other.
 - `features`: the cosine of the mean features of two classes, each less the mean of all, and 0 where it is negative.
 
-Taxonomies such as WordNet are not shipped; their distances, or anybody's, can be given as a matrix.
+`wordnet` is in a file of its own. Any other similarity can be given as a matrix.
 Cost: one pass over the logits or features.
 """
 
@@ -20,7 +20,7 @@ from scipy.special import softmax
 from haptera.errors import HapteraError, unknown
 from haptera.files.npz import member, open_npz
 
-KINDS = ("confusion", "features", "none")
+KINDS = ("confusion", "features", "wordnet", "none")
 
 
 def confusion_similarity(

@@ -14,6 +14,8 @@ class DiagnosisSettings:
         covariance: distances with whole covariance matrices as well.
         adapted: also find what BatchNorm adaptation leaves of the errors of known corruptions, and what it costs on
             clean images (table A.6); takes three times as long.
+        choose_on: known corruptions that choose how estimates of accuracy are combined: all, each tried with what the
+            others choose; or holdout, the four hold-out ones alone, for data that is itself one of the others.
         seed: of the choice of images and of the corruptions.
     """
 
@@ -22,4 +24,5 @@ class DiagnosisSettings:
     batch_size: int = 64
     covariance: bool = False
     adapted: bool = False
+    choose_on: str = "all"
     seed: int = 0

@@ -5,8 +5,9 @@
 
 Source: thesis chapter 2 and appendix A. The statistics of activations on the data are compared with those on the
 reference, or, without a reference, with those that BatchNorm layers keep from training. With a labelled reference,
-known corruptions say what a shift costs (`error_prediction`; the source's line per family is kept beside it),
-and which of them it looks like: the one whose change of statistics has the largest cosine with that of the data.
+known corruptions say what a shift costs, by every estimator of accuracy without labels (`error_prediction`; the
+source's line per family is kept beside it), and which of them it looks like: the one whose change of statistics has the
+largest cosine with that of the data.
 Cost: passes over `samples` images: one for the data, one for the reference, and, with a reference, one for each known
 corruption at three severities, for hold-out ones at five, on `known_samples` images.
 """
@@ -31,7 +32,7 @@ from haptera.analyses.diagnosis.shift_size import ShiftTest, shift_profile, shif
 from haptera.analysis import Analysis
 from haptera.correctness import few_labels
 from haptera.data import Data
-from haptera.errors import HapteraError, check_keys
+from haptera.errors import HapteraError, check_keys, unknown
 from haptera.observe import batchnorm_statistics, observe_moments
 from haptera.observe.moments import Observation
 from haptera.report.section import Finding, Section
@@ -40,6 +41,7 @@ from haptera.streams import Clean, Truncated
 
 log = logging.getLogger("haptera")
 
+CHOOSE_ON = ("all", "holdout")
 BATCH_SIZES = (1, 8, 64, 256)
 
 
@@ -122,12 +124,15 @@ def diagnose(
         layers: names or patterns of modules to compare at; BatchNorm layers if left out.
         out: a folder where every known corruption that was tried is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
-        settings: `samples`, `known_samples`, `batch_size`, `covariance`, `adapted`, `seed`, as `DiagnosisSettings`.
+        settings: `samples`, `known_samples`, `batch_size`, `covariance`, `adapted`, `choose_on` and `seed`, as
+            `DiagnosisSettings`.
     """
     if reference is None and layers:
         raise HapteraError("layers without BatchNorm statistics need a reference to compare with")
     check_keys("setting of diagnose", settings, DiagnosisSettings.__match_args__)
     asked = DiagnosisSettings(**settings)
+    if asked.choose_on not in CHOOSE_ON:
+        raise unknown("choose_on", asked.choose_on, CHOOSE_ON)
 
     def seen(source: Data) -> Observation:
         stream = Truncated(Clean(source, batch_size=asked.batch_size, seed=asked.seed), first=asked.samples)
@@ -139,7 +144,8 @@ def diagnose(
     _remark_on_labels([data, reference], observed.outputs.shape[1])
     known, place = KnownShifts(), (0.0, 0.0)
     if reference is not None and asked.known_samples:
-        known = known_shifts(model, reference, there, layers, settings=asked, out=out, progress=progress)
+        more: dict[str, Any] = {"settings": asked, "estimates": True, "out": out, "progress": progress}
+        known = known_shifts(model, reference, there, layers, **more)
         known, place = _placed(known, change_of_statistics(there, here))
     pairs, size = {} if layers else _pairs(there, here), shift_size(there, here)
     curves = pd.concat([_curve(pairs, n) for n in BATCH_SIZES], ignore_index=True) if pairs else pd.DataFrame()
@@ -149,7 +155,7 @@ def diagnose(
         _priors(pairs, curves),
         known.frame,
         _by_family(known, size),
-        known.predict(size, observed.outputs),
+        known.predict(size, observed.outputs, asked.choose_on),
         None if known_side is None else known_side.error,
         curves,
         place,

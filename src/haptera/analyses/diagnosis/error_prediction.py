@@ -1,29 +1,30 @@
 """What a shift will cost, predicted without labels, with an interval that known corruptions have tried.
 
-A plane from two numbers that need no labels to the error, by least squares over all known corruptions and clean data:
-the size of the shift, and doubt, the share of answers whose confidence is below the threshold that as many answers on
-the reference are below as are wrong (Garg et al. 2022).
-The interval is conformal over whole corruptions (Dunn, Wasserman and Ramdas 2022): each corruption is left out and
-predicted from the others; a new shift is taken to be as far off, in units of `offset` + size, as the given share of
-them is, each corruption with the same weight and one more that is infinitely far off. `offset` is the median size. The
-sampling error of the images at hand is added in quadrature: known corruptions share their images and do not show it.
+Every estimator of `haptera.measures.label_free` and the line of the size of the shift are tried on known corruptions of
+the reference, which choose how they are combined; each, told by what the others choose, says how far off that is
+(`haptera.measures.combination`).
 What people use today, for comparison, tells accuracy from logits `(images, classes)`: average confidence; the same with
 a temperature fitted on labelled reference data; the difference of confidences taken from the reference accuracy
 (Guillory et al. 2021); the share of samples above a threshold of confidence that is right on the reference (Garg et al.
 2022); agreement with a second model (Jiang et al. 2022).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
-from scipy.stats import norm
 
 from haptera.correctness import correct
+from haptera.data import Classes
+from haptera.measures.combination import SIZE, combine
+from haptera.measures.label_free import estimate_all
+from haptera.observe.moments import Observation
+from haptera.statistics.intervals import LEVEL
 
-LEVEL = 0.9
 WIDE = 0.8
 """An interval at least so wide says nothing."""
 
@@ -35,11 +36,15 @@ class ErrorPrediction:
     Attributes:
         error: on the data.
         low: the lower end of the interval.
-        high: the upper end; 1 where there are too few corruptions for the level.
-        level: what share of new shifts the interval is made to hold at least, if they are like the known ones.
-        held: the share of known corruptions, each predicted from the others, that it held.
-        corruptions: how many there are.
+        high: the upper end; 1 where there are too few corruptions.
+        level: what share of new shifts the interval holds, if they are like the known ones.
+        held: the share of known corruptions which it held, each by the others.
+        off: mean absolute difference between predicted and true error on them.
+        corruptions: how many were tried.
+        chosen_on: the corruptions that chose how estimates are combined.
         inside: whether the size lies within those of the known corruptions.
+        methods: a row for each candidate, the one that counts most first: `method`, `accuracy` on the data, `off`, the
+            mean absolute error on the corruptions that choose, each left out in turn, and `weight`.
     """
 
     error: float
@@ -47,8 +52,11 @@ class ErrorPrediction:
     high: float
     level: float
     held: float
+    off: float
     corruptions: int
+    chosen_on: tuple[str, ...]
     inside: bool
+    methods: tuple[Mapping[str, Any], ...]
 
     @property
     def means_something(self) -> bool:
@@ -56,54 +64,72 @@ class ErrorPrediction:
         return self.inside and bool(np.isfinite(self.error)) and self.high - self.low < WIDE
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledReference:
+    """What a model says about labelled images without a shift.
+
+    Attributes:
+        outputs: `(images, outputs)`.
+        targets: `(images,)`.
+        classes: how targets relate to the outputs; None if target i is output i.
+    """
+
+    outputs: np.ndarray
+    targets: np.ndarray
+    classes: Classes | None = None
+
+    @classmethod
+    def of(cls, seen: Observation) -> "LabelledReference | None":
+        """Return what was seen; None without labels."""
+        return None if seen.targets is None else cls(seen.outputs, seen.targets, seen.classes)
+
+    def estimates(self, outputs: np.ndarray) -> dict[str, float]:
+        """Name of an estimator -> accuracy on images with these outputs; an answer that is not a number is wrong."""
+        known, finite = self._columns(self.outputs), np.isfinite(outputs).all(1)
+        targets = self.targets
+        if self.classes is not None:
+            accepted = self.classes.matrix(self.outputs.shape[1])[targets]
+            targets = np.where(accepted, known, -np.inf).argmax(1)
+        if not finite.any():
+            return dict.fromkeys(estimate_all(known, targets, known), 0.0)
+        found = estimate_all(known, targets, self._columns(outputs[finite]))
+        return {name: float(finite.mean()) * value for name, value in found.items()}
+
+    def _columns(self, outputs: np.ndarray) -> np.ndarray:
+        return outputs if self.classes is None else outputs[:, self.classes.columns(outputs.shape[1])]
+
+
 def predict_error(
     known: pd.DataFrame,
-    clean: float,
-    size: float,
-    doubt: float,
+    clean: Mapping[str, float],
+    estimates: Mapping[str, float],
     images: tuple[int, int],
-    level: float = LEVEL,
-) -> ErrorPrediction:
-    """Predict the error of a shift of this size and doubt.
+    choose_on: str = "all",
+) -> ErrorPrediction | None:
+    """Predict the error of a shift; None with fewer than two corruptions that choose.
 
     Args:
-        known: `shift`, `size`, `doubt` and `error` of known corruptions, at several severities each.
-        clean: the error without a shift, where size is 0 and doubt is the error itself.
-        size: of the shift.
-        doubt: the share of doubtful answers on the data.
+        known: `shift`, `holdout`, `error`, `size` and a column for each estimator, several severities each.
+        clean: `error` and what each estimator says without a shift.
+        estimates: what each says of the data, and `size`, that of the shift.
         images: how many known corruptions were tried on, and how many the data has.
-        level: of the interval.
+        choose_on: which corruptions choose: `all` or `holdout`.
     """
-    names = known["shift"].to_numpy()
-    features, errors = known[["size", "doubt"]].to_numpy(float), known["error"].to_numpy(float)
-    offset = float(np.median(features[:, 0])) or 1.0
-    scores, weights = np.empty(len(known)), np.empty(len(known))
-    corruptions = list(dict.fromkeys(names))
-    for name in corruptions:
-        own = names == name
-        plane = _Plane(features[~own], errors[~own], clean)
-        scores[own] = np.abs(errors[own] - plane(features[own])) / (offset + features[own, 0])
-        weights[own] = 1 / own.sum()
-    order = np.argsort(scores)
-    reached = np.cumsum(weights[order]) / (len(corruptions) + 1) >= level - 1e-9
-    score = float(scores[order][reached.argmax()]) if reached.any() else np.inf
-    error = float(_Plane(features, errors, clean)(np.array([[size, doubt]]))[0])
-    spread = np.clip(error, 0.02, 0.98) * (1 - np.clip(error, 0.02, 0.98)) * sum(1 / n for n in images)
-    half = float(np.hypot(score * (offset + size), norm.ppf((1 + level) / 2) * np.sqrt(spread)))
-    held = float(weights[scores <= score].sum() / len(corruptions))
-    inside = bool(size <= features[:, 0].max())
-    return ErrorPrediction(error, max(error - half, 0.0), min(error + half, 1.0), level, held, len(corruptions), inside)
-
-
-class _Plane:
-    """error = a + b size + c doubt, by least squares; within 0 and 1."""
-
-    def __init__(self, features: np.ndarray, errors: np.ndarray, clean: float) -> None:
-        design = np.column_stack([np.ones(len(features) + 1), np.vstack([[0.0, clean], features])])
-        self.coefficients = np.linalg.lstsq(design, np.append(clean, errors), rcond=None)[0]
-
-    def __call__(self, features: np.ndarray) -> np.ndarray:
-        return np.clip(self.coefficients[0] + features @ self.coefficients[1:], 0.0, 1.0)
+    frame = known.assign(accuracy=1 - known["error"], **{SIZE: known["size"]})
+    without_shift = {**clean, "accuracy": 1 - clean["error"], SIZE: 0.0}
+    if (found := combine(frame, without_shift, images[0], choose_on)) is None:
+        return None
+    values = {**estimates, SIZE: estimates["size"]}
+    accuracy = found.accuracy(values)
+    low, high = found.interval(accuracy, images[1])
+    methods = tuple(
+        {"method": each.name, "accuracy": float(each.accuracy(np.array(values[each.estimate])))}
+        | {"off": each.off, "weight": each.weight}
+        for each in found.candidates
+    )
+    inside = bool(estimates["size"] <= known["size"].max())
+    tried = (LEVEL, found.held, found.off, found.tried["shift"].nunique(), found.chosen_on)
+    return ErrorPrediction(1 - accuracy, 1 - high, 1 - low, *tried, inside, methods)
 
 
 def average_confidence(logits: np.ndarray, temperature: float = 1.0) -> float:

@@ -4,21 +4,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
+from haptera.measures.combination import SIZE
 from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
 
+LINE = "line of "
 TEST = ("size", "chance", "p_value", "ratio")
 DEFINITIONS = {
     "size of a shift": "the mean over layers of the root of the mean over channels of the squared Wasserstein distance "
     "between statistics on the data and on the reference, in units of the reference's variance; dead channels, whose "
     "variance is nearly zero on both sides, are left out",
     "p": "the share of random divisions of the same images into two parts that are as far apart",
-    "predicted accuracy": "a plane from the size of the shift and from doubt, the share of answers that are less "
-    "confident than as many on the reference as are wrong there, to the error; fitted on all known corruptions of the "
-    "reference. The interval is as wide as it must be to hold 90 % of them, each predicted from the others, and to "
-    "allow for the number of images: it holds for a new shift as far as that is one of their kind",
+    "predicted accuracy": "a mean of estimators of accuracy without labels, as they are and with a line through known "
+    "corruptions of the reference, each by the inverse square of how far off it is on corruptions that are left out in "
+    "turn. The 95 % interval is from known corruptions, each told by what the others choose, and allows for the number "
+    "of images: it holds for a new shift as far as that is one of their kind",
     "alike": "the cosine between two changes of statistics, all layers with the same weight",
     "N": "the number of images that training statistics count for in BatchNorm layers",
 }
@@ -39,6 +42,9 @@ def findings(diagnosis: "Diagnosis") -> list[Finding]:
     rest: dict[str, Any] = {}
     if text := _accuracy(diagnosis):
         told += answer("accuracy", "What does it cost?", text, **_cost(diagnosis))
+        if diagnosis.predicted is not None:
+            told += _methods(diagnosis.predicted)
+            told += answer("believe", "May it be believed?", *_conditions(diagnosis))
     else:
         rest |= _cost(diagnosis)
     if priors:
@@ -79,12 +85,41 @@ def _accuracy(diagnosis: "Diagnosis") -> str:
     if (guess := diagnosis.predicted) is not None:
         ends = f"{1 - guess.high:.0%} to {1 - guess.low:.0%}"
         if guess.means_something:
-            held = f"which holds for {guess.held:.0%} of {guess.corruptions} known corruptions"
-            text = f"{1 - guess.error:.0%} ({ends}, {held}, each predicted from the others)"
+            text = f"{1 - guess.error:.0%} ({ends})"
         else:
             text = f"cannot say: {ends if guess.inside else 'it is larger than every known corruption'}"
         parts.append(f"{data}, predicted without labels {text}")
     return "   ".join(parts)
+
+
+def _methods(guess: ErrorPrediction) -> list[Finding]:
+    """Say what each estimator says, and which of them count most."""
+    rows = guess.methods
+    plain = [row for row in rows if not row["method"].startswith(LINE)]
+    each = ", ".join(f"{row['method']} {row['accuracy']:.0%}" for row in sorted(plain, key=lambda row: row["off"]))
+    size = next(row for row in rows if row["method"] == f"{LINE}{SIZE}")
+    most = ", ".join(f"{row['method']} {row['weight']:.0%}" for row in rows[:3])
+    chosen = f"chosen on {len(guess.chosen_on)} known corruptions; counts most: {most}"
+    return answer(
+        "methods",
+        "What do the estimators say?",
+        f"{each}, {size['method']} {size['accuracy']:.0%}",
+        f"{chosen}; off by {guess.off:.3f} on {guess.corruptions} that had no say",
+    )
+
+
+def _conditions(diagnosis: "Diagnosis") -> list[str]:
+    """Say under which conditions the predicted accuracy may be believed, and which of them hold."""
+    guess = diagnosis.predicted
+    assert guess is not None
+    told = [f"the interval holds for {guess.held:.0%} of {guess.corruptions} known corruptions, each by the others"]
+    size = "within" if guess.inside else "beyond"
+    like = (
+        "" if (known := diagnosis.nearest) is None else f", and {max(known['cosine'], 0.0) ** 2:.0%} of it is like one"
+    )
+    verdict = "yes" if guess.means_something else "no"
+    told.insert(0, f"{verdict}, if this shift is like them: its size is {size} theirs{like}")
+    return [*told, "classes must be as frequent as in the reference, which nothing without labels can tell"]
 
 
 def _verdict(diagnosis: "Diagnosis") -> str:

@@ -8,7 +8,7 @@ Cost: a pass over `samples` images for each corruption and severity; three where
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from haptera.adapters import BatchNorm
 from haptera.analyses.diagnosis import DiagnosisSettings
 from haptera.analyses.diagnosis.error_prediction import (
     ErrorPrediction,
+    LabelledReference,
     average_confidence,
     doubt,
     doubt_threshold,
@@ -51,12 +52,13 @@ class KnownShifts:
 
     Attributes:
         frame: `shift`, `family`, `holdout`, `severity`, `size`, `error`, `doubt` (share of answers below `threshold`),
-            `confidence` (its mean) and, where wanted, `adapted_error` and `clean_error`; errors and doubts are missing
-            without labels.
+            `confidence` (its mean) and, where wanted, `adapted_error` and `clean_error`, and what every estimator
+            without labels says of the accuracy; errors, doubts and estimates are missing without labels.
         changes: `(shifts, statistics)`, how the statistics of the activations move.
         clean: column of an error -> its value on clean images; empty without labels.
         threshold: the confidence that as many answers on clean images are below as are wrong; None without labels.
         images: how many each corruption was tried on.
+        reference: what the model says about clean images, where estimates were wanted.
     """
 
     frame: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -64,13 +66,15 @@ class KnownShifts:
     clean: dict[str, float] = field(default_factory=dict)
     threshold: float | None = None
     images: int = 0
+    reference: LabelledReference | None = None
 
-    def predict(self, size: float, outputs: np.ndarray) -> ErrorPrediction | None:
+    def predict(self, size: float, outputs: np.ndarray, choose_on: str = "all") -> ErrorPrediction | None:
         """The error on images with a shift of this size and these outputs; None without labels."""
-        if self.threshold is None:
+        if self.reference is None:
             return None
-        images = (self.images, len(outputs))
-        return predict_error(self.frame, self.clean["error"], size, doubt(outputs, self.threshold), images)
+        clean = self.reference.estimates(self.reference.outputs) | {"error": self.clean["error"]}
+        told = self.reference.estimates(outputs) | {"size": size}
+        return predict_error(self.frame, clean, told, (self.images, len(outputs)), choose_on)
 
     def lines(self, column: str = "error") -> dict[str, ShiftLine]:
         """Family -> the line through its hold-out corruption at every severity, and through clean images.
@@ -135,6 +139,7 @@ def known_shifts(
     *,
     settings: DiagnosisSettings | None = None,
     severities: Sequence[float] = SEVERITIES,
+    estimates: bool = False,
     out: Path | str | None = None,
     progress: bool | None = None,
 ) -> KnownShifts:
@@ -147,6 +152,7 @@ def known_shifts(
         layers: as `observe_moments` takes them.
         settings: how closely to look: `known_samples`, `batch_size`, `adapted` and `seed` count here.
         severities: of the test corruptions; hold-out ones are tried at 1, 2, 3, 4 and 5.
+        estimates: also what every estimator without labels says, so that the error of other data can be predicted.
         out: a folder where every corruption that was tried is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
     """
@@ -161,6 +167,7 @@ def known_shifts(
     if (error := seen.error) is not None:
         errors = {"error": error} | (_adapted_errors(model, clean, clean) if adapted else {})
         threshold = doubt_threshold(seen.outputs, error)
+    labelled = LabelledReference.of(seen) if estimates else None
 
     def look(shift: Shift) -> dict[str, Any]:
         stream = Truncated(Shifted(reference, shift, **cut), first=asked.known_samples)
@@ -170,13 +177,25 @@ def known_shifts(
         row |= {"doubt": None if threshold is None else doubt(seen.outputs, threshold)}
         row |= {"confidence": average_confidence(seen.outputs) if seen.outputs.size else None}
         row |= _adapted_errors(model, stream, clean) if adapted else {}
+        row |= {} if labelled is None else labelled.estimates(seen.outputs)
         return {"row": row, "change": change_of_statistics(moments, seen.moments).tolist()}
 
-    identity = "" if out is None else fingerprint(of_model(model), reference.fingerprint(), list(layers), asked)
+    identity = (
+        ""
+        if out is None
+        else fingerprint(
+            of_model(model),
+            reference.fingerprint(),
+            list(layers),
+            replace(asked, choose_on="all"),
+            f"estimates {estimates}",
+        )
+    )
     trials = [Trial(shift, look, identity) for shift in _corruptions(severities)]
     tried = finish(trials, out, "diagnosis", noun="known corruption", progress=progress).finished
     changes = np.array([each["change"] for each in tried], float)
-    return KnownShifts(pd.DataFrame([each["row"] for each in tried]), changes, errors, threshold, clean.samples)
+    frame = pd.DataFrame([each["row"] for each in tried])
+    return KnownShifts(frame, changes, errors, threshold, clean.samples, labelled)
 
 
 def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:

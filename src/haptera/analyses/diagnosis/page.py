@@ -25,6 +25,10 @@ BY_FAMILY = (
     "What a line through the hold-out corruption of a family, at five severities, and clean data says of a shift of "
     "this size, were it of that family; inside: the line has seen such sizes."
 )
+METHODS = (
+    "What each says of the accuracy on the data; off: mean absolute error on corruptions that choose, each left "
+    "out in turn; weight: how much it counts. A line goes through clean data and these corruptions."
+)
 BEST = "The N with the least distance, for the whole network and for each layer alone (lower bound)."
 CURVES = {"prior": "network, lower bound", "upper": "network, upper bound", "simulated": "network, simulated"}
 DISTANCES = {"wasserstein": "Wasserstein", "normalised": "Wasserstein, normalised", "jeffreys": "Jeffreys"}
@@ -64,6 +68,8 @@ def _cost(found: "Diagnosis") -> Section:
     more: dict[str, Any] = {"limits": (0.0, 1.0), "labels": {"size": "size of the shift"}}
     figure = Figure("Error against size", caption, frame, "scatter", "size", "error", color=("family",), **more)
     tables = [Listing("Error by family", BY_FAMILY, found.families)]
+    if found.predicted is not None:
+        tables.insert(0, Listing("Accuracy without labels", METHODS, pd.DataFrame(found.predicted.methods)))
     if not found.regressions.empty:
         tables.append(Listing("How well lines predict errors", REGRESSIONS, found.regressions))
     return Section("Cost", "What shifts of this size do to accuracy.", (figure,), tuple(tables))

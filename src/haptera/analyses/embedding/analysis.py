@@ -9,15 +9,14 @@ everything is scored on the last part. Several seeds give the spread and the con
 labels give the zero of the goodness of fit and the null of the topology (the source has 500 of them, here they are few
 and counted). By time alone there is no label to shuffle; there the samples themselves are.
 With `folds`, labels are decoded a second time with whole trials held out, each once, as in the source.
-With a folder, fits and baselines are kept there as they end, and a call that was stopped goes on.
+With a folder, fits and baselines are kept there as they end, and a call that was stopped goes on. `each` is called with
+what is known after the first fit (`stages`), so that there is something to look at while the rest is made.
 Cost: `seeds + shuffles + folds` fits, then decoders, baselines and topology.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,38 +29,30 @@ from haptera.analyses.embedding.comparison import (
     MAIN,
     SHUFFLED_TRAINING,
     Reading,
-    decode_embedding,
-    decode_shuffled,
-    decode_windows,
 )
-from haptera.analyses.embedding.consistency import consistency
-from haptera.analyses.embedding.decoding import Distance
 from haptera.analyses.embedding.findings import DEFINITIONS, findings, headline
-from haptera.analyses.embedding.fits import BaselineTask, Fit, FitTask, goodness_of_fit, inputs_of, training_history
+from haptera.analyses.embedding.fits import Fit, goodness_of_fit, inputs_of, training_history
 from haptera.analyses.embedding.page import sections
 from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
-from haptera.analyses.embedding.topology import Persistence, betti_numbers, persistence
-from haptera.analysis import Analysis, numbers_table
+from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
+from haptera.analyses.embedding.stages import Known, run_stages
+from haptera.analyses.embedding.topology import Persistence
+from haptera.analysis import numbers_table
+from haptera.checks import check_whole_number
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
-from haptera.files.atomic import whole
-from haptera.progress import Progress
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
-from haptera.report.section import Finding, Section
-from haptera.run.tasks import finish
 
-KIND = "embedding"
-DRAWS = 3
-"""Draws of points from each shuffled embedding, so that a few fits make a null with a tail."""
+TO_COME = "still to come, and this page is written again when it is there: {}"
 NO_RIPSER = "topology needs ripser: pip install 'haptera[topology]'; or leave it out (--no-topology, topology=False)"
 PREPARED = ("smoothing", "causal", "zscore", "held")
 PLANNED = ("chosen_on", "seeds", "shuffles", "folds", "topology", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding(Analysis):
+class Embedding(RecordingAnalysis):
     """An embedding of a recording beside what chance, shuffles and others find.
 
     Attributes:
@@ -85,6 +76,9 @@ class Embedding(Analysis):
 
     kind: ClassVar[str] = "embed"
     definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    headline = headline
+    findings = findings
+    sections = sections
     plan: Plan
     parts: Parts
     fits: tuple[Fit, ...]
@@ -123,31 +117,10 @@ class Embedding(Analysis):
             "prepared": {name: self.settings[name] for name in ("mode", *PREPARED)} | self.plan.facts,
         }
 
-    def headline(self) -> str:
-        """Return how large the recording is, and what its labels are."""
-        return headline(self)
-
-    def findings(self) -> list[Finding]:
-        """Return whether there is structure, what can be read from it, and what shape it has."""
-        return findings(self)
-
-    def sections(self) -> list[Section]:
-        """Return every section for which something is known."""
-        return sections(self)
-
-    def files(self) -> dict[str, Callable[[Path], None]]:
-        """Return what writes the embedding with its labels, and the model of the first seed."""
-        save = partial(self.model.save, sessions=[self.parts.preparation])
-        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
-
-    def _write_arrays(self, path: Path) -> None:
-        recording = self.parts.whole
-        arrays = {"embedding": self.embedding, "part": self.parts.names}
-        arrays |= {f"label_{name}": recording.label(name).values for name in self.plan.labels}
-        arrays |= {} if recording.times is None else {"times": recording.times}
-        arrays |= {} if recording.trials is None else {"trials": recording.trials}
-        with whole(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+    @property
+    def spaces(self) -> dict[str, tuple[Parts, np.ndarray]]:
+        """Return the recording and its embedding."""
+        return {"": (self.parts, self.embedding)}
 
     @property
     def model(self) -> ContrastiveEmbedding:
@@ -203,6 +176,8 @@ def embed(
     plan: Plan | None = None,
     *,
     out: Path | str | None = None,
+    jobs: int | None = None,
+    each: Callable[[Embedding], object] | None = None,
     progress: bool | None = None,
 ) -> Embedding:
     """Embed a recording, and say what is in the embedding beside what chance, shuffles and others find.
@@ -211,6 +186,8 @@ def embed(
         recording: with the signal and the labels of the plan; or where it is, so that `attribute` can read it again.
         plan: what to do; by default, to embed by time.
         out: a folder for fits and baselines, which are not made again.
+        jobs: processes for controls and baselines; None is one for each core where that pays.
+        each: called with what is known after the first fit, and again when controls are there, if the rest takes long.
         progress: show a bar; None does on a terminal.
     """
     plan = plan or Plan()
@@ -219,82 +196,41 @@ def embed(
     parts = Parts.of(read, plan)
     if plan.topology and find_spec("ripser") is None:
         raise HapteraError(NO_RIPSER)
+    if jobs is not None:
+        check_whole_number("jobs", jobs)
     cuts = list(Parts.folds(read, plan)) if plan.folds and plan.labels else []
-    made = iter(finish(_fits(parts, cuts, plan), out, KIND, progress=progress).finished)
-    fits, null = tuple(islice(made, plan.seeds)), tuple(islice(made, plan.shuffles))
-    model = fits[0].model
-    size = int(model.output_dimension)
-    others = [BaselineTask(parts, name, size, model.offset_, plan.seed) for name in plan.baselines]
-    found = finish(others, out, KIND, noun="baseline", progress=progress).finished if others else []
-    baselines = dict(zip(plan.baselines, found, strict=True))
-    nothing = pd.DataFrame(columns=["fold", *COLUMNS])
-    steps = len(plan.labels) * (1 + len(cuts)) + plan.topology
-    with Progress("decode", steps, progress, unit="steps") as bar:
-        tables = [_decoding(parts, label, fits, null, baselines, bar) for label in plan.labels]
-        folds = [
-            _decoding(cut, label, [fit], (), {}, bar).assign(fold=fold)
-            for fold, (cut, fit) in enumerate(zip(cuts, made, strict=True), start=1)
-            for label in plan.labels
-        ]
-        shape, nulls = _topology(fits[0], null, plan.seed, bar) if plan.topology else (None, ())
-    runs = {f"seed {fit.seed}": fit.embedding[-len(parts.test) :] for fit in fits}
+    folder = None if out is None else Path(out)
+    known = Known(parts, cuts, plan)
+
+    def so_far(known: Known) -> Embedding:
+        return _embedding(known, source, folder)
+
+    show = None if each is None else lambda known: each(so_far(known))
+    run_stages(known, out, jobs=jobs, each=show, progress=progress)
+    return so_far(known)
+
+
+def _embedding(known: Known, source: Source | None, folder: Path | None) -> Embedding:
+    """Return what is known as an analysis."""
+    parts, plan, results = known.parts, known.plan, known.results()
     _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
-    return Embedding(
-        plan,
-        parts,
-        fits,
-        null,
-        model.mode_.describe(Context.of(labels, [len(parts.train)], several=False)),
-        pd.concat(tables, ignore_index=True) if tables else nothing[[*COLUMNS]],
-        consistency(runs) if len(runs) > 1 else pd.DataFrame(columns=["source", "target", "value", "n"]),
-        shape,
-        nulls,
-        betti_numbers(shape, nulls) if shape is not None and nulls else None,
-        baselines,
-        pd.concat(folds, ignore_index=True)[["fold", *COLUMNS]] if folds else nothing,
-        _notes(parts, cuts),
-        source,
-        None if out is None else Path(out),
-    )
+    mode = results["fits"][0].model.mode_.describe(Context.of(labels, [len(parts.train)], several=False))
+    pending = [TO_COME.format("; ".join(known.pending))] if known.pending else []
+    notes = (*pending, *_notes(parts, known.cuts), *_thinned(plan, parts, results["baselines"]))
+    return Embedding(plan=plan, parts=parts, mode=mode, notes=notes, source=source, folder=folder, **results)
 
 
-def _fits(parts: Parts, cuts: Sequence[Parts], plan: Plan) -> list[FitTask]:
-    """Return the fits to make: for every seed, for every shuffle, for every fold."""
-    seeds, shuffles = (range(plan.seed, plan.seed + count) for count in (plan.seeds, plan.shuffles))
-    tasks = [FitTask(parts, plan, seed) for seed in seeds]
-    tasks += [FitTask(parts, plan, seed, shuffled=True) for seed in shuffles]
-    return [*tasks, *(FitTask(cut, plan, plan.seed, fold=fold) for fold, cut in enumerate(cuts, start=1))]
+def _thinned(plan: Plan, parts: Parts, baselines: Mapping[str, np.ndarray]) -> list[str]:
+    """Return what is to be said of baselines that embed some samples only."""
+    samples = len(parts.whole)
+    few = {name: len(rows) for name in baselines if len(rows := plan.baseline_rows(name, samples)) < samples}
+    if not few:
+        return []
+    text = f"{' and '.join(few)} embed {max(few.values()):,} evenly spaced samples of {samples:,}"
+    return [f"{text}, and labels are read from them there (--baseline-samples 0 for all)"]
 
 
 def _notes(parts: Parts, cuts: Sequence[Parts]) -> tuple[str, ...]:
     """Return the notes of the recording, then what is true of a fold alone."""
     own, numbers = parts.whole.notes, enumerate(cuts, start=1)
     return (*own, *(f"fold {fold}: {note}" for fold, cut in numbers for note in cut.whole.notes if note not in own))
-
-
-def _topology(fit: Fit, null: Sequence[Fit], seed: int, bar: Progress) -> tuple[Persistence, tuple[Persistence, ...]]:
-    """Return the classes of an embedding, and those of shuffled fits."""
-    shape = persistence(fit.embedding, seed=seed)
-    nulls = tuple(persistence(one.embedding, seed=seed + draw) for one in null for draw in range(DRAWS))
-    bar.advance("topology")
-    return shape, nulls
-
-
-def _decoding(
-    parts: Parts,
-    label: str,
-    fits: Sequence[Fit],
-    null: Sequence[Fit],
-    baselines: Mapping[str, np.ndarray],
-    bar: Progress,
-) -> pd.DataFrame:
-    """Return everything that a label is read from, with its scores."""
-    read = partial(decode_embedding, parts=parts, label=label)
-    distance: Distance = "cosine" if fits[0].model.distance == "cosine" else "euclidean"
-    tables = [read(fit.embedding, what=EMBEDDING, seed=fit.seed, distance=distance) for fit in fits]
-    tables += [decode_shuffled(fit.embedding, parts, label, seed=fit.seed, distance=distance) for fit in fits]
-    tables += [read(fit.embedding, what=SHUFFLED_TRAINING, seed=fit.seed, distance=distance) for fit in null]
-    tables.append(decode_windows(parts, label, fits[0].model.offset_))
-    tables += [read(one, what=name, seed=0, distance="euclidean") for name, one in baselines.items()]
-    bar.advance(f"decoding {label}")
-    return pd.concat(tables, ignore_index=True)

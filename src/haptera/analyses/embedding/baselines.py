@@ -1,16 +1,21 @@
 """Baselines: the embeddings that everybody knows, of the same windows, beside a contrastive one.
 
-PCA is fitted on the training part. t-SNE (scikit-learn) has no map for new samples, so it sees the whole recording, as
-in the source; UMAP (umap-learn, the extra `umap`) likewise, for the same terms. None of them sees a label.
-Cost: of t-SNE and UMAP, n log n; 5,000 windows take about 35 s and 50 s on one core.
+PCA, factor analysis and a variational autoencoder are fitted on the training part. t-SNE (scikit-learn) has no map for
+new samples, so it sees the held-out ones too, as in the source; UMAP (umap-learn, the extra `umap`) likewise, for the
+same terms. None of them sees a label. The decoder that does, by tuning curves, is in `tuning`.
+Cost: t-SNE and UMAP are n log n; 3,000 windows take about 25 s and 30 s of one core (UMAP compiles for 20 of them),
+24,000 windows more than five and one and a half minutes. So they get evenly spaced samples by default.
 """
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
@@ -23,6 +28,21 @@ def pca(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np.
     return PCA(count, random_state=seed).fit(train).transform(whole)
 
 
+def factors(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np.ndarray:
+    """Means of the factors of the training part, whose noise may differ from channel to channel."""
+    count = min(dimensions, train.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of the last digits, after its 1,000 rounds
+        return FactorAnalysis(count, random_state=seed).fit(train).transform(whole)
+
+
+def vae(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np.ndarray:
+    """Means of a variational autoencoder's posterior, Poisson for counts."""
+    # Not imported by its name: plans and pages know of baselines and need no torch.
+    variational = import_module("haptera.analyses.embedding.variational")
+    return np.asarray(variational.fit_variational(train, dimensions, seed).transform(whole))
+
+
 def tsne(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np.ndarray:
     """t-SNE with its defaults, started from principal components; at most two dimensions.
 
@@ -30,7 +50,8 @@ def tsne(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np
     """
     few = min(dimensions, 2)
     perplexity = min(30.0, (len(whole) - 1) / 3)
-    return TSNE(few, init="pca", perplexity=perplexity, random_state=seed).fit_transform(_reduce(whole, seed))
+    with threadpool_limits(1):  # others may be made at the same time
+        return TSNE(few, init="pca", perplexity=perplexity, random_state=seed).fit_transform(_reduce(whole, seed))
 
 
 def umap(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np.ndarray:
@@ -45,10 +66,27 @@ def umap(train: np.ndarray, whole: np.ndarray, dimensions: int, seed: int) -> np
             return np.asarray(UMAP(n_components=dimensions, random_state=seed, n_jobs=1).fit_transform(whole))
 
 
-BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]] = {
-    "pca": pca,
-    "tsne": tsne,
-    "umap": umap,
+@dataclass(frozen=True)
+class Baseline:
+    """A method and what is to be known of it.
+
+    Attributes:
+        embed: from training part, samples to embed, dimensions and seed to an embedding of the samples.
+        seconds: of one core for 3,000 windows, about.
+        sees_everything: it has no map for new samples, and sees held-out ones while it learns.
+    """
+
+    embed: Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
+    seconds: float
+    sees_everything: bool = False
+
+
+BASELINES: dict[str, Baseline] = {
+    "pca": Baseline(pca, 0.01),
+    "factors": Baseline(factors, 0.3),
+    "vae": Baseline(vae, 1.0),
+    "tsne": Baseline(tsne, 25.0, sees_everything=True),
+    "umap": Baseline(umap, 30.0, sees_everything=True),
 }
 
 
@@ -56,7 +94,7 @@ def baseline(name: str, train: np.ndarray, whole: np.ndarray, dimensions: int, s
     """An embedding of the whole recording, `(samples, dimensions)`.
 
     Args:
-        name: pca, tsne or umap.
+        name: pca, factors, vae, tsne or umap.
         train: `(samples, channels)`, the part that the map may be fitted on.
         whole: everything, in the order of time.
         dimensions: of the embedding.
@@ -64,12 +102,21 @@ def baseline(name: str, train: np.ndarray, whole: np.ndarray, dimensions: int, s
     """
     if name not in BASELINES:
         raise unknown("baseline", name, BASELINES)
-    return BASELINES[name](train, whole, dimensions, seed)
+    return BASELINES[name].embed(train, whole, dimensions, seed)
 
 
 def available_baselines() -> tuple[str, ...]:
     """The baselines that can run here."""
     return tuple(name for name in BASELINES if name != "umap" or find_spec("umap") is not None)
+
+
+def evenly_spaced(samples: int, most: int) -> np.ndarray:
+    """Rows of at most so many samples, from the first to the last.
+
+    >>> evenly_spaced(7, 4).tolist(), evenly_spaced(3, 4).tolist()
+    ([0, 2, 4, 6], [0, 1, 2])
+    """
+    return np.unique(np.linspace(0, samples - 1, min(most, samples)).astype(int))
 
 
 def _reduce(signal: np.ndarray, seed: int, most: int = 50) -> np.ndarray:

@@ -25,6 +25,8 @@ from haptera.analyses.embedding.decoding import (
     windows,
 )
 from haptera.analyses.embedding.plan import Parts
+from haptera.analyses.embedding.tuning import decode_glm
+from haptera.errors import HapteraError
 from haptera.recordings.label import Label
 from haptera.recordings.recording import Recording
 from haptera.recordings.windows import Offset
@@ -32,6 +34,13 @@ from haptera.recordings.windows import Offset
 COLUMNS = ("what", "label", "decoder", "setting", "seed", "measure", "value", "n")
 EMBEDDING, SHUFFLED_DECODER, SHUFFLED_TRAINING = "embedding", "shuffled decoder", "shuffled training"
 WINDOWS, CONSTANT = "windows", "constant"
+OF_SIGNAL = {
+    "knn": "neighbours of the windows",
+    "ridge": "ridge on the windows",
+    "bayesian": "a Bayesian decoder",
+    "glm": "Poisson tuning (GLM)",
+}
+"""What sentences call decoders that see the signal itself."""
 MAIN = {"angle": "median_error", "continuous": "r2", "discrete": "accuracy"}
 """The one score by which a label of each kind is spoken of."""
 
@@ -64,11 +73,25 @@ class Reading:
         return self.scores(what, decoder).get(MAIN[self.kind])
 
     @property
+    def signal_decoders(self) -> dict[str, str]:
+        """Return decoders that see the signal itself, with what sentences call them."""
+        names = self.rows.loc[self.rows["what"] == WINDOWS, "decoder"].unique()
+        return {str(name): OF_SIGNAL.get(str(name).partition(",")[0], str(name)) for name in names}
+
+    @property
     def better(self) -> dict[str, float]:
-        """Return the baselines from which nearest neighbours read better than from the embedding, with their scores."""
+        """Return what reads the label better than nearest neighbours in the embedding, with its score.
+
+        Baselines are read by nearest neighbours too; decoders of the signal speak for themselves.
+        """
         own, sign = self.value(EMBEDDING), -1 if self.kind == "angle" else 1
-        values = {name: value for name in self.baselines if (value := self.value(name)) is not None}
-        return {name: value for name, value in values.items() if own is not None and sign * value > sign * own}
+        values = {name: self.value(name) for name in self.baselines}
+        signal: dict[str, float | None] = {}
+        for decoder, name in self.signal_decoders.items():  # of several windows, the best
+            known = [score for score in (signal.get(name), self.value(WINDOWS, decoder)) if score is not None]
+            signal[name] = max(known, key=lambda score: sign * score, default=None)
+        every = {name: value for name, value in (values | signal).items() if value is not None}
+        return {name: value for name, value in every.items() if own is not None and sign * value > sign * own}
 
     @property
     def fold_values(self) -> pd.Series:
@@ -105,6 +128,17 @@ def decode_embedding(
     return score_rows(found, what, label, seed, len(cut[2].label))
 
 
+def decode_baseline(whole: np.ndarray, parts: Parts, label: str, *, what: str) -> pd.DataFrame:
+    """Return rows for both decoders of a baseline; samples that it did not embed, NaN, are left out."""
+    cut = []
+    for part, (piece, target) in zip(("training", "validation", "held-out"), _pieces(whole, parts, label), strict=True):
+        known = np.isfinite(piece).all(1)
+        if not known.any():
+            raise HapteraError(f"{what} embeds no sample of the {part} part; raise baseline_samples")
+        cut.append(Part(piece[known], target[known]))
+    return score_rows([decode_knn(*cut, distance="euclidean"), decode_ridge(*cut)], what, label, 0, len(cut[2].label))
+
+
 def decode_shuffled(
     whole: np.ndarray, parts: Parts, label: str, *, seed: int, distance: Distance = "cosine"
 ) -> pd.DataFrame:
@@ -120,12 +154,14 @@ def decode_windows(parts: Parts, label: str, offset: Offset) -> pd.DataFrame:
     cut = cut_parts(block_windows(parts.whole, offset), parts, label)
     found = [decode_knn(*cut, distance="euclidean"), decode_ridge(*cut)]
     train, test = (part.signal() for part in (parts.train, parts.test))
-    target: Label = parts.train.label(label)
-    if target.values.ndim == 1 and _are_counts(train) and _are_counts(test):
-        both = np.concatenate([train, parts.validation.signal()])
-        joined = cut[0].join_with(cut[1]).label
+    if _are_counts(train) and _are_counts(test):
         bins = sorted({1, max(len(offset) // 2, 1)})
-        found += [decode_bayesian(both, joined, test, parts.test.label(label), window=window) for window in bins]
+        validation, joined = parts.validation.signal(), cut[0].join_with(cut[1]).label
+        if joined.values.ndim == 1:
+            both, truth = np.concatenate([train, validation]), parts.test.label(label)
+            found += [decode_bayesian(both, joined, test, truth, window=window) for window in bins]
+        signals = zip((train, validation, test), (part.label for part in cut), strict=True)
+        found.append(decode_glm(*signals, windows=bins))
     constant = score_rows([decode_constant(cut[0].join_with(cut[1]), cut[2])], CONSTANT, label, 0, len(parts.test))
     return pd.concat([score_rows(found, WINDOWS, label, 0, len(parts.test)), constant], ignore_index=True)
 
@@ -153,9 +189,13 @@ def value_of(table: pd.DataFrame, **where: object) -> float | None:
 
 def cut_parts(whole: np.ndarray, parts: Parts, label: str) -> list[Part]:
     """Return training, validation and held-out part of an embedding of the whole recording, with a label."""
+    return [Part(piece, target) for piece, target in _pieces(whole, parts, label)]
+
+
+def _pieces(whole: np.ndarray, parts: Parts, label: str) -> list[tuple[np.ndarray, Label]]:
     pieces = np.split(whole, np.cumsum([len(parts.train), len(parts.validation)]))
     every = zip(pieces, (parts.train, parts.validation, parts.test), strict=True)
-    return [Part(piece, part.label(label)) for piece, part in every]
+    return [(piece, part.label(label)) for piece, part in every]
 
 
 def score_rows(found: Iterable[Decoding], what: str, label: str, seed: int, n: int) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from haptera.errors import HapteraError
-from haptera.recordings.label import Label
+from haptera.recordings.label import MANY, Label
 from haptera.recordings.preparation import varies
 from haptera.recordings.recording import Recording
 
@@ -15,10 +15,11 @@ NAMED = 10
 
 
 def block_label(recording: Recording, train: Recording, labels: Sequence[str]) -> str | None:
-    """Return a label of classes that is always the same in the training part, though not in the recording."""
+    """Return a label of few values that is always the same in the training part, though not in the recording."""
     for name in labels:
         label = recording.label(name)
-        if label.kind == "discrete" and len(np.unique(train.label(name).values)) < 2 <= len(np.unique(label.values)):
+        few = label.values.ndim == 1 and len(np.unique(label.values)) <= MANY
+        if (few or label.kind == "discrete") and is_constant(train.label(name)) and not is_constant(label):
             return name
     return None
 

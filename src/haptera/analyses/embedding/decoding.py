@@ -8,8 +8,8 @@ on both parts, which the source does not say.
 An embedding has to be compared with a Bayesian decoder of the counts: tuning curves from training data, Poisson counts,
 independent units, a flat prior, log P(label | counts) = Σ_units n log λ(label) − λ(label) + const. Counts summed over a
 window of bins are Poisson with the summed rate, so a window is a moving sum.
-Cost: one query for the largest k serves them all; a tree in few dimensions, else distances block by block. The Bayesian
-decoder is one product of bins x units x places.
+Cost: one query for the largest k serves them all (`decoders` has the search); the Bayesian decoder is one product of
+bins x units x places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,15 +18,14 @@ from typing import Literal
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d, uniform_filter1d
-from sklearn.neighbors import NearestNeighbors
 
+from haptera.analyses.embedding.decoders import Distance, Ridge, label_outputs, nearest, read_outputs, vote
 from haptera.errors import HapteraError
-from haptera.recordings.label import Label, circular_mean, label_scores, objective
+from haptera.recordings.label import Label, label_scores, objective
 from haptera.recordings.windows import Offset
 
 NEIGHBOURS = (1, 4, 9, 16, 25)
 PENALTIES = tuple(10.0**power for power in range(-3, 7))
-Distance = Literal["cosine", "euclidean"]
 FLOOR = 1e-3
 """Counts per bin that no tuning curve falls below: a unit silent in training must not rule a place out for ever."""
 
@@ -78,30 +77,30 @@ def decode_knn(
     usable = [k for k in neighbours if 1 <= k <= len(train.label)]
     if not usable:
         raise HapteraError(f"neighbours are {tuple(neighbours)}; the training part has {len(train.label)} samples")
-    near = _nearest(train, validation, max(usable), distance)
-    chosen = max(usable, key=lambda k: objective(validation.label, _vote(train.label, near[:, :k])))
+    near = nearest(train.embedding, validation.embedding, max(usable), distance)
+    chosen = max(usable, key=lambda k: objective(validation.label, vote(train.label, near[:, :k])))
     both = train.join_with(validation)
-    predicted = _vote(both.label, _nearest(both, test, chosen, distance))
+    predicted = vote(both.label, nearest(both.embedding, test.embedding, chosen, distance))
     return Decoding("knn", chosen, predicted, label_scores(test.label, predicted))
 
 
 def decode_ridge(train: Part, validation: Part, test: Part, *, penalties: Sequence[float] = PENALTIES) -> Decoding:
     """Decode by least squares with a penalty, chosen on the validation part."""
-    ridge = _Ridge(train.embedding, _outputs(train.label))
+    ridge = Ridge(train.embedding, label_outputs(train.label))
     choices = {
-        penalty: objective(validation.label, _read(ridge.predict(validation.embedding, penalty), train.label))
+        penalty: objective(validation.label, read_outputs(ridge.predict(validation.embedding, penalty), train.label))
         for penalty in penalties
     }
     chosen = max(choices, key=lambda penalty: choices[penalty])
     both = train.join_with(validation)
-    outputs = _Ridge(both.embedding, _outputs(both.label)).predict(test.embedding, chosen)
-    predicted = _read(outputs, both.label)
+    outputs = Ridge(both.embedding, label_outputs(both.label)).predict(test.embedding, chosen)
+    predicted = read_outputs(outputs, both.label)
     return Decoding("ridge", chosen, predicted, label_scores(test.label, predicted))
 
 
 def decode_constant(train: Part, test: Part) -> Decoding:
     """The best that can be said without looking: the mean direction, the mean, or the most frequent class."""
-    every = _vote(train.label, np.arange(len(train.label))[None, :])
+    every = vote(train.label, np.arange(len(train.label))[None, :])
     predicted = np.repeat(every, len(test.label), axis=0)
     return Decoding("constant", len(train.label), predicted, label_scores(test.label, predicted))
 
@@ -128,64 +127,6 @@ def nested_folds(trials: np.ndarray, folds: int = 3, seed: int = 0) -> Iterator[
     for fold in range(folds):
         test, validation = parts[fold], parts[(fold + 1) % folds]
         yield tuple(np.flatnonzero(rows) for rows in (~(test | validation), validation, test))
-
-
-def _nearest(among: Part, of: Part, count: int, distance: Distance) -> np.ndarray:
-    """Rows of `among` that are nearest to each sample of `of`, `(samples, count)`, the nearest first."""
-    tree = NearestNeighbors(n_neighbors=count).fit(_place(among.embedding, distance))
-    rows: np.ndarray = tree.kneighbors(_place(of.embedding, distance), return_distance=False)
-    return rows
-
-
-def _place(embedding: np.ndarray, distance: Distance) -> np.ndarray:
-    """Return points on the unit sphere for cosine distances, where Euclidean distances have the same order."""
-    if distance == "euclidean":
-        return embedding
-    if distance != "cosine":
-        raise HapteraError(f"distance is {distance!r}; 'cosine' or 'euclidean' was expected")
-    length = np.linalg.norm(embedding, axis=1, keepdims=True)
-    return embedding / np.where(length > 0, length, 1.0)
-
-
-def _vote(label: Label, neighbours: np.ndarray) -> np.ndarray:
-    """What the neighbours say together; `neighbours` are rows of the training part, `(samples, k)`."""
-    values = label.values[neighbours]
-    if label.kind == "angle":
-        return circular_mean(values)
-    if label.kind == "continuous":
-        return values.mean(1)
-    count = np.zeros((len(values), int(label.values.max()) + 1), np.int64)
-    np.add.at(count, (np.arange(len(values))[:, None], values), 1)
-    return count.argmax(1)
-
-
-def _outputs(label: Label) -> np.ndarray:
-    if label.kind == "discrete":
-        return np.eye(int(label.values.max()) + 1)[label.values] * 2 - 1
-    return label.features.astype(float)
-
-
-def _read(outputs: np.ndarray, label: Label) -> np.ndarray:
-    if label.kind == "discrete":
-        return outputs.argmax(1)
-    if label.kind == "angle":
-        return np.mod(np.arctan2(outputs[:, 1], outputs[:, 0]), 2 * np.pi)
-    return outputs[:, 0] if label.values.ndim == 1 else outputs
-
-
-class _Ridge:
-    """Solutions for many penalties from one decomposition."""
-
-    def __init__(self, inputs: np.ndarray, outputs: np.ndarray) -> None:
-        inputs = np.asarray(inputs, float)
-        self._mean, self._offset = inputs.mean(0), outputs.mean(0)
-        values, self._vectors = np.linalg.eigh((inputs - self._mean).T @ (inputs - self._mean))
-        self._values = values.clip(0)
-        self._moment = self._vectors.T @ ((inputs - self._mean).T @ (outputs - self._offset))
-
-    def predict(self, inputs: np.ndarray, penalty: float) -> np.ndarray:
-        coefficients = self._vectors @ (self._moment / (self._values + penalty)[:, None])
-        return (inputs - self._mean) @ coefficients + self._offset
 
 
 def decode_bayesian(

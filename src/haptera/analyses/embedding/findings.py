@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.embedding.baselines import BASELINES
 from haptera.analyses.embedding.comparison import (
     CONSTANT,
     EMBEDDING,
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
 
 UNITS = {"angle": " deg median", "continuous": " R²", "discrete": " right"}
-SEE_EVERYTHING = ("tsne", "umap")
-"""Baselines without a map for new samples."""
 SHAPES: dict[tuple[int, ...], str] = {
     (1, 1, 0): "one ring",
     (1, 0, 1): "a sphere",
@@ -95,6 +94,7 @@ def _decoding(reading: Reading, held: float, several: bool) -> str:
         "ridge on the same windows": reading.value(WINDOWS, "ridge"),
         "kNN": reading.value(WINDOWS),
         "Bayesian": reading.value(WINDOWS, bayesian[-1]) if bayesian else None,  # with the widest window
+        "GLM": reading.value(WINDOWS, "glm"),
         "shuffled": reading.value(SHUFFLED_DECODER),
         "shuffled in training": reading.value(SHUFFLED_TRAINING),
         "constant": reading.value(CONSTANT, CONSTANT),
@@ -116,12 +116,12 @@ def _folds(reading: Reading) -> str:
 
 
 def _better(reading: Reading) -> str:
-    """Return which baselines beat the embedding; empty if none does."""
+    """Return what reads the label better than the embedding; empty if nothing does."""
     if not reading.better:
         return ""
     names = ", ".join(f"{name} {_text(value, reading)}" for name, value in reading.better.items())
     own = f"{_text(reading.value(EMBEDDING), reading)}{UNITS[reading.kind]}"
-    seen = " and ".join(name for name in reading.better if name in SEE_EVERYTHING)
+    seen = " and ".join(name for name in reading.better if name in BASELINES and BASELINES[name].sees_everything)
     text = f"{reading.name} is read better from {names} than from the embedding, {own}"
     return text + f"; {seen} saw the held-out samples" * bool(seen)
 

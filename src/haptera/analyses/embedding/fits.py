@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+import torch
 
-from haptera.analyses.embedding.baselines import baseline
+from haptera.analyses.embedding.baselines import BASELINES, baseline
 from haptera.analyses.embedding.comparison import block_windows
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -59,10 +60,29 @@ class Fit:
 
 
 class FitTask(Task[Fit]):
-    """A fit to make, with true labels or with labels (by time alone, samples) in a random order; folds count from 1."""
+    """A fit to make.
 
-    def __init__(self, parts: Parts, plan: Plan, seed: int, *, shuffled: bool = False, fold: int = 0) -> None:
+    Args:
+        parts: of the recording.
+        plan: what to fit.
+        seed: of the fit.
+        shuffled: whether labels (by time alone, samples) are in a random order.
+        fold: from 1; 0 is none.
+        threads: of torch; None leaves them. One for each where several are made at once.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        plan: Plan,
+        seed: int,
+        *,
+        shuffled: bool = False,
+        fold: int = 0,
+        threads: int | None = None,
+    ) -> None:
         self.parts, self.plan, self.seed, self.shuffled, self.fold = parts, plan, seed, shuffled, fold
+        self.threads = threads
         self.settings = plan.estimator_settings(parts.whole, seed)
         key = fingerprint(SCHEMA, "fit", parts, plan.by, plan.labels, known_settings(self.settings), shuffled)
         title = f"fold {fold}" if fold else f"{'shuffle' if shuffled else 'seed'} {seed}"
@@ -76,10 +96,13 @@ class FitTask(Task[Fit]):
         level = log.level
         if self.seed != self.plan.seed or self.shuffled or self.fold:
             log.setLevel(max(level, logging.WARNING))  # what the first fit says about its mode is true of all
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.threads or threads)
         try:
             model = self.learn(*data[0])
         finally:
             log.setLevel(level)
+            torch.set_num_threads(threads)
         scores = [
             model.goodness_of_fit(signal, *labels, trials=blocks) if all(map(_changes, labels)) else np.nan
             for signal, labels, blocks in data
@@ -111,17 +134,31 @@ def embed_parts(model: ContrastiveEmbedding, parts: Parts, session: int | None =
 
 
 class BaselineTask(Task[np.ndarray]):
-    """An embedding that everybody knows, to be made of the windows that the encoder sees."""
+    """An embedding that everybody knows, to be made of the windows that the encoder sees.
 
-    def __init__(self, parts: Parts, name: str, dimensions: int, offset: Offset, seed: int) -> None:
-        self.parts, self.name, self.dimensions, self.offset, self.seed = parts, name, dimensions, offset, seed
-        key = fingerprint(SCHEMA, "baseline", parts, name, dimensions, offset, seed)
+    Args:
+        parts: of the recording.
+        name: of the baseline.
+        dimensions: of the embedding.
+        offset: the window of the encoder.
+        plan: has the seed, and how many samples are embedded where the method has no map for new ones.
+    """
+
+    def __init__(self, parts: Parts, name: str, dimensions: int, offset: Offset, plan: Plan) -> None:
+        self.parts, self.name, self.dimensions, self.offset, self.seed = parts, name, dimensions, offset, plan.seed
+        self.rows = plan.baseline_rows(name, len(parts.whole))
+        key = fingerprint(SCHEMA, "baseline", parts, name, dimensions, offset, plan.seed, self.rows)
         self.piece = Piece(key, f"baselines/{name}-{key[:8]}.npz", name)
+        self.work = BASELINES[name].seconds * len(self.rows) / 3000
 
     def make(self) -> np.ndarray:
-        """Embed the whole recording."""
+        """Embed the whole recording, or samples of it; the others are NaN."""
         signals = block_windows(self.parts.whole, self.offset)
-        return baseline(self.name, signals[: len(self.parts.train)], signals, self.dimensions, self.seed)
+        train = signals[: len(self.parts.train)]
+        found = baseline(self.name, train, signals[self.rows], self.dimensions, self.seed)
+        made = np.full((len(signals), found.shape[1]), np.nan)
+        made[self.rows] = found
+        return made
 
     def write(self, result: np.ndarray, path: Path) -> None:
         """Write the embedding."""

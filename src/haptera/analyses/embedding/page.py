@@ -7,15 +7,18 @@ import numpy as np
 import pandas as pd
 
 from haptera import __version__
+from haptera.analyses.embedding.baselines import evenly_spaced
 from haptera.analyses.embedding.comparison import MAIN, summarise
+from haptera.analyses.embedding.plots import consistency_chart
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
+from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
 
-POINTS = 3000
-"""Samples that are drawn at most."""
+POINTS, NULLS = 3000, 10
+"""Samples that are drawn at most, and shuffled fits."""
 
 
 def sections(embedding: "Embedding") -> list[Section]:
@@ -39,15 +42,19 @@ def _cloud(embedding: "Embedding", label: str) -> Figure:
     else:
         values = np.arange(len(recording)) if recording.times is None else recording.times
         unit = "" if recording.times is None else " (s)"
-    rows = np.unique(np.linspace(0, len(recording) - 1, POINTS).astype(int))
+    rows = evenly_spaced(len(recording), POINTS)
     text = f"Seed {embedding.fits[0].seed}; the other methods are scaled to the same size."
     text += f" {len(rows):,} of {len(recording):,} samples are drawn." * (len(rows) < len(recording))
     text += f" The first three of {size} dimensions." * (size > 3)
     text += f" Of {label}, the first column." * (known is not None and known.values.ndim > 1)
     style = cloud_style(label, kind, unit) | {"select": ("embedding",) if embedding.baselines else ()}
     frames = [cloud_points("contrastive", embedding.embedding[rows, :3])]
-    frames += [cloud_points(name, _unit(points[rows, :3])) for name, points in embedding.baselines.items()]
-    frames = [frame.assign(**{label: values[rows], "part": embedding.parts.names[rows]}) for frame in frames]
+    places = [rows]
+    for name, points in embedding.baselines.items():
+        places.append(drawn := rows[np.isfinite(points[rows]).all(1)])
+        frames.append(cloud_points(name, _unit(points[drawn, :3])))
+    named = zip(frames, places, strict=True)
+    frames = [frame.assign(**{label: values[some], "part": embedding.parts.names[some]}) for frame, some in named]
     return Figure(f"Embedding by {label}", text, pd.concat(frames, ignore_index=True), kind="cloud", **style)
 
 
@@ -74,7 +81,9 @@ def _unit(places: np.ndarray) -> np.ndarray:
 def fit_section(embedding: "Embedding") -> Section:
     """Show the goodness of fit over training, between chance and what the best fit reached."""
     batch = embedding.model.batch_size or len(embedding.parts.train)
-    figure = loss_figure(embedding.history, batch, by_time=embedding.plan.by == "time")
+    history = embedding.history
+    few = history[~history["shuffled"] | (history["seed"] < embedding.plan.seed + NULLS)]
+    figure = loss_figure(few, batch, by_time=embedding.plan.by == "time")
     text = "With 4,096 negatives, so that parts and fits can be compared."
     listing = Listing("Goodness of fit", text, embedding.goodness_of_fit)
     text = "Whether there is anything to learn, and whether it holds on new samples."
@@ -134,12 +143,8 @@ def consistency_section(embedding: "Embedding") -> Section | None:
     """Show how well one run predicts another."""
     if embedding.consistency.empty:
         return None
-    runs = embedding.consistency["source"].unique()
-    same = pd.DataFrame({"source": runs, "target": runs, "value": 1.0, "n": len(embedding.parts.test)})
-    frame = pd.concat([same, embedding.consistency], ignore_index=True)
     text = "R² of the best affine map from one seed (rows) to another (columns), on held-out samples; to itself, 1."
-    style: dict[str, Any] = {"value": ("value",), "limits": (0.0, 1.0), "labels": {"value": "R²"}}
-    figure = Figure("Consistency of runs", text, frame, kind="heatmap", x="target", y="source", **style)
+    figure = consistency_chart("Consistency of runs", text, embedding.consistency)
     return Section("Consistency", "Whether another seed finds the same.", (figure,))
 
 
@@ -148,7 +153,8 @@ def topology_section(embedding: "Embedding") -> Section | None:
     if embedding.persistence is None:
         return None
     bars = {"embedding": embedding.persistence.bars}
-    bars |= {f"shuffled {place}": each.bars for place, each in enumerate(embedding.null)}
+    longest = sorted(embedding.null, key=lambda each: -max(each.longest(1), each.longest(2)))[: 3 * NULLS]
+    bars |= {f"shuffled {place}": each.bars for place, each in enumerate(longest)}
     frame = pd.concat(bars, names=["embedding"]).reset_index("embedding").query("death < inf")
     frame["class"] = frame["dimension"].map({0: "part", 1: "ring", 2: "hollow"})
     frame["shuffled"] = np.where(frame["embedding"] == "embedding", "true", "shuffled")
@@ -157,6 +163,8 @@ def topology_section(embedding: "Embedding") -> Section | None:
         "Each point is a part, ring or hollow that appears and is filled as points are joined over longer and longer "
         "distances, in units of the embedding's spread. What lives long is far above the others."
     )
+    every = len(embedding.null)
+    text += f" Of {every} shuffled ones, those with the longest bars." * (len(longest) < every)
     axes: dict[str, Any] = {"x": "birth", "y": "death", "color": ("class",), "dash": "shuffled"}
     figure = Figure("Births and deaths", text, frame, kind="scatter", **axes)
     return Section("Topology", "What shape the embedding has.", (figure,))
@@ -175,9 +183,10 @@ def methods(embedding: "Embedding") -> str:
     looks_back = " that looks back only" * plan.causal
     prepared = f", smoothed by a Gaussian of {plan.smoothing:g} samples{looks_back}" * bool(plan.smoothing)
     prepared += ", scaled by means and deviations of the training part" * plan.zscore
-    controls = f" and {plan.shuffles} fits with {what} in a random order" * bool(plan.shuffles)
-    count = embedding.folds["fold"].nunique()
-    folds = f"Labels were decoded again in {count} folds of whole trials, each with an encoder of its own. "
+    shuffles = count(len(embedding.shuffled), "fit")
+    controls = f" and {shuffles} of as many steps with {what} in a random order" * bool(embedding.shuffled)
+    number = embedding.folds["fold"].nunique()
+    folds = f"Labels were decoded again in {number} folds of whole trials, each with an encoder of its own. "
     others = f"Baselines were {', '.join(embedding.baselines)} of the same windows. "
     shape = (
         f"Persistent cohomology up to dimension 2 was computed with ripser on 150 points of the embedding; classes "
@@ -193,6 +202,6 @@ def methods(embedding: "Embedding") -> str:
         f"{model.n_iter_:,} steps of {model.batch_size} pairs; {embedding.mode}). Encoders learnt from the first "
         f"{len(parts.train):,} samples. Decoders (k nearest neighbours, k from 1, 4, 9, 16, 25, and ridge regression) "
         f"were chosen on the next {len(parts.validation):,}, fitted on both, scored on the last {len(parts.test):,}. "
-        f"There were {len(embedding.fits)} seeds{controls}. {more}"
+        f"Results are of {count(len(embedding.fits), 'seed')}{controls}. {more}"
         "The method is that of Schneider, Lee and Mathis (2023), which is patented (US 12,499,131 B2)."
     )

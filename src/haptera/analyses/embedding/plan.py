@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from haptera.analyses.embedding.baselines import BASELINES, available_baselines
+from haptera.analyses.embedding.baselines import BASELINES, available_baselines, evenly_spaced
 from haptera.analyses.embedding.cutting import block_label, cut_blocks, is_constant, unseen_note, varying_channels
 from haptera.analyses.embedding.decoding import nested_folds
 from haptera.errors import HapteraError, unknown
@@ -48,7 +48,9 @@ class Plan:
         chosen_on: share of the others, at their end, on which settings of decoders are chosen; no encoder sees it.
         seeds: fits that differ in nothing but their seed.
         shuffles: fits of shuffled labels (or, by time alone, of shuffled samples); 0 for none.
-        baselines: `pca`, `tsne`, `umap`.
+        baselines: `pca`, `factors`, `vae`, `tsne`, `umap`.
+        baseline_samples: evenly spaced samples that t-SNE and UMAP, which have no map for new ones, embed at most, and
+            at which they are scored; 0 is all of them.
         folds: decode a second time over so many folds of whole trials, at least 3, each with a fit of its own; `trial`
             holds out each trial by itself; 0 for none.
         topology: whether to count rings.
@@ -68,6 +70,7 @@ class Plan:
     seeds: int = 3
     shuffles: int = 3
     baselines: tuple[str, ...] = field(default_factory=available_baselines)
+    baseline_samples: int = 3000
     topology: bool = True
     smoothing: float = 0.0
     causal: bool = False
@@ -85,9 +88,11 @@ class Plan:
         for name in self.baselines:
             if name not in BASELINES:
                 raise unknown("baseline", name, BASELINES)
-        for name, least in (("seeds", 1), ("shuffles", 0)):
+        for name, least in (("seeds", 1), ("shuffles", 0), ("baseline_samples", 0)):
             if getattr(self, name) < least:
                 raise HapteraError(f"{name} is {getattr(self, name)}; at least {least} was expected")
+        if 0 < self.baseline_samples < 100:
+            raise HapteraError(f"baseline_samples is {self.baseline_samples}; 100 or more, or 0 for all, was expected")
         if isinstance(self.folds, str) and self.folds != TRIAL:
             raise unknown("folds", self.folds, [TRIAL, "a number of at least 3"])
         if isinstance(self.folds, int) and self.folds and self.folds < 3:
@@ -114,6 +119,11 @@ class Plan:
         if self.parts:
             return "hybrid"
         return self.mode or ("label" if self.labels else "time")
+
+    def baseline_rows(self, name: str, samples: int) -> np.ndarray:
+        """Return the samples that a baseline embeds."""
+        few = self.baseline_samples if BASELINES[name].sees_everything else 0
+        return evenly_spaced(samples, few or samples)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -8,9 +8,8 @@ Beside it stand a fit of the recording's own with all the steps that the model t
 Cost: for each seed one short fit and, with controls, one long fit and two short ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,18 +19,17 @@ import pandas as pd
 from haptera.analyses.embedding.comparison import COLUMNS, SHUFFLED_TRAINING, decode_embedding, decode_windows
 from haptera.analyses.embedding.fits import Fit, FitTask, inputs_of
 from haptera.analyses.embedding.plan import Parts, Plan
-from haptera.analyses.sessions.adapted_page import ADAPTED, DEFINITIONS, OWN, OWN_SHORT, findings, sections
+from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
+from haptera.analyses.sessions.adapted_page import ADAPTED, DEFINITIONS, OWN, OWN_SHORT, findings, headline, sections
 from haptera.analyses.sessions.analysis import distance_of
-from haptera.analysis import Analysis, numbers_table
+from haptera.analysis import numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.model_file import read_preparations
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError, unknown
-from haptera.files.atomic import whole
 from haptera.files.fingerprint import SCHEMA, fingerprint, of_file
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
-from haptera.report.section import Finding, Section
 from haptera.run.ledger import Piece
 from haptera.run.tasks import finish
 
@@ -79,7 +77,7 @@ class AdaptTask(FitTask):
 
 
 @dataclass(frozen=True, eq=False)
-class Adaptation(Analysis):
+class Adaptation(RecordingAnalysis):
     """A new recording in an embedding that was there.
 
     Attributes:
@@ -98,6 +96,9 @@ class Adaptation(Analysis):
 
     kind: ClassVar[str] = "embed"
     definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    headline = headline
+    findings = findings
+    sections = sections
     start: Start
     session: str
     plan: Plan
@@ -123,31 +124,10 @@ class Adaptation(Analysis):
         began = {"adapt": str(self.start.path), "session": self.session, "adapt_steps": self.start.steps}
         return began | {"mode": self.plan.by} | plan | dict(self.plan.settings) | read
 
-    def headline(self) -> str:
-        """Return how large the recording is."""
-        one = self.parts.whole
-        return f"{one.signal().shape[1]} {one.channel_noun()}, {len(one):,} samples"
-
-    def findings(self) -> list[Finding]:
-        """Return how it was adapted, and how it compares with a fit of its own."""
-        return findings(self)
-
-    def sections(self) -> list[Section]:
-        """Return the cloud, the loss, the decoders."""
-        return sections(self)
-
-    def files(self) -> dict[str, Callable[[Path], None]]:
-        """Return what writes the embedding with its labels, and the adapted model of the first seed."""
-        save = partial(self.fits[0].model.save, sessions=[self.parts.preparation])
-        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
-
-    def _write_arrays(self, path: Path) -> None:
-        recording = self.parts.whole
-        arrays = {"embedding": self.fits[0].embedding, "part": self.parts.names}
-        arrays |= {f"label_{name}": recording.label(name).values for name in self.plan.labels}
-        arrays |= {} if recording.times is None else {"times": recording.times}
-        with whole(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+    @property
+    def spaces(self) -> dict[str, tuple[Parts, np.ndarray]]:
+        """Return the recording and its embedding."""
+        return {"": (self.parts, self.fits[0].embedding)}
 
     def table(self) -> pd.DataFrame:
         """Return every number in one tidy frame: scores, then the numbers of the findings."""

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.embedding.comparison import CONSTANT, MAIN, SHUFFLED_TRAINING, WINDOWS, summarise, value_of
-from haptera.analyses.embedding.findings import UNITS, score_text
+from haptera.analyses.embedding.comparison import CONSTANT, MAIN, SHUFFLED_TRAINING, WINDOWS, summarise
 from haptera.analyses.embedding.fits import training_history
 from haptera.analyses.embedding.page import POINTS, cloud_points, cloud_style
+from haptera.analyses.sessions.readings import mean_scores, reading_sentence
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Section, answer
 
@@ -30,6 +30,19 @@ SHOWN = {
     "ridge_on_windows": (WINDOWS, "ridge"),
     "constant": (CONSTANT, CONSTANT),
 }
+BESIDE = {
+    "own": "a fit of its own",
+    "own_short": "one of as few steps",
+    "shuffled": "adapted to shuffled labels",
+    "ridge_on_windows": "ridge on the same windows",
+    "constant": "constant",
+}
+
+
+def headline(adapted: "Adaptation") -> str:
+    """Return how large the recording is."""
+    one = adapted.parts.whole
+    return f"{one.signal().shape[1]} {one.channel_noun()}, {len(one):,} samples"
 
 
 def findings(adapted: "Adaptation") -> list[Finding]:
@@ -63,10 +76,8 @@ def label_numbers(adapted: "Adaptation", label: str) -> dict[str, Any]:
     """Return scores of every reading by the measure that is spoken of, and errors beside that of a fit of its own."""
     kind = adapted.parts.whole.label(label).kind
     rows = adapted.decoding[adapted.decoding["label"] == label]
-    main = rows[rows["measure"] == MAIN[kind]]
-    means = {name: value_of(main, what=what, decoder=decoder) for name, (what, decoder) in SHOWN.items()}
-    wrong = rows[rows["measure"] == ("accuracy" if kind == "discrete" else "median_error")]
-    errors = {name: value_of(wrong, what=what, decoder=decoder) for name, (what, decoder) in SHOWN.items()}
+    means = mean_scores(rows[rows["measure"] == MAIN[kind]], SHOWN)
+    errors = mean_scores(rows[rows["measure"] == ("accuracy" if kind == "discrete" else "median_error")], SHOWN)
     if kind == "discrete":
         errors = {name: None if value is None else 1 - value for name, value in errors.items()}
     own, mine = errors["own"], errors["adapted"]
@@ -75,17 +86,8 @@ def label_numbers(adapted: "Adaptation", label: str) -> dict[str, Any]:
 
 
 def _decoding(adapted: "Adaptation", label: str, numbers: dict[str, Any]) -> str:
-    kind = adapted.parts.whole.label(label).kind
-    names = {
-        "own": "a fit of its own",
-        "own_short": "one of as few steps",
-        "shuffled": "adapted to shuffled labels",
-        "ridge_on_windows": "ridge on the same windows",
-        "constant": "constant",
-    }
-    own = f"{label} {score_text(numbers['adapted'], kind)}{UNITS[kind]} on the last {adapted.plan.held:.0%}"
-    known = [f"{text} {score_text(numbers[name], kind)}" for name, text in names.items() if numbers[name] is not None]
-    return ", ".join([own, *known])
+    kind, where = adapted.parts.whole.label(label).kind, f"the last {adapted.plan.held:.0%}"
+    return reading_sentence(label, kind, numbers, "adapted", BESIDE, where)
 
 
 def _ratio(label: str, numbers: dict[str, Any]) -> str:

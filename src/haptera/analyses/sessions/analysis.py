@@ -9,7 +9,7 @@ With a folder, fits are kept there as they end, and a call that was stopped goes
 Cost: `seeds + shuffles` joint fits, and one more for each session.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,8 @@ import pandas as pd
 from haptera.analyses.embedding.comparison import EMBEDDING, SHUFFLED_TRAINING
 from haptera.analyses.embedding.decoding import Distance
 from haptera.analyses.embedding.fits import Fit, inputs_of
-from haptera.analyses.embedding.plan import Plan
+from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
 from haptera.analyses.sessions.findings import DEFINITIONS, findings, headline
 from haptera.analyses.sessions.fits import AloneTask, JointFit, JointFitTask
 from haptera.analyses.sessions.page import sections
@@ -37,14 +38,12 @@ from haptera.analyses.sessions.scores import (
     subject_consistency,
 )
 from haptera.analyses.sessions.session import Session, prepare_sessions
-from haptera.analysis import Analysis, numbers_table
+from haptera.analysis import numbers_table
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
-from haptera.files.atomic import whole
 from haptera.progress import Progress
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
-from haptera.report.section import Finding, Section
 from haptera.run.tasks import finish
 
 KIND = "joint embedding"
@@ -53,7 +52,7 @@ BY_TIME = "by time alone nothing ties the sessions together: their embeddings ne
 
 
 @dataclass(frozen=True, eq=False)
-class JointEmbedding(Analysis):
+class JointEmbedding(RecordingAnalysis):
     """Several recordings in one embedding, beside what chance and fits of one session find.
 
     Attributes:
@@ -72,6 +71,9 @@ class JointEmbedding(Analysis):
 
     kind: ClassVar[str] = "embed"
     definitions: ClassVar[Mapping[str, str]] = DEFINITIONS
+    headline = headline
+    findings = findings
+    sections = sections
     plan: Plan
     sessions: tuple[Session, ...]
     fits: tuple[JointFit, ...]
@@ -96,33 +98,11 @@ class JointEmbedding(Analysis):
         read = [None if one is None else one.plain() for one in self.sources]
         return plan | self.plan.estimator_settings(self.sessions[0].parts.whole, self.plan.seed) | {"recordings": read}
 
-    def headline(self) -> str:
-        """Return how large each session is, and what the labels are."""
-        return headline(self)
-
-    def findings(self) -> list[Finding]:
-        """Return whether there is structure, whether it is one space, and what can be read from it."""
-        return findings(self)
-
-    def sections(self) -> list[Section]:
-        """Return every section for which something is known."""
-        return sections(self)
-
-    def files(self) -> dict[str, Callable[[Path], None]]:
-        """Return what writes the embeddings with their labels, and the model of the first seed."""
-        save = partial(self.fits[0].model.save, sessions=[session.parts.preparation for session in self.sessions])
-        return {"embedding.npz": self._write_arrays, "model.safetensors": save}
-
-    def _write_arrays(self, path: Path) -> None:
-        arrays: dict[str, np.ndarray] = {}
-        for session, points in zip(self.sessions, self.fits[0].embeddings, strict=True):
-            recording = session.parts.whole
-            own = {"embedding": points, "part": session.parts.names}
-            own |= {f"label_{name}": recording.label(name).values for name in self.plan.labels}
-            own |= {} if recording.times is None else {"times": recording.times}
-            arrays |= {f"{session.name}/{name}": values for name, values in own.items()}
-        with whole(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+    @property
+    def spaces(self) -> dict[str, tuple[Parts, np.ndarray]]:
+        """Return every session and its embedding."""
+        pairs = zip(self.sessions, self.fits[0].embeddings, strict=True)
+        return {session.name: (session.parts, points) for session, points in pairs}
 
     @property
     def goodness_of_fit(self) -> pd.DataFrame:

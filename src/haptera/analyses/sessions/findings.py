@@ -8,6 +8,7 @@ import pandas as pd
 from haptera.analyses.embedding.comparison import CONSTANT, EMBEDDING, MAIN, SHUFFLED_TRAINING, WINDOWS, value_of
 from haptera.analyses.embedding.findings import DEFINITIONS as OF_ONE
 from haptera.analyses.embedding.findings import UNITS, describe_label, score_text
+from haptera.analyses.sessions.readings import mean_scores, reading_sentence
 from haptera.analyses.sessions.scores import ALONE, OTHERS, OTHERS_CHANCE, OTHERS_CONSTANT, OTHERS_SHUFFLED
 from haptera.contrastive.architectures import UNIFIED
 from haptera.report.section import Finding, answer
@@ -42,6 +43,13 @@ SHOWN = {
     "constant": (CONSTANT, CONSTANT),
     "other_sessions_constant": (OTHERS_CONSTANT, CONSTANT),
 }
+BESIDE = {
+    "other_sessions": "by decoders of the other sessions",
+    "other_sessions_shuffled": "these with shuffled training",
+    "alone": "from fits of one session",
+    "ridge_on_windows": "ridge on the same windows",
+    "constant": "constant",
+}
 
 
 def headline(joint: "JointEmbedding") -> str:
@@ -74,7 +82,7 @@ def label_numbers(joint: "JointEmbedding", label: str) -> dict[str, Any]:
     """Return the measure that is spoken of, its mean over sessions and seeds for each reading, and by session."""
     measure = MAIN[joint.sessions[0].parts.whole.label(label).kind]
     rows = joint.decoding[(joint.decoding["label"] == label) & (joint.decoding["measure"] == measure)]
-    means = {name: value_of(rows, what=what, decoder=decoder) for name, (what, decoder) in SHOWN.items()}
+    means = mean_scores(rows, SHOWN)
     own = rows[(rows["decoder"] == "knn") & rows["what"].isin([EMBEDDING, OTHERS, ALONE])]
     by_session: pd.Series = own.groupby(["session", "what"], sort=False)["value"].mean()
     sessions = {session.name: by_session[session.name].to_dict() for session in joint.sessions}
@@ -102,17 +110,8 @@ def _consistency(numbers: dict[str, Any]) -> str:
 
 
 def _decoding(joint: "JointEmbedding", label: str, numbers: dict[str, Any]) -> str:
-    kind = joint.sessions[0].parts.whole.label(label).kind
-    names = {
-        "other_sessions": "by decoders of the other sessions",
-        "other_sessions_shuffled": "these with shuffled training",
-        "alone": "from fits of one session",
-        "ridge_on_windows": "ridge on the same windows",
-        "constant": "constant",
-    }
-    own = f"{label} {score_text(numbers['embedding'], kind)}{UNITS[kind]} on the last {joint.plan.held:.0%} of each"
-    known = [f"{text} {score_text(numbers[name], kind)}" for name, text in names.items() if numbers[name] is not None]
-    return ", ".join([own, *known])
+    kind, where = joint.sessions[0].parts.whole.label(label).kind, f"the last {joint.plan.held:.0%} of each"
+    return reading_sentence(label, kind, numbers, "embedding", BESIDE, where)
 
 
 def _better(joint: "JointEmbedding", label: str, numbers: dict[str, Any]) -> str:

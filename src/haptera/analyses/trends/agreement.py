@@ -6,9 +6,9 @@ agreement needs no labels. With t and w the probits of accuracy on the reference
 agreement of a pair, a line v = a u + b is fitted to all pairs.
 ALine-S: w = a t + b. ALine-D: ½ (w_i + w_j) = v_ij + a (½ (t_i + t_j) - u_ij), solved for all w by least squares, so
 that each model keeps what is its own in how often it agrees with the others.
-The source believes it where R² of the agreement line is .95 at least. That is necessary and not sufficient: linear
-classifiers in a world of Gaussian classes agree on a line of R² .98 that is .09 off in accuracy. Only labelled sets of
-shifted data tell, so intervals come from these (`unlabelled`).
+The source believes it where R² of the agreement line is .95 at least. That is necessary and not sufficient: R² tells
+how straight the line of agreements is, not whether accuracies have the same one. Only labelled sets of shifted data
+tell, so intervals come from these (`unlabelled`).
 Cost: models² x examples comparisons.
 """
 

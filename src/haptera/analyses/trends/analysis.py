@@ -8,7 +8,6 @@ known who is right on which example, similarity, closeness and guarantees.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -77,8 +76,8 @@ class Trends(TrendSettings, Reasons, Analysis):
 
     @property
     def title(self) -> str:
-        """Return the names of both files."""
-        return "Trends: " + " and ".join(Path(side.source).name for side in (self.sides.reference, self.sides.shifted))
+        """Return the names of both sets."""
+        return f"Trends: {self.sides.reference.name} and {self.sides.shifted.name}"
 
     @property
     def settings(self) -> dict[str, Any]:

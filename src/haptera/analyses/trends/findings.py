@@ -179,13 +179,14 @@ def _guarantee(trends: "Trends") -> list[Finding]:
     kept = "{broken:,} of {triplets:,} triplets break" if found["broken"] else "all {triplets:,} triplets keep"
     text = "if they were ordered, a line within {corollary:.3f} of all models (3); the best is within {best_line:.3f}; "
     text = (text + kept + " bound (2), largest residual {largest_residual:.4f}").format_map(found)
-    own = [_describe_bound(bound) for bound in trends.own_bounds]
+    own = [_describe_bound(bound) for bound in trends.own_bounds[:1]]
+    pieces = "; ".join(_describe_piece(bound) for bound in trends.own_bounds[1:])
     asked = trends.asked_bound
     asked_text = f"with {asked.wedge}, {_describe_bound(asked)}" if asked else ""
     numbers: dict[str, Any] = {"own_bounds": [bound.numbers for bound in trends.own_bounds]}
     numbers |= {"tolerated": trends.tolerated}
     numbers |= {"asked_bound": asked and asked.numbers}
-    texts = (*own[:1], asked_text, *own[1:], _describe_tolerated(trends.tolerated), text)
+    texts = (*own, asked_text, pieces, _describe_tolerated(trends.tolerated), text)
     return answer("guarantee", "Must there be a line?", *texts, bound=guarantee.bound, guarantee=found, **numbers)
 
 
@@ -199,12 +200,21 @@ def _describe_bound(bound: OwnBound) -> str:
     )
 
 
+def _describe_piece(bound: OwnBound) -> str:
+    low, high = bound.accuracies
+    found = bound.numbers
+    return (
+        f"{bound.piece} ({low:.3f} to {high:.3f}, ζ = {bound.zeta:.4f}) {bound.value:.3f}, if ordered "
+        f"{found['ordered_bound']:.3f}, seen {found['largest_residual']:.3f}"
+    )
+
+
 def _describe_tolerated(found: Mapping[str, Any] | None) -> str:
     if not found or not found["outside"]:
         return ""
     return (
-        f"of {found['outside']:,} events outside {found['wedge']} a line needs {found['needed']:,}, those of triplets "
-        f"with both ends; {found['tolerated']:,} are tolerated (section 4)"
+        f"of {found['outside']:,} events outside {found['wedge']} a line needs {found['needed']:,}; the others are "
+        "tolerated (section 4)"
     )
 
 

@@ -187,8 +187,8 @@ def _take_histories(model: Model, weights: dict[str, Any], params: dict[str, Any
         with torch.no_grad():
             for loss in model.losses:
                 loss.log_inverse_temperature.copy_(learnt)
-    model.loss_history = torch.as_tensor(weights.get("loss", ())).double().tolist()
+    model.history.loss = torch.as_tensor(weights.get("loss", ())).double().tolist()
     pairs = params["batch_size"]
     if isinstance(pairs, int):
         chance = math.log(pairs * len(model.encoders)) * len(model.losses)
-        model.goodness_of_fit_history = [value - chance for value in model.loss_history]
+        model.history.goodness_of_fit = [value - chance for value in model.history.loss]

@@ -255,10 +255,17 @@ def _margin(table: pd.DataFrame, stream: str, model: str, of: str, digits: int) 
     side = "above" if direction(of) > 0 else "below"
     text = f"{row['adapter']} is {factor * row['value']:.{digits + 1}f}{unit} {side} {row['against']} on average"
     if not isnan(row["low"]):
-        how = f"paired over {row['seeds']:g} seeds" if row["seeds"] > 1 else "of two shares, for there is one seed"
+        how = margin_source(row["seeds"], row.get("images", nan))
         low, high = (f"{factor * row[end]:.{digits + 1}f}".replace("-", "−") for end in ("low", "high"))
         text += f" (95 % interval {low} to {high}, {how})"
     return f"{text}."
+
+
+def margin_source(seeds: float, images: float) -> str:
+    """Return what the interval of a margin is over."""
+    if seeds > 1:
+        return f"paired over {seeds:g} seeds"
+    return "of two shares, for there is one seed" if isnan(images) else f"paired over {images:,.0f} images, one seed"
 
 
 def _published(

@@ -48,9 +48,8 @@ def section(table: pd.DataFrame) -> Section | None:
         diverging=("change",) if change else (),
         labels={"change": "difference to none", "n": "images"},
     )
-    seeds = won["seeds"].max()
-    how = f"over {seeds:g} seeds, Student’s t" if seeds > 1 else "that of two shares, for there is one seed"
-    caption = f"{CAPTION} The margin is the winner’s accuracy minus that of the next best; its interval is {how}."
+    caption = f"{CAPTION} The margin is the winner’s accuracy minus that of the next best; its interval is {_how(won)}."
+    won = won if won["images"].notna().any() else won.drop(columns="images")
     if (won["clear"] == "tie").any():
         caption += " A tie goes to the adapter that does not learn."
     listing = Listing("Winners", caption, won, LABELS)
@@ -71,13 +70,24 @@ def by_stream(table: pd.DataFrame, orders: dict[str, list[str]]) -> pd.DataFrame
 def winners(table: pd.DataFrame, frame: pd.DataFrame, orders: dict[str, list[str]]) -> pd.DataFrame:
     """One row per model and stream: the winner, the next best, and the margin between them."""
     rows = _with_mean(named(table, "adapter_margin")).rename(columns={"value": "margin", "against": "next"})
-    rows = rows.reindex(columns=["model", "stream", "adapter", "next", "margin", "low", "high", "tied", "seeds"])
+    kept = ["model", "stream", "adapter", "next", "margin", "low", "high", "tied", "seeds", "images"]
+    rows = rows.reindex(columns=kept)
     rows = in_order(rows, ["model", "stream"], orders)
     accuracy = frame[["model", "stream", "adapter", "accuracy"]]
     rows = rows.merge(accuracy, on=["model", "stream", "adapter"], how="left").rename(columns={"adapter": "winner"})
     clear = np.where(rows["low"].isna(), "", np.where(rows["low"] > 0, "yes", "no"))
     rows["clear"] = np.where(rows["tied"] > 0, "tie", clear)
-    return rows[["model", "stream", "winner", "accuracy", "next", "margin", "low", "high", "clear", "seeds"]]
+    return rows[["model", "stream", "winner", "accuracy", "next", "margin", "low", "high", "clear", "seeds", "images"]]
+
+
+def _how(won: pd.DataFrame) -> str:
+    """Return what the intervals of the margins are over."""
+    if (seeds := won["seeds"].max()) > 1:
+        return f"over {seeds:g} seeds, Student’s t"
+    if won["images"].isna().all():
+        return "that of two shares, for there is one seed"
+    rest = "" if won["images"].notna().all() else ", and that of two shares where no number of images is given"
+    return f"paired over images, for there is one seed{rest}"
 
 
 def _with_mean(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,79 @@
+"""A combination of estimates: as a slow reference computes it, chosen on hold-out corruptions and tried on others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from haptera.measures.combination import SIZE, combine
+from haptera.measures.label_free import ESTIMATES
+
+CLEAN = dict.fromkeys(ESTIMATES, 0.9) | {"accuracy": 0.9, SIZE: 0.0}
+
+
+@pytest.fixture(scope="module")
+def known():
+    random, rows = np.random.default_rng(0), []
+    for place in range(10):
+        for severity in (1, 2):
+            accuracy = 0.9 - 0.2 * severity * random.uniform(0.5, 1)
+            told = {name: accuracy + 0.05 * random.normal() for name in ESTIMATES}
+            rows.append({"shift": str(place), "holdout": place < 4, "accuracy": accuracy, SIZE: severity} | told)
+    return pd.DataFrame(rows)
+
+
+def test_the_weights_are_those_of_a_loop_over_corruptions_left_out(known):
+    found, held = combine(known, CLEAN, 100, "holdout"), known[known["holdout"]]
+    off = {}
+    for column, fitted in [(name, False) for name in ESTIMATES] + [(name, True) for name in (*ESTIMATES, SIZE)]:
+        errors = []
+        for name in "0123":
+            rest, own = held[held["shift"] != name], held[held["shift"] == name]
+            slope, start = np.polyfit([*rest[column], CLEAN[column]], [*rest["accuracy"], 0.9], 1) if fitted else (1, 0)
+            errors.append(np.mean(np.abs(np.clip(start + slope * own[column], 0, 1) - own["accuracy"])))
+        off[f"line of {column}" if fitted else column] = np.mean(errors)
+    del off["line of difference of confidences"]
+    total = sum(value**-2 for value in off.values())
+    assert {each.name for each in found.candidates} == set(off)
+    for each in found.candidates:
+        assert each.off == pytest.approx(off[each.name])
+        assert each.weight == pytest.approx(off[each.name] ** -2 / total)
+
+
+def test_the_interval_is_students_over_corruptions_that_chose_nothing(known):
+    found, others = combine(known, CLEAN, 10**9, "holdout"), known[~known["holdout"]]
+    loss = np.maximum(0.9 - known[known["holdout"]]["accuracy"], 0)
+    squares = []
+    for _, own in others.groupby("shift"):
+        told = np.array([found.accuracy(row) for row in own.to_dict("records")])
+        squares.append(np.mean(((told - own["accuracy"]) / (np.median(loss) + np.maximum(0.9 - told, 0))) ** 2))
+    half = t.ppf(0.975, 6) * np.sqrt(np.mean(squares)) * (np.median(loss) + 0.3)
+    assert found.interval(0.6, 10**9) == pytest.approx((0.6 - half, 0.6 + half), rel=1e-4)
+
+
+def test_corruptions_that_only_try_do_not_choose(known):
+    other = known.assign(accuracy=np.where(known["holdout"], known["accuracy"], 0.1))
+    one, two = (combine(rows, CLEAN, 100, "holdout") for rows in (other, known))
+    assert one.candidates == two.candidates
+    assert one.off > two.off
+
+
+def test_where_all_choose_each_is_told_by_what_the_others_choose(known):
+    found = combine(known, CLEAN, 100)
+    assert found.chosen_on == tuple("0123456789")
+    for name, own in known.groupby("shift"):
+        others = combine(known[known["shift"] != name], CLEAN, 100)
+        told = [others.accuracy(row) for row in own.to_dict("records")]
+        assert found.tried[found.tried["shift"] == name]["predicted"].tolist() == pytest.approx(told)
+
+
+def test_an_estimate_that_never_moves_has_a_flat_line(known):
+    still = combine(known.assign(**{SIZE: 0.0}), CLEAN, 100)
+    flat = next(each for each in still.candidates if each.estimate == SIZE)
+    assert flat.slope == 0
+    assert np.isfinite(flat.intercept)
+
+
+def test_with_fewer_than_two_corruptions_that_choose_nothing_is_told(known):
+    assert combine(known.assign(holdout=known["shift"] == "0"), CLEAN, 100, "holdout") is None
+    assert combine(known[known["shift"] == "0"], CLEAN, 100) is None
