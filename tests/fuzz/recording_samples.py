@@ -15,8 +15,7 @@ from haptera.analyses.attribution.analysis import prepared_recording, read_facts
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.files.deeplabcut import KeypointTable, read_deeplabcut
 from haptera.pose import PoseModel
-from haptera.pose.opening import read_coco
-from haptera.pose.opening import open_pose
+from haptera.pose.opening import open_pose, read_coco
 from haptera.pose.splits import read_split
 from haptera.recordings.reading import read_recording
 

@@ -96,7 +96,7 @@ class Fitted:
         def take(step: int) -> None:
             self.model_, self.mode_ = model, mode
             if callback is not None and step:
-                callback(step, self)
+                callback(step, cast("ContrastiveEmbedding", self))
 
         check_whole_number("callback_frequency", every)
         try:

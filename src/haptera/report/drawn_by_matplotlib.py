@@ -25,7 +25,7 @@ def draw(charts: Sequence[tuple[Figure, pd.DataFrame]], ax: Any = None) -> Any:
         return ax.figure
     canvas = Canvas(figsize=(SIZE * len(charts) + 0.6, SIZE), layout="constrained")
     for place, (chart, frame) in enumerate(charts, start=1):
-        space = {"projection": "3d"} if chart.kind == "cloud" and chart.depth else {}
+        space: dict[str, Any] = {"projection": "3d"} if chart.kind == "cloud" and chart.depth else {}
         _panel(canvas.add_subplot(1, len(charts), place, **space), chart, frame)
     return canvas
 

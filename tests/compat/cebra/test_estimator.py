@@ -237,3 +237,13 @@ def test_a_name_that_is_not_here_says_what_to_use():
     with pytest.raises(AttributeError, match="read_recording"):
         cebra.load_data  # noqa: B018
     assert {one.verdict for one in ARGUMENTS} == {"taken", CHANGED, REFUSED}
+
+
+def test_plots_show_the_points_and_steps_and_name_what_they_leave_out(caplog):
+    model = model_of(temperature_mode="auto").fit(SIGNAL, NUMBER)
+    points = model.transform(SIGNAL)
+    shown = cebra.plot_embedding(points, embedding_labels=NUMBER, idx_order=(1, 0), cmap="cool")
+    assert "cmap" in caplog.text
+    np.testing.assert_allclose(shown.frame["dimension 2"], points[:, 1], rtol=1e-6)
+    losses, temperatures = cebra.plot_loss(model, label="mine").frame, cebra.plot_temperature(model).frame
+    assert len(losses) == len(temperatures) == len(model.state_dict_["log"]["temperature"]) == 3

@@ -7,7 +7,7 @@ session the recording in its parts, and points for all of its samples by the fir
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,12 @@ class RecordingAnalysis(Analysis):
     Of a single recording the name is empty.
     """
 
-    plan: Plan
-    fits: tuple[Any, ...]
+    if TYPE_CHECKING:  # fields of a subclass that is frozen
+
+        @property
+        def plan(self) -> Plan: ...  # noqa: D102
+        @property
+        def fits(self) -> tuple[Any, ...]: ...  # noqa: D102
 
     @property
     def spaces(self) -> Mapping[str, tuple[Parts, np.ndarray]]:

@@ -17,8 +17,17 @@ from haptera.compat.cebra import sklearn
 from haptera.compat.cebra.arguments import refuse_name
 from haptera.compat.cebra.decoders import KNNDecoder, L1LinearRegressor
 from haptera.compat.cebra.estimator import CEBRA
+from haptera.compat.cebra.plots import plot_embedding, plot_loss, plot_temperature
 
-__all__ = ["CEBRA", "KNNDecoder", "L1LinearRegressor", "sklearn"]
+__all__ = [
+    "CEBRA",
+    "KNNDecoder",
+    "L1LinearRegressor",
+    "plot_embedding",
+    "plot_loss",
+    "plot_temperature",
+    "sklearn",
+]
 
 
 def __getattr__(name: str) -> Any:

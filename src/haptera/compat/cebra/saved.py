@@ -183,11 +183,12 @@ def _take_weights(model: Model, weights: dict[str, Any], path: Path) -> None:
 
 def _take_histories(model: Model, weights: dict[str, Any], params: dict[str, Any], path: Path) -> None:
     learnt = _table(weights, "criterion", path).get("log_inverse_temperature")
-    for loss in model.losses if learnt is not None else []:
+    if isinstance(learnt, torch.Tensor):
         with torch.no_grad():
-            loss.log_inverse_temperature.copy_(learnt)
-    model.loss_history = torch.as_tensor(weights.get("loss", ())).double().tolist()
+            for loss in model.losses:
+                loss.log_inverse_temperature.copy_(learnt)
+    model.history.loss = torch.as_tensor(weights.get("loss", ())).double().tolist()
     pairs = params["batch_size"]
     if isinstance(pairs, int):
         chance = math.log(pairs * len(model.encoders)) * len(model.losses)
-        model.goodness_of_fit_history = [value - chance for value in model.loss_history]
+        model.history.goodness_of_fit = [value - chance for value in model.history.loss]
