@@ -149,4 +149,5 @@ def _places(points: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Return the middles of groups of points."""
     few = min(count, len(np.unique(points, axis=0)))
     some = points[np.random.default_rng(seed).permutation(len(points))[:5000]]
-    return KMeans(min(few, len(np.unique(some, axis=0))), n_init=1, random_state=seed).fit(some).cluster_centers_
+    found = KMeans(min(few, len(np.unique(some, axis=0))), n_init=1, random_state=seed).fit(some)
+    return np.asarray(found.cluster_centers_)
