@@ -123,8 +123,7 @@ def predict_error(
     accuracy = found.accuracy(values)
     low, high = found.interval(accuracy, images[1])
     methods = tuple(
-        {"method": each.name, "accuracy": float(each.accuracy(np.array(values[each.estimate])))}
-        | {"off": each.off, "weight": each.weight}
+        {"method": each.name, "accuracy": float(each.accuracy(values))} | {"off": each.off, "weight": each.weight}
         for each in found.candidates
     )
     inside = bool(estimates["size"] <= known["size"].max())
