@@ -125,10 +125,13 @@ def judge(rows: pd.DataFrame) -> tuple[pd.Series, dict[str, float]]:
     clean, rows = rows.iloc[0].to_dict(), rows.iloc[1:]
     known, new, images = rows[rows["half"] == 0], rows[rows["half"] == 1], int(clean["images"])
     off, held, widths = [], [], []
+    made = {
+        shift: {name: combine(known[known["shift"] != shift], clean, images, name) for name in CHOSEN} for shift in TEST
+    }
     for row in new.to_dict("records"):
-        told, others = {}, known[known["shift"] != row["shift"]]
+        told = {}
         for choose_on, name in CHOSEN.items():
-            found = combine(others, clean, images, choose_on)
+            found = made[row["shift"]][choose_on]
             told[name] = found.accuracy(row)
             ends = found.interval(told[name], images)
             if choose_on == "holdout":

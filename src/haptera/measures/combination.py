@@ -192,9 +192,10 @@ def _fit(design: np.ndarray, y: np.ndarray, clean: Mapping[str, float], taken: n
     """
     design = np.concatenate([design, _design(clean)], axis=1)
     y, taken = np.append(y, clean["accuracy"]), np.vstack([taken, np.ones(taken.shape[1])])
-    gram = np.einsum("crk,crl,rf->cfkl", design, design, taken)
-    right = np.einsum("crk,r,rf->cfk", design, y, taken)
-    found = np.einsum("cfkl,cfl->cfk", np.linalg.pinv(gram, rcond=1e-10, hermitian=True), right)
+    products = (design[..., :, None] * design[..., None, :]).reshape(*design.shape[:2], 9)
+    gram = (products.swapaxes(1, 2) @ taken).swapaxes(1, 2).reshape(len(design), -1, 3, 3)
+    right = ((design * y[:, None]).swapaxes(1, 2) @ taken).swapaxes(1, 2)[..., None]
+    found: np.ndarray = (np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ right)[..., 0]
     found[[not fitted for _, fitted, _ in FORMS.values()]] = (0.0, 1.0, 0.0)
     return found
 
