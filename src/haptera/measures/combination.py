@@ -62,7 +62,7 @@ class Candidate:
     off: float
     weight: float
 
-    def accuracy(self, estimates: Mapping[str, Any]) -> np.ndarray:
+    def accuracy(self, estimates: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
         """Return accuracies, within 0 and 1, from estimates by name, the size of the shift among them."""
         value, size = (np.asarray(estimates[name], float) for name in (self.estimate, SIZE))
         return np.clip(self.intercept + self.slope * value + self.size_slope * size, 0.0, 1.0)
@@ -171,7 +171,7 @@ def _weigh(known: pd.DataFrame, clean: Mapping[str, float]) -> tuple[Candidate, 
     return tuple(sorted(made, key=lambda each: -each.weight))
 
 
-def _design(rows: Mapping[str, Any]) -> np.ndarray:
+def _design(rows: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
     """`(candidates, rows, 3)`: one, the estimate, and the size of the shift, 0 for those that do not use it."""
     size = np.atleast_1d(np.asarray(rows[SIZE], float))
     parts = [
@@ -200,7 +200,7 @@ def _fit(design: np.ndarray, y: np.ndarray, clean: Mapping[str, float], taken: n
     return found
 
 
-def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, Any]) -> np.ndarray:
+def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
     parts = [each.weight * each.accuracy(estimates) for each in candidates]
     return np.clip(np.sum(parts, axis=0), 0.0, 1.0)
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
 from haptera.measures.combination import SIZE
 from haptera.measures.label_free import ESTIMATES
 from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
+    from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
 
 TEST = ("size", "chance", "p_value", "ratio")
 DEFINITIONS = {
@@ -92,7 +92,7 @@ def _accuracy(diagnosis: "Diagnosis") -> str:
     return "   ".join(parts)
 
 
-def _methods(guess: ErrorPrediction) -> list[Finding]:
+def _methods(guess: "ErrorPrediction") -> list[Finding]:
     """Say what each estimator says, and which of them count most."""
     rows = guess.methods
     plain = [row for row in rows if row["method"] in ESTIMATES]
