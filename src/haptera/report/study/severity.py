@@ -77,7 +77,7 @@ def _by_adapter(frame: pd.DataFrame, left_out: str, table: pd.DataFrame) -> Figu
         high="high",
         color=("adapter",),
         palette=adapters(table),
-        select=("stream", "shift", "model"),
+        select=("stream", "shift", *(["model"] if frame["model"].nunique() > 1 else [])),
         limits=(0.0, 1.0),
         labels={"n": "images"},
     )
