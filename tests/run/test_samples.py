@@ -87,7 +87,7 @@ def test_a_second_run_reads_no_image_again(folder, data):
 
 def test_the_page_shows_them_unless_it_is_told_not_to(folder):
     assert results_of(folder).report().page().count("data:image/png;base64,") >= 10
-    assert "data:image/png" not in results_of(folder).report(images=False).page()
+    assert "data:image/png;base64," not in results_of(folder).report(images=False).page()
 
 
 def test_a_study_without_images_keeps_none(data, tmp_path):

@@ -80,7 +80,7 @@ def overview(table: "pd.DataFrame", measure: str = "accuracy") -> str:
     if rows.empty:
         return f"no {measure}: " + ("no cell is finished" if table.empty else "the data has no labels")
     means = rows.groupby(["model", "adapter", "stream"], observed=True)["value"].mean().unstack("stream")
-    means = means.sort_index(key=lambda names: names.map(lambda name: (name != "none", name)), kind="stable")
+    means = means.sort_index(key=lambda names: names.where(names != "none", ""), kind="stable")
     means = means.sort_index(level="model", sort_remaining=False, kind="stable")
     names = [("model", "adapter"), *[(str(model), str(adapter)) for model, adapter in means.index]]
     widths = [max(len(name[place]) for name in names) for place in (0, 1)]

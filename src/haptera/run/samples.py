@@ -89,10 +89,13 @@ def read_samples(study: Ledger) -> list[Sample]:
     try:
         ledger = Ledger(study.folder / SAMPLES, KIND)
         known = ledger.about.get("cells", [])
-        if not known or not set(known) <= study.pieces.keys():
+        if not known or not ledger.pieces or not set(known) <= study.pieces.keys():
             return []
         path = ledger.checked(next(iter(ledger.pieces.values())))
-        samples = [read_as(Sample, each, str(path), f"key in {path}") for each in read_json(path)]
+        content = read_json(path)
+        if not isinstance(content, list):
+            raise HapteraError(f"{path} holds {type(content).__name__}; a list of images was expected")
+        samples = [read_as(Sample, each, str(path), f"key in {path}") for each in content]
         return [sample for sample in samples if sample.image.startswith(PREFIX)]
     except HapteraError as error:
         log.warning("the images of the study are left out: %s", error)
