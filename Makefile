@@ -7,7 +7,7 @@ READY := .venv/.ready
 RESULTS := docs/evidence/results
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
-.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery house benchmarks experiments clean
+.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery accessibility house benchmarks experiments clean
 
 setup: $(LEAN)
 
@@ -58,6 +58,10 @@ guides: $(READY)  # what the commands of docs/questions print; some minutes
 
 gallery: $(READY)  # pictures of all figures; needs Chromium, some minutes
 	$(BIN)/python experiments/gallery.py
+
+accessibility: $(READY)  # axe-core on the report of the demo, with its size and first paint; needs npm and Chromium
+	$(BIN)/haptera demo --quick --out haptera-demo --quiet
+	$(BIN)/python tools/accessibility.py haptera-demo/report.html
 
 house: $(READY)  # BEFORE=path of another checkout, to see both side by side
 	$(BIN)/python tools/house.py $(BEFORE) .
