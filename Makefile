@@ -7,7 +7,7 @@ READY := .venv/.ready
 RESULTS := docs/evidence/results
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
-.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery house benchmarks experiments clean
+.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery accessibility house benchmarks experiments clean
 
 setup: $(LEAN)
 
@@ -59,6 +59,10 @@ guides: $(READY)  # what the commands of docs/questions print; some minutes
 gallery: $(READY)  # pictures of all figures; needs Chromium, some minutes
 	$(BIN)/python experiments/gallery.py
 
+accessibility: $(READY)  # axe-core on the report of the demo, with its size and first paint; needs npm and Chromium
+	$(BIN)/haptera demo --quick --out haptera-demo --quiet
+	$(BIN)/python tools/accessibility.py haptera-demo/report.html
+
 house: $(READY)  # BEFORE=path of another checkout, to see both side by side
 	$(BIN)/python tools/house.py $(BEFORE) .
 
@@ -82,7 +86,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
 	$(BIN)/python benchmarks/compat_cebra.py script > $(RESULTS)/compat_cebra.txt
 	$(BIN)/python benchmarks/compat_cebra.py files > $(RESULTS)/compat_cebra_files.txt
-	$(BIN)/python benchmarks/embed_first_look.py > $(RESULTS)/embed_first_look.txt
+	$(BIN)/python benchmarks/embed_first_look.py
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
 	$(BIN)/python benchmarks/pose_video.py
 	$(if $(DEEPLABCUT),$(BIN)/python benchmarks/pose_snapshots.py $(DEEPLABCUT))  # a checkout of its repository
@@ -103,7 +107,8 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/diagnosis_on_images.py
 	$(BIN)/python experiments/live_alarms.py
 	$(BIN)/python experiments/live_accuracy.py
-	$(BIN)/python experiments/live_safety.py
+	$(BIN)/python experiments/live_safety.py cifar
+	$(BIN)/python experiments/live_safety.py fashion --images 200
 	$(BIN)/python experiments/preflight.py
 	$(BIN)/python experiments/gate_power.py
 	$(BIN)/python experiments/trends_of_published_models.py

@@ -10,7 +10,7 @@ latents, is observed and reaches half of them. Every recording is written to a f
 
 with W = 0.1 and without the term. It prints the areas under the ROC curve of the line `truth`, of entries of the map
 and of channels, for every number of latents, five data sets each, and writes `attribution_command.csv` and
-`attribution_command.txt` into FOLDER, by default `docs/evidence/results`. It takes about four minutes of one core for
+`attribution_command.txt` into FOLDER, by default `docs/evidence/results`. It takes about six minutes of one core for
 each number of latents.
 """
 

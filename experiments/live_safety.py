@@ -39,6 +39,7 @@ from haptera.data import ArrayData
 from haptera.live.guard import Guard
 from haptera.models import ResNet
 from haptera.models.training import fit
+from haptera.words import count
 
 RESULTS = Path(__file__).parents[1] / "docs" / "evidence" / "results"
 BATCH, WINDOW, LIMIT, LOSS = 64, 1000, 0.03, 0.005
@@ -163,7 +164,7 @@ def table(rows: list[dict], network: str, images: int, seeds: int) -> str:
     """One line for each adapter, mean over seeds with the least and greatest."""
     lines = [
         f"{'CIFAR-10' if network == 'cifar' else 'Fashion-MNIST'}, {len(TEST)} corruptions at severity 5 in a row, "
-        f"{images:,} images each, batches of {BATCH}, {seeds} seeds. Mean over seeds, and the worst seed.",
+        f"{images:,} images each, batches of {BATCH}, {count(seeds, 'seed')}. Mean over seeds, and the worst seed.",
         "",
         "| adapter | accuracy | gain over unadapted | first fall-back after images | falls, returns | served adapted "
         "| worst window, any | worst window after detection |",

@@ -47,15 +47,19 @@ def videos(model: PoseModel, data: PoseData, reference: np.ndarray) -> pd.DataFr
     return pd.DataFrame(rows)
 
 
+def correlation(one: pd.Series, two: pd.Series) -> str:
+    """As text; a dash where all of one side are equal."""
+    return "–" if one.nunique() == 1 else f"{spearmanr(one, two).statistic:.2f}"
+
+
 def report(table: pd.DataFrame, known: float) -> list[str]:
     lines = ["| videos | number | by mean confidence | by distance |", "|---|---|---|---|"]
     groups = [("all", table), *((name, own) for name, own in table.groupby("shift", sort=False))]
     means = table.groupby("shift").mean(numeric_only=True)
     groups.insert(1, ("means of the shifts", means))
     for name, own in groups:
-        by_mean = spearmanr(-own["confidence"], own["error"]).statistic
-        by_distance = spearmanr(own["distance"], own["error"]).statistic
-        lines.append(f"| {name} | {len(own)} | {by_mean:.2f} | {by_distance:.2f} |")
+        by_mean, by_distance = (correlation(values, own["error"]) for values in (-own["confidence"], own["distance"]))
+        lines.append(f"| {name} | {len(own)} | {by_mean} | {by_distance} |")
     far = table["distance"] > FAR
     called, others = table.loc[far, "error"], table.loc[~far, "error"]
     told = (

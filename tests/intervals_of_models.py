@@ -33,7 +33,7 @@ def cases_of_models() -> dict[str, Case]:
             partial(_next_accuracy, choose_on=choose_on),
             partial(_known_shifts, n=n, told_exactly=4 if choose_on == "holdout" else 0),
             lambda *drawn: drawn[-1],
-            quick=SEVERAL,
+            quick=SEVERAL if choose_on == "holdout" else 15,
         )
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)

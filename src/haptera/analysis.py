@@ -80,6 +80,10 @@ class Analysis(ABC):
         """Return what was looked at, such as `66 models, 50,000 examples`; the first line of the summary."""
         return ""
 
+    def origin(self) -> str:
+        """Return when and where the results were made, for the line below the title; empty where that is not known."""
+        return ""
+
     def files(self) -> Mapping[str, Callable[[Path], None]]:
         """Name of a file of its own, such as `embedding.npz` -> what writes it to a path."""
         return {}
@@ -103,7 +107,10 @@ class Analysis(ABC):
             "settings": dict(self.settings),
             "notes": list(self.notes),
             "failures": list(self.failures),
-            "findings": [vars(finding) | {"numbers": list(finding.numbers)} for finding in findings],
+            "findings": [
+                {name: getattr(finding, name) for name in FINDING} | {"numbers": list(finding.numbers)}
+                for finding in findings
+            ],
         }
         for finding in findings:
             if twice := content.keys() & finding.numbers.keys():
@@ -117,6 +124,7 @@ class Analysis(ABC):
             [section for section in self.sections() if section is not None],
             _answers(self.headline(), self.findings()),
             title=self.title,
+            origin=self.origin(),
             settings={"haptera": __version__, **self.settings},
             notes=self._page_notes(),
             definitions=self.definitions,
@@ -239,13 +247,19 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, float]]:
 def _answers(headline: str, findings: Sequence[Finding]) -> list[Finding]:
     """Findings as the page shows them: those that go on where another ended are joined to it, the headline first."""
     joined: dict[str, list[str]] = {}
+    shown: dict[str, Finding] = {}
     last = ""
     for place, finding in enumerate(findings):
         last = finding.question or last
         parts = joined.setdefault(last, [])
         parts += [headline] if headline and not place else []
         parts.append(finding.sentence)
-    return [Finding("", question, _sentence("; ".join(parts))) for question, parts in joined.items()]
+        if last not in shown or not shown[last].figure:
+            shown[last] = finding
+    return [
+        Finding("", question, _sentence("; ".join(parts)), number=shown[question].number, figure=shown[question].figure)
+        for question, parts in joined.items()
+    ]
 
 
 def _sentence(text: str) -> str:

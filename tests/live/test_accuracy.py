@@ -161,6 +161,18 @@ def test_fits_that_beat_every_candidate_without_one_are_averaged_by_inverse_squa
     assert chosen.off == pytest.approx(np.mean(parts))
 
 
+def test_a_window_of_a_few_images_has_an_interval_that_holds_the_truth():
+    random = np.random.default_rng(6)
+    profile, held = profile_of(random), []
+    for _ in range(60):
+        accuracy = Accuracy(profile, window=1000, level=0.9)
+        logits, targets = answers(random, 400, 1.8, 1.0)
+        accuracy.update(logits[:4])
+        found = accuracy.estimate()
+        held.append(found.low <= (logits.argmax(1) == targets).mean() <= found.high)
+    assert np.mean(held) > 0.8
+
+
 def test_one_corruption_is_enough_for_a_fit():
     known = pd.DataFrame([{"shift": "c", "size": 0.5, "doubt": 0.3, "confidence": 0.7, "error": 0.4}])
     found = choose_estimator(known, Clean(0.05, 0.95), 100).accuracy({"doubt": 0.3, "confidence": 0.7, "size": 0.5})

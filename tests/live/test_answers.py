@@ -45,6 +45,9 @@ def test_answers_go_on_from_their_state():
     one.add([1, "b"], np.eye(2), np.array([0, 1]), np.array([1, 1]), first=8)
     one.since = 9
     two.restore(one.state())
+    older = Answers(10)
+    older.restore({name: value for name, value in one.state().items() if name not in ("places", "since")})
+    assert older.label([1, "b"], np.array([0, 1])).recent.all()
     first, second = (each.label([1, "b"], np.array([0, 1])) for each in (one, two))
     assert first.recent.tolist() == second.recent.tolist() == [False, True]
     assert first.differences.tolist() == second.differences.tolist() == [1, 0]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from haptera.measures.combination import SIZE, combine
+from haptera.measures.combination import FORMS, SIZE, combine
 from haptera.measures.label_free import ESTIMATES
 
 CLEAN = dict.fromkeys(ESTIMATES, 0.9) | {"accuracy": 0.9, SIZE: 0.0}
@@ -25,14 +25,17 @@ def known():
 def test_the_weights_are_those_of_a_loop_over_corruptions_left_out(known):
     found, held = combine(known, CLEAN, 100, "holdout"), known[known["holdout"]]
     off = {}
-    for column, fitted in [(name, False) for name in ESTIMATES] + [(name, True) for name in (*ESTIMATES, SIZE)]:
-        errors = []
+    for label, (column, fitted, by_size) in FORMS.items():
+        errors, used = [], [column, SIZE] if by_size else [column]
         for name in "0123":
             rest, own = held[held["shift"] != name], held[held["shift"] == name]
-            slope, start = np.polyfit([*rest[column], CLEAN[column]], [*rest["accuracy"], 0.9], 1) if fitted else (1, 0)
-            errors.append(np.mean(np.abs(np.clip(start + slope * own[column], 0, 1) - own["accuracy"])))
-        off[f"line of {column}" if fitted else column] = np.mean(errors)
-    del off["line of difference of confidences"]
+            rows = np.vstack([rest[used], [CLEAN[each] for each in used]])
+            design, told = np.column_stack([np.ones(len(rows)), rows]), own[column]
+            if fitted:
+                line = np.linalg.lstsq(design, np.array([*rest["accuracy"], 0.9]), rcond=None)[0]
+                told = np.clip(line[0] + own[used].to_numpy() @ line[1:], 0, 1)
+            errors.append(np.mean(np.abs(told - own["accuracy"])))
+        off[label] = np.mean(errors)
     total = sum(value**-2 for value in off.values())
     assert {each.name for each in found.candidates} == set(off)
     for each in found.candidates:
@@ -72,6 +75,7 @@ def test_an_estimate_that_never_moves_has_a_flat_line(known):
     flat = next(each for each in still.candidates if each.estimate == SIZE)
     assert flat.slope == 0
     assert np.isfinite(flat.intercept)
+    assert all(each.size_slope == 0 for each in still.candidates)
 
 
 def test_with_fewer_than_two_corruptions_that_choose_nothing_is_told(known):

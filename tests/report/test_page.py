@@ -1,6 +1,7 @@
 """What is embedded reads back, and no name can end the script."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haptera.report.page import columns, rounded, script
+from haptera.report import Figure, Section
+from haptera.report.page import bundle_for, columns, plotly_script, render, rounded, script
+from haptera.report.section import Finding
 
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028 \u2029"
 
@@ -68,3 +71,30 @@ def test_missing_and_infinite_numbers_are_null_and_integers_are_exact() -> None:
         "plain": [1234567, 2, 3],
         "flag": ["True", "False", "True"],
     }
+
+
+def chart(kind: Any, **more: str) -> Section:
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    return Section("S", figures=(Figure("A title", "", frame, kind, "a", "b", **more),))
+
+
+def test_a_page_carries_no_more_of_plotly_than_its_figures_need() -> None:
+    assert bundle_for([Section("Words")]) == bundle_for([chart("table")]) == "none"
+    assert bundle_for([chart("line"), chart("table")]) == bundle_for([chart("heatmap", value=("a",))]) == "plane"
+    assert bundle_for([chart("line"), chart("cloud", depth="a")]) == "space"
+    flat = plotly_script("plane")
+    assert "MIT license" in flat[:200]
+    assert '"heatmap"' in flat
+    assert len(flat) < 1.6e6 < len(plotly_script("space"))
+
+
+def test_an_answer_links_to_the_figure_behind_it_and_to_nothing_that_is_not_there() -> None:
+    answers = [
+        Finding("", "Which?", "This one.", number="0.82 <b>", figure="A title"),
+        Finding("", "Where?", "There.", figure="A figure that the page lacks"),
+    ]
+    page = render([chart("table")], answers, title="t", settings={}, origin="today & here")
+    assert page.count('<dd class="seen">') == 1
+    assert '<a href="#figure-1-1">A title</a>' in page
+    assert '<dd class="large">0.82 &lt;b&gt;</dd>' in page
+    assert '<p class="origin">today &amp; here</p>' in page

@@ -78,6 +78,9 @@ def test_keyboard_reaches_the_content_and_the_focus_is_seen(visit: Callable[...,
     expect(page.locator(".skip")).to_be_in_viewport()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
+    for link in page.locator(".answers .seen a").all():
+        page.keyboard.press("Tab")
+        expect(link).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.locator(".definitions summary")).to_be_focused()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
@@ -105,6 +108,32 @@ def test_dark_mode_follows_the_system_and_remembers_the_reader(visit: Callable[.
         if page.locator("html").get_attribute("data-theme") == "light":
             break
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+@pytest.mark.parametrize("width", [320, 700, 1280])
+def test_no_entry_of_the_contents_is_cut_off(visit: Callable[..., Visit], written: Path, width: int) -> None:
+    page = visit(written, width).page
+    entries = page.locator(".bar a").all()
+    assert len(entries) > 5
+    for entry in entries:
+        box = entry.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert entry.evaluate(
+            "a => document.elementFromPoint(...[a.getBoundingClientRect()].flatMap((b) => "
+            "[b.x + b.width / 2, b.y + b.height / 2])) === a"
+        )
+    no_sideways_scroll(page)
+
+
+def test_an_answer_leads_to_its_figure(visit: Callable[..., Visit], written: Path) -> None:
+    page = visit(written).page
+    link = page.locator(".answers .seen a").first
+    link.click()
+    title = page.locator(f"{link.get_attribute('href')} h3").first
+    assert title.inner_text() == link.inner_text()
+    expect(title).to_be_in_viewport()
 
 
 def test_print_is_light_and_complete(visit: Callable[..., Visit], written: Path, tmp_path: Path) -> None:

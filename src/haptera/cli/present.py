@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from haptera.cli.next_step import say_next
 from haptera.cli.options import Json, Out, Quiet, expand_groups, set_options
 from haptera.cli.say import say, say_json, session
 
@@ -50,5 +51,7 @@ def present(analysis: "Analysis", out: Path | None, quiet: bool, as_json: bool) 
         say(analysis.summary(notes=not quiet))
         if files:
             say("  ".join(files.values()))
+        if not quiet:
+            say_next(analysis.kind, out)
     if analysis.failures or analysis.objections:
         raise typer.Exit(1)

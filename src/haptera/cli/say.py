@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from haptera.run.stopping import CODE, say_stopped
 
 if TYPE_CHECKING:
     import pandas as pd
+
+WIDTH = 100
+"""Characters of a line where there is no terminal that says how many it has."""
 
 
 def complain(text: str) -> None:
@@ -68,16 +72,49 @@ class _Plain(logging.Formatter):
 
 
 def overview(table: "pd.DataFrame", measure: str = "accuracy") -> str:
-    """Return the mean of a measure per model, stream and adapter, as text."""
+    """Return the mean of a measure as text: a row per model and adapter, a column per stream.
+
+    Columns that do not fit the terminal go on below. On a terminal the best of each model in each stream is green.
+    """
     rows = table[table["measure"] == measure]
     if rows.empty:
         return f"no {measure}: " + ("no cell is finished" if table.empty else "the data has no labels")
-    means = rows.groupby(["model", "stream", "adapter"])["value"].mean().unstack(["stream", "adapter"])
-    headers = [" · ".join(column) for column in means.columns]
-    width = max(len("model"), *(len(name) for name in means.index))
-    lines = [f"mean {measure}", f"{'model':<{width}}  " + "  ".join(headers)]
-    for name, values in means.iterrows():
-        cells = ["" if value != value else f"{value:.3g}" for value in values]
-        row = "  ".join(f"{cell:>{len(header)}}" for cell, header in zip(cells, headers, strict=True))
-        lines.append(f"{name!s:<{width}}  {row}")
-    return "\n".join(lines)
+    means = rows.groupby(["model", "adapter", "stream"], observed=True)["value"].mean().unstack("stream")
+    means = means.sort_index(key=lambda names: names.where(names != "none", ""), kind="stable")
+    means = means.sort_index(level="model", sort_remaining=False, kind="stable")
+    names = [("model", "adapter"), *[(str(model), str(adapter)) for model, adapter in means.index]]
+    widths = [max(len(name[place]) for name in names) for place in (0, 1)]
+    starts = [f"{model:<{widths[0]}}  {adapter:<{widths[1]}}" for model, adapter in names]
+    blocks = []
+    for streams in _fitting([str(stream) for stream in means], len(starts[0])):
+        lines = [starts[0] + "".join(f"  {stream:>{_room(stream)}}" for stream in streams)]
+        for start, (model, _), (_, values) in zip(starts[1:], means.index, means.iterrows(), strict=True):
+            best = means.loc[model].max()
+            cells = [_number(values[each], best[each], _room(each), len(means.loc[model])) for each in streams]
+            lines.append(start + "".join(cells).rstrip())
+        blocks.append("\n".join(lines))
+    return f"mean {measure}\n" + "\n\n".join(blocks)
+
+
+def _room(stream: str) -> int:
+    return max(len(stream), 5)
+
+
+def _number(value: float, best: float, room: int, of: int) -> str:
+    """Return a number of the table, green if it is the best of several."""
+    text = f"  {'' if value != value else f'{value:.3g}':>{room}}"
+    return typer.style(text, fg="green") if of > 1 and value == best and sys.stdout.isatty() else text
+
+
+def _fitting(streams: list[str], start: int) -> list[list[str]]:
+    """Return the columns of each block of a table, so that no line is wider than the terminal."""
+    most = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    blocks: list[list[str]] = [[]]
+    used = start
+    for stream in streams:
+        if blocks[-1] and used + 2 + _room(stream) > most:
+            blocks.append([])
+            used = start
+        blocks[-1].append(stream)
+        used += 2 + _room(stream)
+    return blocks

@@ -94,6 +94,7 @@ def run(
     seed: Annotated[list[int] | None, typer.Option(help="Repeatable.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples per batch; 64 by default.")] = None,
     check: Annotated[bool, typer.Option(help="Check every model before the first cell, as check-model does.")] = True,
+    images: Annotated[bool, typer.Option(help="Keep a few dozen small images for the report.")] = True,
 ) -> None:
     """Run a study: models x streams x adapters, whatever of it is missing in the folder."""
     from haptera.analyses.preflight.study import StudyPreflight
@@ -103,7 +104,7 @@ def run(
     base = Path.cwd() if file else Path()  # paths in the file are relative to it, those of flags to where we are
     flags = named.content(base, stream or [], adapter or [])
     others = {"seeds": seed, "batch_size": batch_size, "keep": how.keep, "device": how.device}
-    flags |= {key: value for key, value in others.items() if value is not None}
+    flags |= {key: value for key, value in others.items() if value is not None} | ({} if images else {"images": False})
     if both := [key for key in ("models", "streams", "adapters", "data") if key in flags and key in content]:
         raise HapteraError(f"the study file and a flag both give {both[0]}; use one of them")
     with session(how.quiet, out):
@@ -179,13 +180,18 @@ def measure(
         raise typer.Exit(1)
 
 
-def report(folder: Folder, quiet: Quiet = False, as_json: Json = False) -> None:
+def report(
+    folder: Folder,
+    images: Annotated[bool, typer.Option(help="Show the images that the study kept.")] = True,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
     """Write report.html and result.json from the table of a study, and print what they say."""
     from haptera.run.results import results_of
 
     with session(quiet):
         results = results_of(folder)
-        present(results.report(), folder, quiet, as_json)
+        present(results.report(images), folder, quiet, as_json)
     if results.damage:
         raise typer.Exit(1)
 

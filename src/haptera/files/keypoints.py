@@ -54,9 +54,9 @@ class KeypointTable:
 
     def select(self, rows: np.ndarray) -> "KeypointTable":
         """Return some rows."""
-        columns = {name: getattr(self, name) for name in ("confidence", "animals")}
-        chosen = {name: None if column is None else column[rows] for name, column in columns.items()}
-        return replace(self, keypoints=self.keypoints[rows], files=self.files[rows], **chosen)
+        confidence, animals = (None if column is None else column[rows] for column in (self.confidence, self.animals))
+        table = replace(self, keypoints=self.keypoints[rows], files=self.files[rows])
+        return replace(table, confidence=confidence, animals=animals)
 
     def of_animals(self) -> tuple["KeypointTable", np.ndarray]:
         """Return the rows of animals with a keypoint, without parts that belong to none, and the numbers of these rows.

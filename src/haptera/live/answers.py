@@ -115,11 +115,12 @@ class Answers:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        numbers = np.column_stack([state["classes"], state["places"]]).astype(int).tolist()
+        """Go on from a state; older ones do not say where in the stream images were."""
+        places = state.get("places", np.zeros(len(state["ids"]), np.int64))
+        numbers = np.column_stack([state["classes"], places]).astype(int).tolist()
         rows = zip(state["ids"], state["logits"], numbers, strict=True)
         self._rows = OrderedDict((one, (logits.copy(), a, b, place)) for one, logits, (a, b, place) in rows)
-        self.since = int(state["since"])
+        self.since = int(state.get("since", 0))
 
 
 def ids_of(ids: Any, images: int, what: str = "ids") -> list[Hashable]:

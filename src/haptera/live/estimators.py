@@ -98,7 +98,7 @@ class Estimator:
         rise = max(1 - accuracy - self.clean, 0.0)
         factor = _student(level, self.corruptions) / normal_quantile(level)
         model = self.scale * (self.offset + rise) * factor * np.sqrt(1 + 1 / self.corruptions)
-        share = float(np.clip(accuracy, 0.02, 0.98))
+        share = float(np.clip((accuracy * images + 2) / (images + 4), 0.02, 0.98))  # a few images do not make it sure
         return float(np.hypot(model, np.sqrt(share * (1 - share) * (1 / max(images, 1) + 1 / self.images))))
 
 

@@ -1,7 +1,8 @@
 """Combination: one accuracy without labels out of many estimates, chosen on known corruptions and tried on others.
 
-Candidates are the estimates of `label_free` as they are, and a line from each of them, and from the size of the shift,
-to the accuracy: by least squares through clean data and the corruptions that choose. Each of these corruptions is left
+Candidates are the estimates of `label_free` as they are; a line from each of them, and from the size of the shift, to
+the accuracy; and a plane from each of them and the size: by least squares through clean data and the corruptions that
+choose. Each of these corruptions is left
 out in turn, at all severities; a candidate counts by the inverse square of how far off it is on them.
 The interval is from corruptions that had no say in what told them: each predicted by what all the others choose; or,
 where hold-out corruptions choose alone, all others. Errors are relative to an offset plus the predicted loss of
@@ -14,6 +15,7 @@ Cost: a line for each candidate and corruption.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +25,14 @@ from haptera.measures.label_free import ESTIMATES
 from haptera.statistics.intervals import LEVEL, Z95
 
 SIZE = "size of the shift"
-AS_THEY_ARE = tuple(ESTIMATES)
-WITH_A_LINE = (*(name for name in ESTIMATES if name != "difference of confidences"), SIZE)
+FITTED = tuple(name for name in ESTIMATES if name != "difference of confidences")
 """The difference of confidences is average confidence and a constant, so that both have the same line."""
+FORMS = {
+    **{name: (name, False, False) for name in ESTIMATES},
+    **{f"line of {name}": (name, True, False) for name in (*FITTED, SIZE)},
+    **{f"plane of {name} and size": (name, True, True) for name in FITTED},
+}
+"""Candidate -> the estimate that it is told from, whether it is fitted, and whether by the size of the shift too."""
 LEAST_OFF = 1e-3
 OFFSET = 0.02
 """The least offset: accuracy is not told more exactly than that on any shift."""
@@ -35,13 +42,14 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to tell accuracy: `intercept + slope * estimate`.
+    """A way to tell accuracy: `intercept + slope * estimate + size_slope * size`.
 
     Attributes:
-        name: of the estimate, with "line of" before it where a line was fitted.
+        name: of the estimate, with "line of" or "plane of" before it where it was fitted.
         estimate: what it is told from.
-        intercept: of the line; 0 for an estimate as it is.
-        slope: of the line; 1 for an estimate as it is.
+        intercept: 0 for an estimate as it is.
+        slope: 1 for an estimate as it is.
+        size_slope: 0 but for planes.
         off: mean absolute error on the corruptions that choose, each left out in turn.
         weight: in the combination.
     """
@@ -50,12 +58,14 @@ class Candidate:
     estimate: str
     intercept: float
     slope: float
+    size_slope: float
     off: float
     weight: float
 
-    def accuracy(self, values: np.ndarray) -> np.ndarray:
-        """Return accuracies, within 0 and 1."""
-        return np.clip(self.intercept + self.slope * np.asarray(values, float), 0.0, 1.0)
+    def accuracy(self, estimates: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
+        """Return accuracies, within 0 and 1, from estimates by name, the size of the shift among them."""
+        value, size = (np.asarray(estimates[name], float) for name in (self.estimate, SIZE))
+        return np.clip(self.intercept + self.slope * value + self.size_slope * size, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +91,7 @@ class Combination:
 
     def accuracy(self, estimates: Mapping[str, float]) -> float:
         """Return the accuracy that estimates amount to."""
-        return float(_mean(self.candidates, {name: np.array([value]) for name, value in estimates.items()})[0])
+        return float(_mean(self.candidates, estimates))
 
     def interval(self, accuracy: float, images: int) -> tuple[float, float]:
         """Return the 95 % interval of an accuracy told from so many images; 0 to 1 with too few known corruptions."""
@@ -140,53 +150,58 @@ def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int, choose
 
 
 def _try(rows: pd.DataFrame, candidates: Sequence[Candidate]) -> pd.DataFrame:
-    predicted = _mean(candidates, {name: rows[name].to_numpy(float) for name in {each.estimate for each in candidates}})
+    predicted = _mean(candidates, rows)
     return pd.DataFrame({"shift": rows["shift"], "accuracy": rows["accuracy"].astype(float), "predicted": predicted})
 
 
 def _weigh(known: pd.DataFrame, clean: Mapping[str, float]) -> tuple[Candidate, ...]:
     """Candidates with their weights, from how far off each is on corruptions that are left out."""
-    estimates, fitted = [*AS_THEY_ARE, *WITH_A_LINE], len(AS_THEY_ARE)
-    x, y = known[estimates].to_numpy(float).T, known["accuracy"].to_numpy(float)
     _, place = np.unique(known["shift"].to_numpy(str), return_inverse=True)
     member = np.eye(place.max() + 1)[place]  # (rows, corruptions)
-    start, slope = _lines(x, y, np.array([clean[name] for name in estimates]), clean["accuracy"], 1 - member)
-    start[:fitted], slope[:fitted] = 0.0, 1.0
-    away = np.abs(np.clip(start[:, place] + slope[:, place] * x, 0, 1) - y)
-    off = (away @ member / member.sum(0)).mean(1)
-    start, slope = _lines(x, y, np.array([clean[name] for name in estimates]), clean["accuracy"], np.ones((len(y), 1)))
-    start[:fitted], slope[:fitted] = 0.0, 1.0
+    y, design = known["accuracy"].to_numpy(float), _design(known)
+    left_out, all_rows = (_fit(design, y, clean, taken) for taken in (1 - member, np.ones((len(y), 1))))
+    told = np.clip(np.einsum("crk,crk->cr", design, left_out[:, place]), 0, 1)
+    off = (np.abs(told - y) @ member / member.sum(0)).mean(1)
     weights = np.maximum(off, LEAST_OFF) ** -2
-    names = [*AS_THEY_ARE, *(f"line of {name}" for name in WITH_A_LINE)]
-    found = zip(names, estimates, start[:, 0], slope[:, 0], off, weights / weights.sum(), strict=True)
-    made = [Candidate(name, estimate, *map(float, numbers)) for name, estimate, *numbers in found]
+    found = zip(FORMS.items(), all_rows[:, 0], off, weights / weights.sum(), strict=True)
+    made = [
+        Candidate(name, form[0], *map(float, line), float(away), float(weight))
+        for (name, form), line, away, weight in found
+    ]
     return tuple(sorted(made, key=lambda each: -each.weight))
 
 
-def _lines(
-    x: np.ndarray, y: np.ndarray, clean: np.ndarray, clean_accuracy: float, taken: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Intercepts and slopes `(estimates, fits)` by least squares through clean data and the rows that each fit takes.
+def _design(rows: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
+    """`(candidates, rows, 3)`: one, the estimate, and the size of the shift, 0 for those that do not use it."""
+    size = np.atleast_1d(np.asarray(rows[SIZE], float))
+    parts = [
+        np.stack([np.ones_like(size), np.atleast_1d(np.asarray(rows[name], float)), size * by_size], axis=-1)
+        for name, _, by_size in FORMS.values()
+    ]
+    return np.stack(parts)
+
+
+def _fit(design: np.ndarray, y: np.ndarray, clean: Mapping[str, float], taken: np.ndarray) -> np.ndarray:
+    """`(candidates, fits, 3)`, coefficients by least squares through clean data and the rows that each fit takes.
 
     Args:
-        x: `(estimates, rows)`.
+        design: `(candidates, rows, 3)`.
         y: `(rows,)`.
-        clean: `(estimates,)`, x without a shift.
-        clean_accuracy: y without a shift.
+        clean: the same numbers without a shift.
         taken: `(rows, fits)`, ones and zeros.
     """
-    x, y = x - clean[:, None], y - clean_accuracy  # clean data, at the origin now, counts in the number alone
-    count = 1 + taken.sum(0)
-    mean_x, mean_y = x @ taken / count, y @ taken / count
-    spread = np.maximum((x * x) @ taken / count - mean_x**2, 0.0)
-    along = (x * y) @ taken / count - mean_x * mean_y
-    slope = np.divide(along, spread, out=np.zeros_like(along), where=spread > 1e-18)
-    start = mean_y - slope * mean_x
-    return start + clean_accuracy - slope * clean[:, None], slope
+    design = np.concatenate([design, _design(clean)], axis=1)
+    y, taken = np.append(y, clean["accuracy"]), np.vstack([taken, np.ones(taken.shape[1])])
+    products = (design[..., :, None] * design[..., None, :]).reshape(*design.shape[:2], 9)
+    gram = (products.swapaxes(1, 2) @ taken).swapaxes(1, 2).reshape(len(design), -1, 3, 3)
+    right = ((design * y[:, None]).swapaxes(1, 2) @ taken).swapaxes(1, 2)[..., None]
+    found: np.ndarray = (np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ right)[..., 0]
+    found[[not fitted for _, fitted, _ in FORMS.values()]] = (0.0, 1.0, 0.0)
+    return found
 
 
-def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, np.ndarray]) -> np.ndarray:
-    parts = [each.weight * each.accuracy(estimates[each.estimate]) for each in candidates]
+def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
+    parts = [each.weight * each.accuracy(estimates) for each in candidates]
     return np.clip(np.sum(parts, axis=0), 0.0, 1.0)
 
 

@@ -174,8 +174,7 @@ def score(
     rows = []
     for cell, outputs in zip(cells, outcome.finished, strict=True):
         outputs.provenance.update(dict(zip(("model", "stream", "adapter"), cell.names, strict=True)))
-        facts = {"areas": cell.data.areas, "factors": cell.data.factors}
-        further = partial(further_rows, counting=counting, **facts)
+        further = partial(further_rows, counting=counting, areas=cell.data.areas, factors=cell.data.factors)
         rows += measure_outputs(outputs, [normalised_error, partial(pck, threshold=counting.threshold), further])
     first, network = next(iter(models.items()))
     table = tidy(rows)

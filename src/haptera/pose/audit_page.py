@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from haptera.measures.keypoints import BOX, PIXELS
 from haptera.pose.page import DEFINITIONS as SCORES
 from haptera.pose.page import overall
 from haptera.pose.unlabelled import FAR
@@ -22,6 +23,7 @@ DEFINITIONS = {
     "distance": "the probability that a frame of the video has less confidence than a labelled frame; .5 is no "
     f"difference, and above {FAR:g} a video is called out of domain. No label is used",
     "confidence": "the mean over the parts of a frame",
+    "box size": "the root of the area of the box around the labels of an animal",
 }
 SETS = {"known": ("known", "How good is it on known videos?"), "new": ("new", "How good is it on new individuals?")}
 
@@ -63,12 +65,23 @@ def _quality(rows: pd.DataFrame, stream: str, word: str, question: str) -> list[
         return []
     pck: Any = own.loc["pck"]
     error: Any = own.loc["normalised_error"]
+    unit = unit_of(str(error["normalise"]))
     sentence = (
-        f"{pck['value']:.1%} of keypoints within {pck['threshold']:g} of the label, normalised error "
-        f"{error['value']:.3f} (over {error['normalise']}), {count(int(pck['n']), 'keypoint')}"
+        f"{pck['value']:.1%} of {count(int(pck['n']), 'keypoint')} within {pck['threshold']:g} {unit} of the label, "
+        f"mean error {error['value']:.3f} {unit}"
     )
     numbers = {"pck": pck["value"], "normalised_error": error["value"], "threshold": pck["threshold"], "n": pck["n"]}
     return answer(word, question, sentence, **{f"{stream}_{key}": float(value) for key, value in numbers.items()})
+
+
+def unit_of(normalise: str) -> str:
+    """Return in what errors are counted, in words.
+
+    >>> unit_of("box"), unit_of("nose,eye")
+    ('box sizes', 'times nose to eye')
+    """
+    words = {BOX: "box sizes", PIXELS: "pixels"}
+    return words.get(normalise, f"times {' to '.join(normalise.split(','))}")
 
 
 def _ratios(bare: pd.DataFrame) -> pd.Series:

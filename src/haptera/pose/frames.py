@@ -104,7 +104,7 @@ class FileFrames:
         if size is None and len(others):
             one, two = (f"{sizes[row][1]} x {sizes[row][0]}" for row in (others[0], 0))
             raise HapteraError(
-                f"{self._images[others[0]]} is {one} and {self._images[0]} is {two} (width x height); "
+                f"{self._name(int(others[0]))} is {one} and {self._name(0)} is {two} (width x height); "
                 "give size=(height, width), --size on the command line, to bring images to one"
             )
         self.height, self.width = (int(side) for side in (sizes[0] if size is None else size))

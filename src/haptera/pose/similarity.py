@@ -49,10 +49,10 @@ class PoseSimilarity(Analysis):
         """Return how alike layers of the same name are, and which of them differ most."""
         same = self.pairs[self.pairs["first"] == self.pairs["second"]]
         if same.empty:
-            best = self.pairs.loc[self.pairs["value"].idxmax()]
+            best = self.pairs.sort_values("value").iloc[-1]
             sentence = f"most alike are {best['first']} and {best['second']}: CKA {best['value']:.3f}"
             return answer("layers", "Which layers are alike?", sentence, largest=float(best["value"]))
-        least = same.loc[same["value"].idxmin()]
+        least = same.sort_values("value").iloc[0]
         mean = float(same["value"].mean())
         sentence = f"layers of the same name have a CKA of {mean:.3f} on average; least alike is {least['first']}: "
         sentence += f"{least['value']:.3f}"

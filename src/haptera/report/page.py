@@ -1,5 +1,8 @@
 """Page: sections in one HTML file that needs no network, with plotly.js, style and script inside.
 
+Of plotly.js a page carries the bundle for charts in a plane, which this package has (1.5 MB), or, where it shows points
+in space, all of it (4.8 MB), which the package plotly has; a page without a figure carries none.
+
 A content security policy in the page forbids every request, so that offline is not a promise but a rule. The frame
 behind a figure is compact JSON inside a `<script>`: text is a dictionary and codes (or runs of codes, where rows are
 sorted), floats have five significant digits, what is missing or infinite is null. Everything outside ASCII and every
@@ -9,13 +12,14 @@ A page may also be served: then its scripts are files of the same server (`page_
 `page_data` is what it asks for again and again to show what is new.
 """
 
+import gzip
 import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,6 +32,9 @@ from haptera.files.atomic import whole
 from haptera.report.section import Finding, Section
 
 DIGITS = 5
+Bundle = Literal["none", "plane", "space"]
+"""What of plotly.js a page needs: nothing, charts in a plane, or points in space as well."""
+PLANE = files("haptera.report") / "static" / "plotly-cartesian.min.js.gz"
 SCRIPTS = (
     "frame.js", "grid.js", "theme.js", "controls.js", "legend.js", "chart.js", "labels.js", "lines.js", "table.js",
     "layers.js", "graph.js", "cloud.js", "page.js",
@@ -43,6 +50,7 @@ def render(
     *,
     title: str,
     settings: Mapping[str, object],
+    origin: str = "",
     notes: Sequence[str] = (),
     definitions: Mapping[str, str] | None = None,
     served: bool = False,
@@ -53,6 +61,7 @@ def render(
         sections: what stands on it.
         answers: what it opens with.
         title: its heading.
+        origin: when and where the results were made, below the heading.
         settings: shown at its end.
         notes: sentences below the answers.
         definitions: word -> what it means.
@@ -60,16 +69,20 @@ def render(
     """
     static = files("haptera.report") / "static"
     # Markup: these are the package's own files and plotly's, the only text that is not escaped.
-    inside = {} if served else {name: Markup(text) for name, text in page_scripts(drawn=_has_figures(sections)).items()}
+    scripts = {} if served else page_scripts(bundle_for(sections))
+    inside = {name: Markup(text) for name, text in scripts.items()}
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((static / "page.html").read_text("utf-8"))
+    parts = _parts(sections)
     return template.render(
         title=title,
+        origin=origin,
         answers=answers,
+        targets=_targets(parts),
         definitions=definitions or {},
         notes=notes,
         settings=settings,
-        sections=_parts(sections),
+        sections=parts,
         version=haptera.__version__,
         style=Markup((static / "page.css").read_text("utf-8")),
         served=served,
@@ -80,18 +93,18 @@ def render(
     )
 
 
-def page_scripts(*, drawn: bool = True, served: bool = False) -> dict[str, str]:
+def page_scripts(bundle: Bundle = "plane", *, served: bool = False) -> dict[str, str]:
     """Return name -> script of a page, in the order in which they run.
 
     Args:
-        drawn: with plotly.js, which pages without a figure do without.
+        bundle: what of plotly.js comes with them.
         served: with the one that asks for new data.
     """
     static = files("haptera.report") / "static"
     names = (*SCRIPTS, "live.js") if served else SCRIPTS
     scripts = "\n".join((static / name).read_text("utf-8") for name in names)
     own = {"early.js": (static / "early.js").read_text("utf-8")}
-    own |= {"plotly.js": plotly_script()} if drawn else {}
+    own |= {} if bundle == "none" else {"plotly.js": plotly_script(bundle)}
     return own | {"page.js": f"(() => {{\n'use strict';\n{scripts}\n}})();"}
 
 
@@ -111,19 +124,29 @@ def page_data(sections: Sequence[Section], answers: Sequence[Finding], notes: Se
     return f'{head[:-1]},"data":{{{data}}}}}'
 
 
-def _has_figures(sections: Sequence[Section]) -> bool:
-    return any(section.figures for section in sections)
+def bundle_for(sections: Sequence[Section]) -> Bundle:
+    """Return what of plotly.js the figures of a page need."""
+    kinds = {figure.kind for section in sections for figure in section.figures}
+    return "space" if "cloud" in kinds else "plane" if kinds - {"table"} else "none"
 
 
-def plotly_script() -> str:
-    """Return plotly.js out of the installed plotly, which is found but not imported, for that costs a second."""
+def plotly_script(bundle: Bundle = "plane") -> str:
+    """Return plotly.js: our copy of its bundle for the plane, or all of it out of the installed package."""
+    text = _whole_plotly() if bundle == "space" else gzip.decompress(PLANE.read_bytes()).decode("utf-8")
+    # Nothing in the script may end the element it stands in.
+    return re.sub(r"</(?=script)", r"<\\/", text, flags=re.IGNORECASE)
+
+
+def _whole_plotly() -> str:
+    """Return the script of the installed plotly, which is found but not imported, for that costs a second."""
     found = find_spec("plotly")
     folders = found.submodule_search_locations if found else None
     path = Path(folders[0], "package_data", "plotly.min.js") if folders else None
     if path is None or not path.is_file():
-        raise HapteraError("a report needs plotly.min.js, which comes with the package plotly: pip install plotly")
-    # Nothing in the script may end the element it stands in.
-    return re.sub(r"</(?=script)", r"<\\/", path.read_text("utf-8"), flags=re.IGNORECASE)
+        raise HapteraError(
+            "points in space need plotly.min.js, which comes with the package plotly: pip install plotly"
+        )
+    return path.read_text("utf-8")
 
 
 def write_page(page: str, path: Path) -> None:
@@ -155,6 +178,14 @@ def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
         name = re.sub(r"\W+", "-", section.title.lower()).strip("-")
         parts.append({"id": f"{number}-{name}", "section": section, "figures": figures, "tables": tables})
     return parts
+
+
+def _targets(parts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return title -> id of what a finding may link to; of equal titles the first, figures before sections."""
+    named = [(item["figure"].title, item["id"]) for part in parts for item in part["figures"]]
+    named += [(item["table"].title, item["id"]) for part in parts for item in part["tables"]]
+    named += [(part["section"].title, part["id"]) for part in parts]
+    return dict(reversed(named))
 
 
 def rounded(values: np.ndarray) -> np.ndarray:

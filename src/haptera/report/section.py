@@ -23,12 +23,14 @@ class Listing:
         caption: How the columns were computed, and what was left out.
         frame: The rows, in the order in which they are first shown.
         labels: Column -> its heading, with the unit; else the column's name.
+        on_paper: Whether it is printed; what is there to be searched is not.
     """
 
     title: str
     caption: str
     frame: pd.DataFrame
     labels: Mapping[str, str] = field(default_factory=dict)
+    on_paper: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,36 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """Images beside one another, and what is said about them.
+
+    Attributes:
+        text: what they are, a few words.
+        images: each as a data URI.
+        detail: a second line; may be empty.
+    """
+
+    text: str
+    images: tuple[str, ...]
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Tiles that fill the width of the page, as many in a row as fit.
+
+    Attributes:
+        title: what is shown, a few words.
+        caption: how to read it, and how the images were chosen.
+        tiles: in their order.
+    """
+
+    title: str
+    caption: str
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading, a paragraph, and what stands below it.
 
@@ -61,6 +93,7 @@ class Section:
         figures: Charts, drawn when the reader comes near.
         tables: Tables below the charts.
         pictures: Images, above the charts.
+        galleries: Images of the data, above the charts.
     """
 
     title: str
@@ -68,6 +101,7 @@ class Section:
     figures: tuple[Figure, ...] = ()
     tables: tuple[Listing, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    galleries: tuple[Gallery, ...] = ()
 
     @classmethod
     def of(cls, title: str, text: str, *parts: Figure | Listing | Picture | None) -> "Section | None":
@@ -95,16 +129,24 @@ class Finding:
         question: the same in full, such as `Is there a line?`.
         sentence: the answer.
         numbers: name -> what the sentence says in words, unrounded, and what stands behind it; JSON-like.
+        number: the one that matters most, as the page shows it in large; may be empty.
+        figure: the title of the figure, table or section that shows it, to which the page links; may be empty.
     """
 
     word: str
     question: str
     sentence: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    number: str = ""
+    figure: str = ""
 
 
-def answer(word: str, question: str, *sentences: str, **numbers: Any) -> list[Finding]:
+def answer(
+    word: str, question: str, *sentences: str, shown: tuple[str, str] = ("", ""), **numbers: Any
+) -> list[Finding]:
     """Return one answer of several sentences: the first has the word and the numbers, the others go on with it.
+
+    `shown` is the number that a page shows in large, and the title of the figure behind it.
 
     Empty sentences are left out; without any there is no answer.
 
@@ -112,4 +154,6 @@ def answer(word: str, question: str, *sentences: str, **numbers: Any) -> list[Fi
     ['rank', '']
     """
     told = [sentence for sentence in sentences if sentence]
-    return [Finding(word, question, told[0], numbers), *(Finding("", "", each) for each in told[1:])] if told else []
+    if not told:
+        return []
+    return [Finding(word, question, told[0], numbers, *shown), *(Finding("", "", each) for each in told[1:])]

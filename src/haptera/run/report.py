@@ -11,10 +11,18 @@ from haptera.analysis import Analysis
 from haptera.report.paper.published import published_rows
 from haptera.report.section import Finding, Section
 from haptera.report.study import complete, sections
+from haptera.report.study.images import Sample
+from haptera.report.study.images import section as images_section
 from haptera.report.study.protocol import section as protocol_section
 from haptera.report.study.summary import DEFINITIONS, answers_of
 from haptera.run.folder import PLAN
+from haptera.run.machine import RUN_ON
 from haptera.table import COLUMNS, join, tidy
+from haptera.words import count
+
+BEFORE_IMAGES = "Shifts"
+"""The section below which images stand."""
+SIZES = ("models", "streams", "adapters", "seeds")
 
 
 class StudyReport(Analysis):
@@ -27,6 +35,7 @@ class StudyReport(Analysis):
             `protocol` among them has a section of its own.
         notes: sentences shown near the top, such as which cells failed.
         checks: what the preflight of each model found: rows of `model`, `check`, `verdict`, `sentence`.
+        samples: small pictures that the study kept.
     """
 
     kind: ClassVar[str] = "study"
@@ -42,8 +51,9 @@ class StudyReport(Analysis):
         settings: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
         checks: Sequence[Mapping[str, Any]] = (),
+        samples: Sequence[Sample] = (),
     ) -> None:
-        self.title, self.notes, self.checks = title, notes, checks
+        self.title, self.notes, self.checks, self.samples = title, notes, checks, samples
         self.settings = {key: value for key, value in (settings or {}).items() if key != "protocol"}
         self.protocol = dict((settings or {}).get("protocol", {}))
         if not isinstance(table, pd.DataFrame) or any(column not in table for column in COLUMNS):
@@ -66,8 +76,22 @@ class StudyReport(Analysis):
 
     def sections(self) -> list[Section]:
         """Return every section of the catalog for which the table has data, and how it came about."""
+        made = sections(self._table)
+        if images := images_section(self.samples):
+            titles = [section.title for section in made]
+            made.insert(titles.index(BEFORE_IMAGES) + 1 if BEFORE_IMAGES in titles else 0, images)
         last = protocol_section(self.protocol, self.checks)
-        return sections(self._table) + ([last] if last else [])
+        return made + ([last] if last else [])
+
+    def origin(self) -> str:
+        """Return when and on what the study ran, and how large it is."""
+        run, versions = self.settings.get(RUN_ON, {}), self.settings.get("versions", {})
+        cores, memory = run.get("cores"), run.get("memory in GB")
+        hardware = [run.get("GPU"), run.get("processor"), cores and count(cores, "core"), memory and f"{memory} GB"]
+        libraries = ", ".join(f"{name} {versions[name]}" for name in ("haptera", "torch") if name in versions)
+        size = [count(len(many), word[:-1]) for word in SIZES if isinstance(many := self.settings.get(word), list)]
+        told = [run.get("date"), ", ".join(map(str, filter(None, hardware))), libraries, ", ".join(size)]
+        return " · ".join(str(each) for each in told if each)
 
     def write_table(self, path: Path) -> None:
         """Write the table where there is none, and not into the folder of a study, which keeps its own."""

@@ -52,14 +52,17 @@ class Results:
         """What a reader must know about what is not in the table."""
         return notes(self.ledger, self.damage)
 
-    def report(self) -> "StudyReport":
-        """Return the analysis of the table, whose page is `report.html`."""
+    def report(self, images: bool = True) -> "StudyReport":
+        """Return the analysis of the table, whose page is `report.html`, with images if the study kept any."""
         from haptera.run.report import StudyReport
+        from haptera.run.samples import read_samples
 
         folder, about = self.ledger.folder, about_of(self.ledger)
+        samples = read_samples(self.ledger) if images and about["settings"].get("images", True) is True else []
         if self.table.empty and not self.ledger.pieces:
             raise HapteraError(f"{folder} has no cells yet; run a study or import predictions first")
-        return StudyReport(self.table, about["name"] or folder.name, about["settings"], self.notes, read_checks(folder))
+        name = about["name"] or folder.name
+        return StudyReport(self.table, name, about["settings"], self.notes, read_checks(folder), samples)
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Settings of a study, as its file says them: one dataclass for each table, read by `haptera.files.schema.read_as`.
 
-    batch_size = 64                      # optional, as are seeds, keep, device
+    batch_size = 64                      # optional, as are seeds, keep, device, images
     data = "val/"                        # or a table: path, size, crop, interpolation, channels, mapping, restrict
     [[models]]
     build = "net.py:build"               # or a name of the catalog; name, weights, arguments, allow_pickle, normalise
@@ -98,6 +98,7 @@ class StudySettings:
     batch_size: Annotated[int, whole_number(1, 2**20)] = 64
     keep: str = "float32"
     device: str | None = None
+    images: bool = True
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> "StudySettings":
@@ -162,6 +163,7 @@ def _make_study(content: Mapping[str, Any], out: Path, folder: Path, allow_pickl
         keep=settings.keep,
         device=settings.device,
         settings={"study": dict(content)},
+        images=settings.images,
     )
 
 

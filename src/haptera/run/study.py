@@ -26,11 +26,13 @@ from haptera.files.fingerprint import SCHEMA, encode, encode_sequence, fingerpri
 from haptera.models.source import ModelSource, choose_device
 from haptera.progress import Progress
 from haptera.run import results
-from haptera.run.cells import CellEntry, list_cells, missing_cells, study_ledger
+from haptera.run.cells import CellEntry, about_of, list_cells, missing_cells, study_ledger
 from haptera.run.execute import Outcomes, in_processes, in_this_process, on_cluster
 from haptera.run.ledger import Ledger
 from haptera.run.loop import check_keep, versions
+from haptera.run.machine import RUN_ON, describe_machine
 from haptera.run.protocol import describe_protocol
+from haptera.run.samples import keep_samples
 from haptera.run.work import Cell, CellWork, MakeAdapter, Model, ModelCache, try_out
 from haptera.words import count, shorten
 
@@ -64,6 +66,7 @@ class Study:
         keep: `float32`, `float16`, or `top5` and the like.
         device: where models run; a GPU if there is one, by default.
         settings: what else to write down about the study, JSON-like.
+        images: keep a few dozen small pictures for the report.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Study:
         keep: str = "float32",
         device: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        images: bool = True,
     ) -> None:
         check_keep(keep)
         self.models = dict(models)
@@ -87,6 +91,7 @@ class Study:
         self.keep = keep
         self.device = str(choose_device(device))
         self.settings = dict(settings or {})
+        self.images = images
         self.last = RunSummary(0, 0, 0)
         self.notes: list[str] = []
         self._models = ModelCache()
@@ -124,11 +129,15 @@ class Study:
             raise HapteraError(f"jobs is {jobs}; at least 1 was expected")
         with study_ledger(self.out) as ledger:
             cells, missing, left_out = self._plan(ledger)
-            list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=self._describe(cells))
+            before = about_of(ledger)["settings"].get(RUN_ON, {}) if ledger.exists and not missing else {}
+            settings = {RUN_ON: before or describe_machine(self._gpu())} | self._describe(cells)
+            list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=settings)
             for name in dict.fromkeys(cell.entry.model for cell in missing) if preflight else ():
                 preflight(name, self._models(self.models[name]))  # type: ignore[misc]
             failed = self._execute(missing, ledger, self._start(missing, jobs, cluster), progress)
             self.last = RunSummary(len(missing) - failed, len(cells) - len(missing), failed)
+            if self.images:
+                keep_samples(ledger, cells)
             measured = results.current_results(ledger, ledger.intact) or results.write_table(ledger)
             self.notes = measured.notes
             return measured.table
@@ -224,6 +233,10 @@ class Study:
                 raise
         return failed
 
+    def _gpu(self) -> str:
+        """Return the name of the GPU that models run on, if they do."""
+        return torch.cuda.get_device_name(self.device) if self.device.startswith("cuda") else ""
+
     def _describe(self, cells: Sequence[Cell]) -> dict[str, Any]:
         """Return what the report says about how the results came about."""
         return self.settings | {
@@ -232,6 +245,7 @@ class Study:
             "adapters": list(self.adapters),
             "seeds": self.seeds if self.seeds is not None else sorted({stream.seed for stream in self.streams}),
             "keep": self.keep,
+            "images": self.images,
             "device": self.device,
             "threads": torch.get_num_threads(),
             "versions": versions(),

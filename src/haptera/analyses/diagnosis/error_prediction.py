@@ -11,7 +11,7 @@ a temperature fitted on labelled reference data; the difference of confidences t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 from haptera.correctness import correct
-from haptera.data import Classes
 from haptera.measures.combination import SIZE, combine
 from haptera.measures.label_free import estimate_all
-from haptera.observe.moments import Observation
 from haptera.statistics.intervals import LEVEL
+
+if TYPE_CHECKING:
+    from haptera.data import Classes
+    from haptera.observe.moments import Observation
 
 WIDE = 0.8
 """An interval at least so wide says nothing."""
@@ -76,10 +78,10 @@ class LabelledReference:
 
     outputs: np.ndarray
     targets: np.ndarray
-    classes: Classes | None = None
+    classes: "Classes | None" = None
 
     @classmethod
-    def of(cls, seen: Observation) -> "LabelledReference | None":
+    def of(cls, seen: "Observation") -> "LabelledReference | None":
         """Return what was seen; None without labels."""
         return None if seen.targets is None else cls(seen.outputs, seen.targets, seen.classes)
 
@@ -123,8 +125,7 @@ def predict_error(
     accuracy = found.accuracy(values)
     low, high = found.interval(accuracy, images[1])
     methods = tuple(
-        {"method": each.name, "accuracy": float(each.accuracy(np.array(values[each.estimate])))}
-        | {"off": each.off, "weight": each.weight}
+        {"method": each.name, "accuracy": float(each.accuracy(values))} | {"off": each.off, "weight": each.weight}
         for each in found.candidates
     )
     inside = bool(estimates["size"] <= known["size"].max())

@@ -4,24 +4,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
 from haptera.measures.combination import SIZE
+from haptera.measures.label_free import ESTIMATES
 from haptera.report.section import Finding, answer
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
+    from haptera.analyses.diagnosis.error_prediction import ErrorPrediction
 
-LINE = "line of "
 TEST = ("size", "chance", "p_value", "ratio")
 DEFINITIONS = {
     "size of a shift": "the mean over layers of the root of the mean over channels of the squared Wasserstein distance "
     "between statistics on the data and on the reference, in units of the reference's variance; dead channels, whose "
     "variance is nearly zero on both sides, are left out",
     "p": "the share of random divisions of the same images into two parts that are as far apart",
-    "predicted accuracy": "a mean of estimators of accuracy without labels, as they are and with a line through known "
-    "corruptions of the reference, each by the inverse square of how far off it is on corruptions that are left out in "
-    "turn. The 95 % interval is from known corruptions, each told by what the others choose, and allows for the number "
-    "of images: it holds for a new shift as far as that is one of their kind",
+    "predicted accuracy": "a mean of estimators of accuracy without labels, as they are and with lines and planes "
+    "through known corruptions of the reference, each by the inverse square of how far off it is on corruptions that "
+    "are left out in turn. The 95 % interval is from known corruptions, each told by what the others choose, allowing "
+    "for the number of images: it holds for a new shift as far as that is one of their kind",
     "alike": "the cosine between two changes of statistics, all layers with the same weight",
     "N": "the number of images that training statistics count for in BatchNorm layers",
 }
@@ -92,12 +92,12 @@ def _accuracy(diagnosis: "Diagnosis") -> str:
     return "   ".join(parts)
 
 
-def _methods(guess: ErrorPrediction) -> list[Finding]:
+def _methods(guess: "ErrorPrediction") -> list[Finding]:
     """Say what each estimator says, and which of them count most."""
     rows = guess.methods
-    plain = [row for row in rows if not row["method"].startswith(LINE)]
+    plain = [row for row in rows if row["method"] in ESTIMATES]
     each = ", ".join(f"{row['method']} {row['accuracy']:.0%}" for row in sorted(plain, key=lambda row: row["off"]))
-    size = next(row for row in rows if row["method"] == f"{LINE}{SIZE}")
+    size = next(row for row in rows if row["method"] == f"line of {SIZE}")
     most = ", ".join(f"{row['method']} {row['weight']:.0%}" for row in rows[:3])
     chosen = f"chosen on {len(guess.chosen_on)} known corruptions; counts most: {most}"
     return answer(

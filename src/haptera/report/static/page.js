@@ -2,6 +2,7 @@
 
 const NEAR = '400px';
 const PAPER_WIDTH = 680;
+const PAPER_HEIGHT = 0.7; // of that on the screen
 const FADED = '0.12';
 let onPaper = false;
 
@@ -144,6 +145,7 @@ class FigureView {
 
   plotChart(chart, width) {
     this.plot.style.minWidth = chart.least ? `${chart.least}px` : '';
+    if (onPaper && ['line', 'scatter'].includes(this.encoding.kind)) chart.layout.height *= PAPER_HEIGHT;
     this.plot.style.height = `${chart.layout.height}px`;
     chart.layout.width = Math.max(width, chart.least ?? 0);
     chart.layout.uirevision = this.revision;

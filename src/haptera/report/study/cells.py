@@ -118,6 +118,15 @@ def adapters(table: pd.DataFrame) -> tuple[str, ...]:
     return tuple(names) if len(names) <= STYLES else ()
 
 
+def models_after_adapters(table: pd.DataFrame, models: Sequence[str]) -> tuple[str, ...]:
+    """Return the palette of a figure with a colour for each model: theirs come after those of the adapters.
+
+    So a colour that stands for an adapter in one figure never stands for a model in another, as long as there are
+    colours; beyond, a model has the colour of an adapter with another marker. A name that both have counts once.
+    """
+    return tuple(dict.fromkeys([*adapters(table), *models]))
+
+
 def led_by(first: Iterable[str], values: Iterable[str]) -> list[str]:
     """Distinct values: those that come first, then the others, with numbers in names in their order.
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from haptera.report.section import Listing, Section
 
-TEXT = "What two studies must share so that their numbers can be compared; `haptera compare` says where two differ."
+TEXT = "What two studies must share so that their numbers can be compared; “haptera compare” says where two differ."
 CHECKS = "What the preflight found before the first cell was run; an error is where a result would mean nothing."
 STREAMS = "Which images, in which order, how many at a time; each part of a stream begins with a fresh adapter."
 ADAPTERS = "When an adapter is brought back to its beginning."

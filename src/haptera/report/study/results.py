@@ -27,7 +27,7 @@ def section(table: pd.DataFrame) -> Section | None:
     tables = [
         Listing("Models and adapters", CAPTION, overview, LABELS),
         Listing("Mean error by family", FAMILIES, by_family(table)),
-        Listing("Every value", caption, rows),
+        Listing("Every value", caption, rows, on_paper=False),
     ]
     tables = [table for table in tables if not table.frame.empty]
     text = "Sort by any column; the filter keeps rows that contain all its words."

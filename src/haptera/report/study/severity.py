@@ -4,7 +4,18 @@ import pandas as pd
 
 from haptera.report.figure import Figure
 from haptera.report.section import Section
-from haptera.report.study.cells import CLEAN, adapters, cells, clean, in_order, led_by, pool, shifted, streams
+from haptera.report.study.cells import (
+    CLEAN,
+    adapters,
+    cells,
+    clean,
+    in_order,
+    led_by,
+    models_after_adapters,
+    pool,
+    shifted,
+    streams,
+)
 from haptera.report.study.findings import model_order
 from haptera.report.thin import bounded
 
@@ -27,7 +38,7 @@ def section(table: pd.DataFrame) -> Section | None:
     if frame.empty:
         return None
     frame, left_out = bounded(frame, "stream", MOST_ROWS)
-    if frame["adapter"].nunique() > DASHES:
+    if frame["adapter"].nunique() > DASHES or frame["model"].nunique() == 1:
         return Section("Severity", TEXT, (_by_adapter(frame, left_out, table),))
     models = list(frame["model"].unique())
     few = models if len(models) <= BEST + WORST else models[:BEST] + models[-WORST:]
@@ -42,6 +53,7 @@ def section(table: pd.DataFrame) -> Section | None:
         low="low",
         high="high",
         color=("model",),
+        palette=models_after_adapters(table, models),
         dash="adapter",
         select=("stream", "shift"),
         choose="model",
@@ -53,7 +65,7 @@ def section(table: pd.DataFrame) -> Section | None:
 
 
 def _by_adapter(frame: pd.DataFrame, left_out: str, table: pd.DataFrame) -> Figure:
-    """A colour for each adapter and one model at a time, where there are more adapters than dashes tell apart."""
+    """A colour for each adapter, one model at a time: there is one only, or more adapters than dashes tell apart."""
     return Figure(
         title="Accuracy against severity",
         caption=CAPTION + left_out,
@@ -65,7 +77,7 @@ def _by_adapter(frame: pd.DataFrame, left_out: str, table: pd.DataFrame) -> Figu
         high="high",
         color=("adapter",),
         palette=adapters(table),
-        select=("stream", "shift", "model"),
+        select=("stream", "shift", *(["model"] if frame["model"].nunique() > 1 else [])),
         limits=(0.0, 1.0),
         labels={"n": "images"},
     )

@@ -13,6 +13,8 @@ from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, bre
 from haptera.words import interval, join_names
 
 LISTED = 3
+HELD, BROKEN, HELPED = "Accuracy of each model under each shift", "Accuracy against severity", "Adapters by streams"
+"""The figures behind the three answers."""
 DEFINITIONS = {
     "holds best": "the highest mean accuracy without an adapter, first over the severities of a shift, then over "
     "shifts, in one stream (“corruptions”, or else the one with the most combinations of shift and severity), on the "
@@ -56,14 +58,17 @@ def answers_of(table: pd.DataFrame) -> tuple[Finding, ...]:
     question = "Which model holds?" if best.of > 1 else "Does it hold?"
     numbers: dict[str, Any] = {"model": best.who, "mean_accuracy": best.value}
     numbers |= {"mean_accuracy_interval": [best.low, best.high], "clean_accuracy": best.clean, "next": best.rival}
-    answers = answer("holds", question, _holds(best), **numbers)
+    answers = answer("holds", question, _holds(best), shown=(f"{best.value:.2f} accuracy", HELD), **numbers)
     severities = {item.shift: item.severity for item in broken}
-    answers += answer("breaks", "Where does it break?", _breaks(best, broken, pooled), breaks=severities)
+    text, share = _breaks(best, broken, pooled), f"{len(broken)} of {len(best.shifts)} shifts"
+    shown = ("" if best.clean is None else share, BROKEN)
+    answers += answer("breaks", "Where does it break?", text, shown=shown, breaks=severities)
     if found := gains(table):
         text = _helps(found, _collapses(named(table, "collapse"), found[0]) + _idle(found))
-        answers += answer(
-            "adapts", "Does adaptation help?", text, gains={gain.adapter: _numbers(gain) for gain in found}
-        )
+        clear = not found[0].unclear and round(found[0].change, SAME) != 0
+        shown = (f"{_signed(found[0].change)} accuracy" if clear else "no clear change", HELPED)
+        numbers = {gain.adapter: _numbers(gain) for gain in found}
+        answers += answer("adapts", "Does adaptation help?", text, shown=shown, gains=numbers)
     return tuple(answers)
 
 
