@@ -84,7 +84,8 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/dependencies.py > $(RESULTS)/dependencies.txt
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
-	$(BIN)/python benchmarks/compat_cebra.py > $(RESULTS)/compat_cebra.txt
+	$(BIN)/python benchmarks/compat_cebra.py script > $(RESULTS)/compat_cebra.txt
+	$(BIN)/python benchmarks/compat_cebra.py files > $(RESULTS)/compat_cebra_files.txt
 	$(BIN)/python benchmarks/embed_first_look.py
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
 	$(BIN)/python benchmarks/pose_video.py

@@ -106,7 +106,7 @@ def files(folder: Path) -> None:
     signal = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
     np.save(folder / "signal.npy", signal)
     run(peer_python(), WRITE, folder, *NAMES)
-    print(f"\n{'file of cebra 0.6.1':<40}{'difference':>11}{'parameters':>12}{'there':>7}")
+    print(f"{'file of cebra 0.6.1':<40}{'difference':>11}{'parameters':>12}{'there':>7}")
     for name in NAMES:
         model, theirs = CEBRA.load(folder / f"{name}.pt"), np.load(folder / f"{name}.npz")
         count = sum(one.numel() for one in model.model_.parameters())
