@@ -156,7 +156,8 @@ def picture(pixels: np.ndarray) -> str:
         pixels = (255 * np.nan_to_num(pixels).clip(0, 1)).round().astype(np.uint8)
     image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
-    kind, settings = ("PNG", {"optimize": True}) if max(image.size) <= SMALL else ("JPEG", {"quality": QUALITY})
+    kind = "PNG" if max(image.size) <= SMALL else "JPEG"
+    settings: dict[str, Any] = {"optimize": True} if kind == "PNG" else {"quality": QUALITY}
     content = io.BytesIO()
     image.save(content, kind, **settings)
     return f"{PREFIX}{kind.lower()};base64,{b64encode(content.getvalue()).decode()}"

@@ -65,8 +65,8 @@ def conditions(outputs: Outputs) -> dict[Condition, np.ndarray]:
     found: dict[Condition, np.ndarray] = {}
     for code, context in enumerate(contexts):
         severity = context.get("severity")
-        known = isinstance(severity, int | float) and np.isfinite(severity)
-        condition = str(context.get("shift", CLEAN) or CLEAN), float(severity) if known else None  # type: ignore[arg-type]
+        level = float(severity) if isinstance(severity, int | float) and np.isfinite(severity) else None
+        condition = str(context.get("shift", CLEAN) or CLEAN), level
         rows = np.flatnonzero(codes == code)
         found[condition] = np.concatenate([found[condition], rows]) if condition in found else rows
     return found
