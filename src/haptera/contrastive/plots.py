@@ -188,8 +188,8 @@ def own_kind(model: "ContrastiveEmbedding", options: Mapping[str, Any]) -> dict[
 
 
 def _line_chart(title: str, text: str, frame: pd.DataFrame, y: str, what: str, **style: Any) -> Figure:
-    color = {"color": ("model",)} if frame["model"].any() else {}
-    return Figure(title, text, frame, "line", "step", y, labels={y: what}, **color, **style)
+    style |= {"color": ("model",)} if frame["model"].any() else {}
+    return Figure(title, text, frame, "line", "step", y, labels={y: what}, **style)
 
 
 def _steps(name: str, steps: Sequence[int], values: np.ndarray, unit: str) -> pd.DataFrame:

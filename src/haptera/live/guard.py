@@ -219,8 +219,8 @@ class Guard:
         view = self._watching.look(first, logits, len(inputs), self.steps, now[0])
         if view.alarm is not None:
             self._answers.since = self.images - view.alarm.images
-            facts = ("signal", "since", "since_time", "evidence", "level")
-            numbers = {name: getattr(view.alarm, name) for name in facts}
+            names = ("signal", "since", "since_time", "evidence", "level")
+            numbers = {name: getattr(view.alarm, name) for name in names}
             decisions.append(Decision(view.alarm.kind, view.alarm.sentence, numbers))
         for decision in [*decisions, *self._judge.notes(turn)]:
             self._journal.event(self.steps, decision)
@@ -231,7 +231,7 @@ class Guard:
             self._answers.add(ids, logits, adapted, unadapted, self.images - len(inputs))
         if self.steps % MEMORY == 1:
             self._memory = memory_in_use()
-        facts = {"served": served, "resets": self._judge.resets, "memory": self._memory}
+        facts: dict[str, Any] = {"served": served, "resets": self._judge.resets, "memory": self._memory}
         facts |= {"fallback": int(self.adapter is not None and self.safety.phase != ADAPTED)}
         facts |= {"changed": self._count_changes(adapted, unadapted), "latency": time.monotonic() - began}
         record = record_of(turn, view, logits, self.steps, now, events=self._journal.take_names(), **facts)

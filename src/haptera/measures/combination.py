@@ -165,7 +165,7 @@ def _weigh(known: pd.DataFrame, clean: Mapping[str, float]) -> tuple[Candidate, 
     weights = np.maximum(off, LEAST_OFF) ** -2
     found = zip(FORMS.items(), all_rows[:, 0], off, weights / weights.sum(), strict=True)
     made = [
-        Candidate(name, form[0], *map(float, line), float(away), float(weight))
+        Candidate(name, form[0], float(line[0]), float(line[1]), float(line[2]), float(away), float(weight))
         for (name, form), line, away, weight in found
     ]
     return tuple(sorted(made, key=lambda each: -each.weight))

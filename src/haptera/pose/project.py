@@ -67,7 +67,7 @@ def open_project(
         individual: how individuals are named, see `name_individuals`.
     """
     path = config / "config.yaml" if config.is_dir() else config
-    content = check(read_yaml(path), KINDS, str(path), missing=[key for key in KINDS if key not in NEEDED])
+    content = check(read_yaml(path), KINDS, str(path), missing=tuple(key for key in KINDS if key not in NEEDED))
     folder, several = path.parent, bool(content.get("multianimalproject"))
     labels = read_labels(folder, scorer=scorer or content["scorer"], individual=individual)
     _check_animals(labels.table, content, several, path)

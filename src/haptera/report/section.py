@@ -6,7 +6,7 @@ table to a `Section`, or to None where the table has nothing for it.
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -141,12 +141,8 @@ class Finding:
     figure: str = ""
 
 
-def answer(
-    word: str, question: str, *sentences: str, shown: tuple[str, str] = ("", ""), **numbers: Any
-) -> list[Finding]:
+def answer(word: str, question: str, *sentences: str, **numbers: Any) -> list[Finding]:
     """Return one answer of several sentences: the first has the word and the numbers, the others go on with it.
-
-    `shown` is the number that a page shows in large, and the title of the figure behind it.
 
     Empty sentences are left out; without any there is no answer.
 
@@ -156,4 +152,9 @@ def answer(
     told = [sentence for sentence in sentences if sentence]
     if not told:
         return []
-    return [Finding(word, question, told[0], numbers, *shown), *(Finding("", "", each) for each in told[1:])]
+    return [Finding(word, question, told[0], numbers), *(Finding("", "", each) for each in told[1:])]
+
+
+def enlarge(answers: list[Finding], number: str, figure: str) -> list[Finding]:
+    """Return an answer with the number that a page shows in large, and the title of the figure behind it."""
+    return [replace(first, number=number, figure=figure) for first in answers[:1]] + answers[1:]

@@ -68,7 +68,7 @@ def _differences(
 def _interval(differences: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
     """Return the interval of a margin over images, where these give the margin."""
     if row["measure"] == "shift_margin" and len(differences):
-        tested = [column for column in differences if column[0] not in HELD_OUT]
+        tested = [column for column in differences.columns.tolist() if column[0] not in HELD_OUT]
         differences = differences[tested] if tested else differences
     if differences.empty:
         return {}

@@ -102,7 +102,9 @@ class ClassDependencies(Analysis):
     def settings(self) -> dict[str, Any]:
         """Return what was asked, and how much data there was."""
         samples, classes = self.logits.shape
-        count = {"per class": self.lasso.per_class} if self.lasso.per_class else {"alpha": self.lasso.alpha}
+        count: dict[str, Any] = (
+            {"per class": self.lasso.per_class} if self.lasso.per_class else {"alpha": self.lasso.alpha}
+        )
         count |= {"unit": self.lasso.unit} | vars(self.definition)
         count |= {"resamples": self.asked.resamples, "false edges": self.asked.false_edges}
         count |= {"similarity": self.asked.similarity}

@@ -182,7 +182,7 @@ def run_stages(
     out: Path | str | None,
     *,
     jobs: int | None = None,
-    each: Callable[[Known], None] | None = None,
+    each: Callable[[Known], object] | None = None,
     progress: bool | None = None,
 ) -> None:
     """Fit and decode everything that the plan asks for.

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from haptera.measures.margins import SAME
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, enlarge
 from haptera.report.study import complete
 from haptera.report.study.cells import NONE, cells, clean, named, shifted
 from haptera.report.study.findings import BREAK, IDLE, Break, Gain, Holding, breaks, gains, holding
@@ -58,17 +58,17 @@ def answers_of(table: pd.DataFrame) -> tuple[Finding, ...]:
     question = "Which model holds?" if best.of > 1 else "Does it hold?"
     numbers: dict[str, Any] = {"model": best.who, "mean_accuracy": best.value}
     numbers |= {"mean_accuracy_interval": [best.low, best.high], "clean_accuracy": best.clean, "next": best.rival}
-    answers = answer("holds", question, _holds(best), shown=(f"{best.value:.2f} accuracy", HELD), **numbers)
+    answers = enlarge(answer("holds", question, _holds(best), **numbers), f"{best.value:.2f} accuracy", HELD)
     severities = {item.shift: item.severity for item in broken}
     text, share = _breaks(best, broken, pooled), f"{len(broken)} of {len(best.shifts)} shifts"
-    shown = ("" if best.clean is None else share, BROKEN)
-    answers += answer("breaks", "Where does it break?", text, shown=shown, breaks=severities)
+    where = answer("breaks", "Where does it break?", text, breaks=severities)
+    answers += enlarge(where, "" if best.clean is None else share, BROKEN)
     if found := gains(table):
         text = _helps(found, _collapses(named(table, "collapse"), found[0]) + _idle(found))
         clear = not found[0].unclear and round(found[0].change, SAME) != 0
-        shown = (f"{_signed(found[0].change)} accuracy" if clear else "no clear change", HELPED)
         numbers = {gain.adapter: _numbers(gain) for gain in found}
-        answers += answer("adapts", "Does adaptation help?", text, shown=shown, gains=numbers)
+        helps = answer("adapts", "Does adaptation help?", text, gains=numbers)
+        answers += enlarge(helps, f"{_signed(found[0].change)} accuracy" if clear else "no clear change", HELPED)
     return tuple(answers)
 
 
