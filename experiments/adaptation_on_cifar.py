@@ -44,7 +44,6 @@ from haptera import Study
 from haptera.adapters import NoAdaptation
 from haptera.streams import Clean
 
-
 PRINTED = dict.fromkeys(BATCHNORM, "18.7 → 13.1 ENT, 15.1 RPL (B.13)")
 PRINTED |= {"group": "18.6 → 18.0 ENT, 18.4 RPL (B.13, GroupNorm)", "vit": "nothing of a transformer on CIFAR-10"}
 """Network -> what the thesis prints for one of its kind."""

@@ -102,7 +102,7 @@ def test_command_on_the_page_exists(page, command):
     elif program == "make":
         assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     else:
-        assert program in ("pip", ".", "cd", "git")
+        assert program in ("pip", ".", "cd", "git", "chromium")
 
 
 def test_every_command_is_on_the_page_of_commands():

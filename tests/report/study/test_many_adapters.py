@@ -12,11 +12,12 @@ from haptera.report.study.cells import adapters
 from haptera.table import join, tidy
 
 
-def table(names, levels=(1.0, 3.0), seeds=(0, 1)):
+def table(names, levels=(1.0, 3.0), seeds=(0, 1), models=("net",)):
     generator = np.random.default_rng(0)
     rows = [
-        {"model": "net", "stream": "corruptions", "adapter": name, "shift": shift, "severity": level, "seed": seed}
+        {"model": model, "stream": "corruptions", "adapter": name, "shift": shift, "severity": level, "seed": seed}
         | {"measure": "accuracy", "value": float(generator.uniform(0.3, 0.9)), "n": 100}
+        for model in models
         for name in names
         for shift in ("fog", "snow")
         for level in levels
@@ -40,9 +41,15 @@ def test_adapters_keep_one_look_on_the_whole_page_as_long_as_looks_last():
 
 @pytest.mark.parametrize(("count", "color", "dash"), [(4, ("model",), "adapter"), (5, ("adapter",), None)])
 def test_colours_stand_for_adapters_where_dashes_do_not_suffice(count, color, dash):
-    figure = severity.section(table(names(count))).figures[0]
+    figure = severity.section(table(names(count), models=("net", "other"))).figures[0]
     assert (figure.color, figure.dash) == (color, dash)
     assert ("model" in figure.select) == (dash is None)
+
+
+def test_the_lines_of_one_model_are_coloured_by_adapter():
+    figure = severity.section(table(names(3))).figures[0]
+    assert (figure.color, figure.dash) == (("adapter",), None)
+    assert "model" not in figure.select
 
 
 def test_the_papers_table_shows_rows_of_the_table():

@@ -1,9 +1,9 @@
 """Fetch the partial bundle of plotly.js that pages carry, and write it into the package, compressed.
 
-    python tools/plotly.py 4.1.1
+    python tools/plotly_bundle.py 4.1.1
 
 npm gets `plotly.js-cartesian-dist-min` in that version; its file goes unchanged, but compressed, to
-`src/haptera/report/static/plotly-cartesian.min.js.gz`. The same version gives the same bytes. Decision 15 says why a
+`src/haptera/report/static/plotly-cartesian.min.js.gz`. The same version gives the same bytes. Decision 14 says why a
 bundle is committed; take the version of the full bundle in the installed Python package, which pages with points in
 space carry.
 """
@@ -35,5 +35,5 @@ def main(version: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        raise SystemExit("usage: python tools/plotly.py VERSION")
+        raise SystemExit("usage: python tools/plotly_bundle.py VERSION")
     main(sys.argv[1])
