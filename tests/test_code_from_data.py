@@ -182,7 +182,8 @@ MAY_RUN_CODE = {
     | {f"models.loaders.{name}" for name in ("callables", "maite")},
     "find_module": {"models.source", "models.loaders.callables", "own_code"},
     "import_backbone": {"pose.opening"},
-    "import_module": {"__init__", "analyses.embedding.baselines", "catalog", "cli", "extras", "live", "own_code"},
+    "import_module": {"__init__", "catalog", "cli", "extras", "live", "own_code"}
+    | {"analyses.embedding.baselines", "pose.backbone", "report.display"},  # of names in the code
     "exec_module": {"own_code"},
     "loads": {"run.execute"},
 }
