@@ -114,6 +114,7 @@ def test_what_attribute_reads(key, value, embedded):
         attribute(embedded)
 
 
+@pytest.mark.long
 def test_a_study_manifest_and_the_provenance_of_outputs_are_words_only(evil):
     provenance = {"model": "evil.py:S", "stream": "evil:S", "adapter": "evil.py:S", "seed": 0, "parts": ["evil:S"]}
     logits = np.eye(3)[[0, 1, 2]]
@@ -190,6 +191,7 @@ MAY_RUN_CODE = {
 """Who turns a name into code, or bytes into objects: only where a person wrote the name, or this process the bytes."""
 
 
+@pytest.mark.long
 def test_only_these_modules_turn_names_into_code():
     found = {}
     for path in SOURCE.rglob("*.py"):

@@ -41,6 +41,7 @@ def _imported_modules(folder: str) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["tests", "examples"])
 def test_a_clean_clone_has_what_tests_import(folder):
     homes, named = packages_distributions(), _named_requirements()

@@ -33,6 +33,7 @@ def test_the_file_has_at_most_60_lines():
     assert len(EXAMPLE.read_text().splitlines()) <= 60
 
 
+@pytest.mark.long
 def test_it_runs_in_a_study_by_its_name_with_settings_of_every_learner(plugin, folder):
     command = (
         "run",

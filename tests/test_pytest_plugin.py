@@ -51,6 +51,7 @@ def test_without_a_study_it_is_skipped(run):
     result.stdout.fnmatch_lines(["*there is no study to look at: give --haptera-study*"])
 
 
+@pytest.mark.long
 def test_the_mark_has_settings_and_goes_before_options(run):
     text = """
         import pytest

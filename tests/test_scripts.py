@@ -14,6 +14,7 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", SCRIPTS, ids=name)
 def test_names_that_a_script_imports_exist(script, monkeypatch):
     monkeypatch.syspath_prepend(script.parent)

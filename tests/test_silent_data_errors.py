@@ -100,6 +100,7 @@ def test_labels_that_no_class_has_are_refused_and_nothing_is_listed(tmp_path):
     assert accuracies(tmp_path / "study") == {"good": 1.0}
 
 
+@pytest.mark.long
 def test_one_damaged_cell_is_left_out_with_a_note_and_the_others_are_measured(tmp_path, capsys):
     cells = [bring(tmp_path, name, labels=np.arange(10), targets=np.arange(10)) for name in ("good", "bad")]
     folder = tmp_path / "study"

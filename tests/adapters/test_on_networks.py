@@ -40,6 +40,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "build"), CASES)
 def test_it_works_or_says_why(make, build):
     works_or_says_why(make, *build())
@@ -119,6 +120,7 @@ def test_a_model_that_hides_its_gradients_is_refused():
     assert torch.isfinite(BatchNorm(Hidden())(images()[0])).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_small_steps_are_not_lost_in_half_precision(dtype):
     single, half = Tent(plain(), lr=1e-4, momentum=0.0), Tent(plain().to(dtype), lr=1e-4, momentum=0.0)

@@ -16,6 +16,7 @@ from haptera.testing.networks import ModelOutput, Returns, images, plain
 EVERY = [NoAdaptation, Watch, BatchNorm, Tent, MEMO, CoTTA, RoTTA, DINO, LAME, RDumb]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", EVERY)
 def test_an_empty_batch_has_no_predictions_and_teaches_nothing(make):
     batches = images()

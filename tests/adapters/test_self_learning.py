@@ -212,6 +212,7 @@ def test_the_setting_of_imagenet_keeps_nothing_of_ten_classes(model):
     assert float(adapter.weights(sure_of(10)).sum()) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [ETA, PeriodicReset(ETA, every=30)], ids=["eta", "eta that resets"])
 def test_a_learner_that_keeps_nothing_says_so_once(model, make, caplog):
     adapter, inputs = make(model, margin=1e-9), example_batches()[0]
@@ -225,6 +226,7 @@ def test_a_learner_that_keeps_nothing_says_so_once(model, make, caplog):
     assert said[0].startswith("ETA kept no sample of the last 50 batches: it does not learn, and predicts as batchnorm")
 
 
+@pytest.mark.long
 def test_a_learner_that_keeps_something_now_and_then_says_nothing(model, caplog):
     adapter, inputs = PseudoLabels(model, lr=0.01, threshold=1.0), example_batches()[0]
     for step in range(120):

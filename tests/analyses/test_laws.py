@@ -237,6 +237,7 @@ ANALYSES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", ANALYSES, ids=lambda make: make.__name__)
 def test_an_analysis_keeps_the_laws(make, tmp_path):
     broken = {law: why for law, why in check_analysis(make(tmp_path)).items() if why}

@@ -57,6 +57,7 @@ def write_units(path, ids, locations):
         file["processing/behavior/heading/timestamps"] = 0.1 * np.arange(1200) + 0.05
 
 
+@pytest.mark.long
 def test_units_go_by_their_ids_also_if_only_some_were_embedded(tmp_path, capsys):
     ids = [40, 41, 42, 43, 50, 51, 52, 53, 7, 8, 9, 10]
     write_units(tmp_path / "mouse.nwb", ids, ["adn", "ca1"] * 6)

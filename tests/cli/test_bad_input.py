@@ -161,6 +161,7 @@ def before(folder, study, monkeypatch):
     return {path: path.read_bytes() for path in (folder / "before").rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_input_is_one_clear_message(kind, folder, before, capsys):
     prepare, arguments, code, message = BAD[kind]
@@ -185,6 +186,7 @@ def test_a_mistake_in_a_later_run_leaves_its_folder_as_it_was(kind, folder, befo
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+@pytest.mark.long
 def test_no_write_permission(folder, haptera):
     (folder / "locked").mkdir(mode=0o555)
     command = [*haptera.command, "run", "--model", "net.py:build", *DATA, "--out", "locked/out"]

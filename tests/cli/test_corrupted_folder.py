@@ -88,6 +88,7 @@ def test_a_study_of_five_streams_and_four_adapters_is_killed_and_goes_on_to_the_
     assert accuracy[accuracy["stream"] == "gradual"]["n"].sum() == 4 * 2 * 9 * 10
 
 
+@pytest.mark.long
 def test_flags_say_the_same_as_the_file(corrupted, haptera):
     assert haptera("run", *FLAGS, "--quiet", "--out", "by_flags").returncode == 0
     (corrupted / "study.toml").write_text(STUDY.replace('["none", "batchnorm", "tent", "eta"]', '["none"]'))

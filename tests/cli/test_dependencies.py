@@ -75,6 +75,7 @@ def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):
     assert told.out == ""
 
 
+@pytest.mark.long
 def test_torch_is_not_imported(here):
     import subprocess
     import sys

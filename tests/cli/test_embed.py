@@ -25,6 +25,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_text_says_what_was_found_and_files_are_written(here, capsys):
     assert call("embed", "mouse.npz", "--signal", "spikes", "--label", "heading", "--out", "hd", *SHORT) == 0
     told = capsys.readouterr()
@@ -71,6 +72,7 @@ def test_awkward_recordings_are_embedded_with_notes_and_folds(here, capsys):
     assert [row["channel"] for row in json.loads(capsys.readouterr().out)["channels"]] == ["0", "2", "3"]
 
 
+@pytest.mark.long
 def test_the_saved_model_gives_the_saved_embedding(here, capsys):
     from haptera.contrastive.estimator import ContrastiveEmbedding
 
@@ -85,6 +87,7 @@ def test_the_saved_model_gives_the_saved_embedding(here, capsys):
         assert np.allclose(again[20:600], saved["embedding"][20:600], atol=1e-5)  # but for windows at cuts
 
 
+@pytest.mark.long
 def test_json_is_one_object_with_the_errors_in_degrees(here, capsys):
     assert (
         call(

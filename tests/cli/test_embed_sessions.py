@@ -110,6 +110,7 @@ def test_a_mistake_is_one_message_and_2(here, arguments, message, capsys):
     assert "Traceback" not in told.err
 
 
+@pytest.mark.long
 def test_transform_says_which_sessions_there_are(here, capsys):
     assert call("embed", "rat0.npz", "rat1.npz", "--label", "heading", "--out", "rats", "--no-controls", *QUICK) == 0
     capsys.readouterr()
@@ -123,6 +124,7 @@ def test_transform_says_which_sessions_there_are(here, capsys):
     assert "ending" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_attribute_says_that_it_takes_one_recording(here, capsys):
     assert call("embed", "rat0.npz", "rat1.npz", "--label", "heading", "--out", "rats", "--no-controls", *QUICK) == 0
     capsys.readouterr()

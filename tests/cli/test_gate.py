@@ -64,6 +64,7 @@ def test_elsewhere_than_on_github_there_are_no_annotations(haptera, studies, mon
     assert "::" not in haptera("gate", "worse", "--baseline", "released").stderr
 
 
+@pytest.mark.long
 def test_a_folder_with_a_study_file_is_run_within_the_budget(haptera, folder):
     (folder / "study.toml").write_text(STUDY)
     assert haptera("run", "study.toml", "--out", "released", "--no-check").returncode == 0

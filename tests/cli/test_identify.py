@@ -27,6 +27,7 @@ model = "box/laplace"
 QUICK = ("--dimensions", 2, "--steps", 30, "--batch-size", 128, "--quiet")
 
 
+@pytest.mark.long
 def test_text_has_scores_with_intervals_and_the_null(capsys):
     assert call("identify", "--supervised", *QUICK) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -38,6 +39,7 @@ def test_text_has_scores_with_intervals_and_the_null(capsys):
     assert ".." in lines[2]
 
 
+@pytest.mark.long
 def test_json_is_one_object(capsys):
     assert call("identify", "--process", "box/uniform/laplace=0.1", "--model", "box/laplace", "--json", *QUICK) == 0
     content = json.loads(capsys.readouterr().out)
@@ -63,6 +65,7 @@ def test_a_mistake_is_named(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_one_row_with_a_folder_has_a_table_and_a_page_and_is_not_run_again(tmp_path, capsys, monkeypatch):
     command = ("identify", *QUICK, "--steps", 5, "--out", tmp_path / "one")
     assert call(*command) == 0
@@ -96,6 +99,7 @@ def test_a_file_is_run_into_a_table_and_a_page(tables):
     assert "of 2 rows have a mean R² above 0.95" in page
 
 
+@pytest.mark.long
 def test_the_same_command_runs_no_row_twice_and_prints_all_of_them(tables, capsys, monkeypatch):
     monkeypatch.setattr(identify_tables, "run_row", None)
     command = ("identify", tables / "tables.toml", "--out", tables / "out")
@@ -119,6 +123,7 @@ def half(folder):
     return next(iter((folder / "rows").iterdir()))
 
 
+@pytest.mark.long
 def test_an_interrupt_says_how_to_go_on(tables, tmp_path, capsys, monkeypatch):
     stored = half(tmp_path)
 
@@ -131,6 +136,7 @@ def test_an_interrupt_says_how_to_go_on(tables, tmp_path, capsys, monkeypatch):
     assert (tmp_path / "rows" / stored.name).is_file()
 
 
+@pytest.mark.long
 def test_a_row_that_fails_ends_with_1_and_the_others_are_written(tables, tmp_path, capsys, monkeypatch):
     half(tmp_path)
     capsys.readouterr()

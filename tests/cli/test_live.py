@@ -34,6 +34,7 @@ def test_a_port_in_use_a_foreign_folder_and_a_time_that_is_none_end_with_2(hapte
         assert (done.returncode, why in done.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_a_page_is_served_until_it_is_interrupted(haptera, tmp_path):
     write_log(tmp_path / "log")
     process = haptera.start("live", "log", "--serve", "--port", "0")

@@ -47,6 +47,7 @@ def project(tmp_path_factory):
     return root
 
 
+@pytest.mark.long
 def test_train_predict_and_score(pose, project, tmp_path):
     trained = pose(
         "train", project, "--out", "net", "--individuals", 2, "--steps", 12, "--every", 6, "--json",
@@ -134,6 +135,7 @@ def test_a_backbone_of_ones_own_is_named_again_by_who_loads_the_model(pose, proj
     assert pose("score", project, "--model", "net/model.safetensors", "--backbone", "small").returncode == 2
 
 
+@pytest.mark.long
 def test_predict_and_score_bring_images_to_the_size_of_training(pose, project, tmp_path):
     train = (
         "train",

@@ -91,6 +91,7 @@ def test_a_video_that_was_stopped_ends_with_the_same_table(lab, tmp_path, stop):
     assert not list(tmp_path.glob("*.unfinished"))
 
 
+@pytest.mark.long
 def test_an_audit_answers_and_leaves_its_files(lab, tmp_path):
     command = ("pose", "audit", "project/config.yaml", "--model", "net.safetensors", "--new", "b")
     done = lab(*command, "--video", "clip.mp4", "--shift", "contrast:5", "--sample", 8, "--out", "audit")

@@ -46,6 +46,7 @@ def test_list_shows_every_kind_and_one(haptera):
     assert "did you mean 'shifts'" in wrong.stderr
 
 
+@pytest.mark.long
 def test_check_tells_kept_from_broken_and_ends_with_1(haptera, folder):
     assert haptera("check", "contrast").returncode == 0
     (folder / "mine.py").write_text(

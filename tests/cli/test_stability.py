@@ -46,6 +46,7 @@ def test_json_is_one_object_and_nothing_else(here, capsys):
     assert "measurements" not in content
 
 
+@pytest.mark.long
 def test_several_networks_and_deformations_are_all_told(here, capsys):
     more = ["--model", "lenet:width=2", "--weights", "narrow.safetensors"]
     more += ["--model", "lenet:width=6", "--weights", "wider.safetensors", "--delta", "1", "--delta", "3"]

@@ -53,6 +53,7 @@ RUN = (
 )
 
 
+@pytest.mark.long
 def test_a_scheduler_that_ends_a_run_is_told_how_to_go_on(haptera):
     code, said = stop(haptera, signal.SIGTERM, 13, *RUN)
     assert (code, said) == (130, "error: stopped after 0 of 1 cell; the same command goes on from there\n")
@@ -68,6 +69,7 @@ def test_a_terminal_that_closes_on_several_processes_leaves_no_noise(haptera, nu
     assert said.endswith("of 2 cells; the same command goes on from there\n")
 
 
+@pytest.mark.long
 def test_ctrl_c_in_a_diagnosis_shows_no_traceback(haptera):
     diagnose = ("diagnose", "--model", "blocked.py:build", "--data", "data.npz", "--batch-size", 13)
     assert stop(haptera, signal.SIGINT, 13, *diagnose, "--quiet") == (130, "error: stopped\n")

@@ -13,6 +13,7 @@ RUN = ["run", "--model", "net.py:build", "--data", "data.npz", "--out", "out"]
 STREAMS = ["--stream", "clean", "--stream", "corruptions:shifts=gaussian_noise,contrast,gaussian_blur"]
 
 
+@pytest.mark.long
 def test_run_measure_report_and_the_same_again(folder, haptera):
     run = [*RUN, *STREAMS, "--adapter", "none", "--adapter", "batchnorm:prior=4"]
     done = haptera(*run, "--json")
@@ -31,6 +32,7 @@ def test_run_measure_report_and_the_same_again(folder, haptera):
     assert reported == json.loads((folder / "out" / "result.json").read_text()) | {"files": reported["files"]}
 
 
+@pytest.mark.long
 def test_one_measure_alone_is_printed_and_the_table_stays(folder, haptera):
     haptera(*RUN, "--stream", "clean")
     table = (folder / "out" / "table.parquet").read_bytes()
@@ -70,6 +72,7 @@ def test_an_adapter_of_ones_own_file_runs_here_and_in_processes(folder, haptera)
     assert "did you mean 'shift'" in wrong.stderr
 
 
+@pytest.mark.long
 def test_import_stands_beside_a_run(folder, haptera):
     haptera(*RUN, "--stream", "clean")
     labels = np.load(folder / "data.npz")["labels"]
@@ -88,6 +91,7 @@ def test_two_processes_and_two_seeds(folder, haptera):
     assert json.loads(done.stdout)["ran"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["class folders", "imagenet-c", "cifar-10-c"])
 def test_data_on_disk_in_every_layout(folder, haptera, layout):
     generator = np.random.default_rng(0)
@@ -150,6 +154,7 @@ def test_quiet_says_nothing_but_the_result_and_json_is_one_object(folder, hapter
     json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_interrupted_it_says_how_to_go_on(folder, haptera):
     run = [*RUN, *STREAMS]
     process = haptera.start_until("*/cells/*.npz", *run, after=2)

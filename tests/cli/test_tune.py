@@ -50,6 +50,7 @@ def test_tune_then_the_same_again_then_run_what_was_chosen(folder, capsys):
     assert json.loads(capsys.readouterr().out)["ran"] == 2 * 2
 
 
+@pytest.mark.long
 def test_a_study_file_finds_an_adapter_of_ones_own_and_names_what_stays(folder, capsys):
     (folder / "mine.py").write_text("from haptera.adapters import BatchNorm\nclass Mine(BatchNorm):\n    pass\n")
     chosen = ["--adapter", "mine.py:Mine:statistics=batch", "--grid", "prior=0,8", "--shift", "spatter"]
@@ -62,6 +63,7 @@ def test_a_study_file_finds_an_adapter_of_ones_own_and_names_what_stays(folder, 
     assert content["data"] == {"path": "../data.npz"}
 
 
+@pytest.mark.long
 def test_leave_one_out_is_shown_in_full(capsys):
     arguments = ["--adapter", "batchnorm", "--grid", "prior=0,8", "--recipe", "leave-one-out"]
     assert call(*TUNE, *arguments, "--quiet") == 0

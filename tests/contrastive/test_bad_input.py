@@ -78,6 +78,7 @@ def test_bad_input_is_said_in_words(case):
         ContrastiveEmbedding(**settings).fit(*data(), **to_fit)
 
 
+@pytest.mark.long
 def test_a_loss_that_runs_away_ends_with_what_to_change():
     # pairs are nearly equal, and samples far from all others: growing the embedding pays without end
     places = GENERATOR.normal(size=(40, 6)).repeat(50, 0) + 1e-4 * GENERATOR.normal(size=(2000, 6))

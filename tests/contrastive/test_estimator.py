@@ -80,6 +80,7 @@ def test_two_random_states_are_consistent(fitted):
     assert r2(b, a) > 0.95
 
 
+@pytest.mark.long
 def test_shuffled_labels_are_worth_nothing_on_held_out_samples():
     X, angle = recording(3, samples=3000)
     train, test = slice(0, 2000), slice(2000, 3000)
@@ -161,6 +162,7 @@ def test_whole_sequence_and_windows_train_to_the_same_weights(monkeypatch):
     np.testing.assert_allclose(*found, atol=2e-4)
 
 
+@pytest.mark.long
 def test_partial_fit_goes_on_to_the_bit_and_learns_from_new_data():
     at_once = model(max_iterations=40).fit(X, ANGLE).transform(X)
     one = model(max_iterations=20).fit(X, ANGLE).partial_fit(X, ANGLE)
@@ -173,6 +175,7 @@ def test_partial_fit_goes_on_to_the_bit_and_learns_from_new_data():
     assert one.partial_fit(other, angle).goodness_of_fit(other, angle) < before - 0.3
 
 
+@pytest.mark.long
 def test_several_sessions_share_one_space_and_single_fits_do_not():
     sessions = [recording(seed, samples=500, neurons=10 + seed) for seed in range(3)]
     signals, angles = [one for one, _ in sessions], [angle for _, angle in sessions]
@@ -211,6 +214,7 @@ def decoding_error(fitted, signal, angle):
     return np.degrees(np.median(np.abs((away + np.pi) % (2 * np.pi) - np.pi)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("label", ["continuous", "discrete", "mixed"])
 def test_adapting_to_a_new_session_takes_a_fifth_of_the_steps(label, tmp_path):
     first, new = recording(1, samples=1200, neurons=15), recording(2, samples=1200, neurons=20)
@@ -240,6 +244,7 @@ def test_adapting_to_a_new_session_takes_a_fifth_of_the_steps(label, tmp_path):
         assert not any(torch.equal(weight, before[name]) for name, weight in kept(everything).items())
 
 
+@pytest.mark.long
 def test_pairs_of_two_signals_meet_in_one_embedding():
     behaviour = circle(ANGLE) + np.random.default_rng(0).normal(0, 0.05, (600, 2))
     one = model(separate_encoders=True, period=2 * np.pi).fit(behaviour, ANGLE, paired=X)
@@ -251,6 +256,7 @@ def test_pairs_of_two_signals_meet_in_one_embedding():
         model().fit(behaviour, ANGLE, paired=X)
 
 
+@pytest.mark.long
 def test_held_out_samples_stop_training_and_the_best_state_is_kept():
     generator = np.random.default_rng(0)
     noise, labels = generator.normal(size=(300, 40)).astype(np.float32), generator.uniform(size=300)

@@ -20,6 +20,7 @@ from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
 
 
+@pytest.mark.long
 def test_saved_and_loaded_is_the_same(tmp_path):
     path = tmp_path / "model.safetensors"
     one = model(model_architecture="offset10-model", hybrid=[0, 2], time_offsets=(1, 2), temperature_mode="auto")
@@ -76,6 +77,7 @@ class Average(nn.Module):
         return self.layers(windows.mean(2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", [Average, Average(12, 8, 3)], ids=["function", "module"])
 def test_any_module_with_an_offset_is_an_encoder(own, tmp_path):
     one = model(model_architecture=own, period=2 * np.pi, max_iterations=100).fit(X, ANGLE)
@@ -89,6 +91,7 @@ def test_any_module_with_an_offset_is_an_encoder(own, tmp_path):
     assert np.array_equal(again.transform(X), one.transform(X))
 
 
+@pytest.mark.long
 def test_works_in_a_pipeline_and_a_grid_search():
     pipeline = make_pipeline(StandardScaler(), model(max_iterations=20), KNeighborsRegressor())
     assert pipeline.fit(X, ANGLE).predict(X).shape == (600,)

@@ -46,6 +46,7 @@ def test_its_gradient_is_that_of_automatic_differentiation(encoder, windows):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.long
 def test_random_projections_are_unbiased(encoder, windows):
     torch.manual_seed(3)
     draws = torch.stack([squared_norms(encoder, windows).detach() for _ in range(600)])
@@ -89,6 +90,7 @@ def plain():
     return estimator().fit(walk()[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("exact", [False, True])
 def test_the_term_makes_jacobians_smaller_and_is_recorded(exact, plain):
     signal, _ = walk()
@@ -133,6 +135,7 @@ def test_a_file_keeps_the_history(tmp_path):
     assert len(again.jacobian_history_) == 8
 
 
+@pytest.mark.long
 def test_the_largest_weight_that_keeps_the_fit_is_chosen():
     signal, _ = walk()
     short = estimator().set_params(max_iterations=60)

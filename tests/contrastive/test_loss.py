@@ -95,6 +95,7 @@ class LogRatio(Similarity):
         return self.crossed(first[..., None, :], second[..., None, :])[..., 0, 0]
 
 
+@pytest.mark.long
 def test_at_the_optimum_goodness_of_fit_approaches_the_divergence_from_below():
     divergence = 0.5 * math.log(1 + 1 / 0.09)
     assert divergence == pytest.approx(1.247, abs=1e-3)

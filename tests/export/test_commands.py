@@ -14,6 +14,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "package", "options"), COMMANDS)
 def test_a_missing_package_is_one_sentence(study, monkeypatch, tmp_path, capsys, command, package, options):
     monkeypatch.chdir(tmp_path)
@@ -25,6 +26,7 @@ def test_a_missing_package_is_one_sentence(study, monkeypatch, tmp_path, capsys,
     assert error == f"error: export {command} needs {package}, which is not installed: pip install 'haptera[export]'"
 
 
+@pytest.mark.long
 def test_events_are_written_and_a_stopped_study_is_said(own_study, tmp_path, capsys):
     forget_last_cell(own_study)
     out = tmp_path / "events"
@@ -38,6 +40,7 @@ def test_events_are_written_and_a_stopped_study_is_said(own_study, tmp_path, cap
     assert said.err == ""
 
 
+@pytest.mark.long
 def test_a_card_is_printed_written_and_updated(study, tmp_path, capsys):
     assert call("export", "card", study) == 0
     printed = capsys.readouterr().out

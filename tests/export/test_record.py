@@ -81,6 +81,7 @@ def test_what_is_not_finite_is_not_exported():
     assert [each.name for each in metrics_of(rows)[0]] == ["b/loss"]
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.text(max_size=300), min_size=1, max_size=4).map(tuple), unique=True, max_size=20))
 def test_unlike_things_have_unlike_names_that_mlflow_and_tensorboard_take(things):
     import posixpath
@@ -102,6 +103,7 @@ def test_unlike_runs_have_unlike_folders(texts):
     assert all(name == Path(name).name and name not in ("", ".", "..") for name in made)
 
 
+@pytest.mark.long
 def test_the_same_study_says_the_same_and_one_that_went_on_is_about_the_same(own_study):
     whole = {run.name: run for run in record_of(own_study).runs}
     again = {run.name: run for run in record_of(own_study).runs}
@@ -113,12 +115,14 @@ def test_the_same_study_says_the_same_and_one_that_went_on_is_about_the_same(own
     assert part["net · batchnorm:prior=4"].digest != whole["net · batchnorm:prior=4"].digest
 
 
+@pytest.mark.long
 def test_other_weights_under_the_same_name_are_another_run(study, tmp_path):
     other = record_of(run_study(tmp_path / "audit", seed=1))
     assert other.title == record_of(study).title
     assert not {run.key for run in other.runs if not run.main} & {run.key for run in record_of(study).runs}
 
 
+@pytest.mark.long
 def test_a_study_that_was_stopped_says_so(own_study, caplog):
     forget_last_cell(own_study)
     record = record_of(own_study)

@@ -67,6 +67,7 @@ def check(server, reader, seeds):
     assert not wrong, f"{len(wrong)} of {len(seeds)} damaged files of {reader}:\n{shown}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reader", NAMES)
 def test_damaged_files_are_read_or_refused_by_name(server, reader):
     whole = server.ask(reader, None)

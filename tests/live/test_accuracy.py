@@ -161,6 +161,7 @@ def test_fits_that_beat_every_candidate_without_one_are_averaged_by_inverse_squa
     assert chosen.off == pytest.approx(np.mean(parts))
 
 
+@pytest.mark.long
 def test_a_window_of_a_few_images_has_an_interval_that_holds_the_truth():
     random = np.random.default_rng(6)
     profile, held = profile_of(random), []
@@ -179,6 +180,7 @@ def test_one_corruption_is_enough_for_a_fit():
     assert found == pytest.approx(0.6)
 
 
+@pytest.mark.long
 def test_the_interval_holds_about_its_share_of_new_shifts():
     held, total = 0, 0
     for seed in range(16):

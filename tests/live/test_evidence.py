@@ -28,6 +28,7 @@ def test_evidence_is_the_mean_over_bets_and_starts():
     assert evidence.difference == pytest.approx(np.concatenate(looks).mean())
 
 
+@pytest.mark.long
 def test_a_model_that_is_as_good_is_rarely_called_worse():
     random, false = np.random.default_rng(1), 0
     for _ in range(300):

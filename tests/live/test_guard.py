@@ -232,6 +232,7 @@ def test_a_listener_that_fails_never_reaches_the_caller(caplog):
     assert sum("listener failed" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.long
 def test_threads_get_the_answers_to_their_own_batches():
     model = small_net()
     adapter = Tent(model, lr=0.1)

@@ -63,6 +63,7 @@ def test_a_page_without_shift_reference_or_adapter_claims_none(tmp_path):
     assert said(run_of(tmp_path / "empty", [], {}))["steps"] == "nothing yet: the log has no step"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [0, STEPS])
 def test_the_laws_of_analyses_hold(tmp_path, steps):
     broken = {law: why for law, why in check_analysis(run_of(tmp_path, rows(steps))).items() if why}

@@ -145,6 +145,7 @@ def test_what_was_taken_is_forgotten_and_a_batch_of_another_size_gives_nothing(n
         assert len(signals.take(4)["contrast"]) == 4
 
 
+@pytest.mark.long
 def test_threads_have_their_own(network):
     adapter, wrong = NoAdaptation(network), []
     signals = Signals(adapter)

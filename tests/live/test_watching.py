@@ -1,5 +1,6 @@
 """Watching without a profile: the size of a shift from BatchNorm's own statistics, and what cannot be told is said."""
 
+import pytest
 import torch
 from tests.live.guarded_models import Told, images, small_net
 from torch import nn
@@ -27,6 +28,7 @@ def sizes(guard, shift, steps):
     return found
 
 
+@pytest.mark.long
 def test_the_size_of_a_shift_is_known_from_batchnorm_statistics():
     for adapter in (None, BatchNorm):
         with Guard(trained_net(), adapter) as guard:

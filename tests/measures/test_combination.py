@@ -61,6 +61,7 @@ def test_corruptions_that_only_try_do_not_choose(known):
     assert one.off > two.off
 
 
+@pytest.mark.long
 def test_where_all_choose_each_is_told_by_what_the_others_choose(known):
     found = combine(known, CLEAN, 100)
     assert found.chosen_on == tuple("0123456789")

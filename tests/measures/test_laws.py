@@ -26,6 +26,7 @@ MAPPED = {"outside_mapping", "filtered_error"}
 RECORDED = {"records": {"loss", "kept"}, "mean_over_seeds": {f"{name}_over_seeds" for name in MEASURED}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", MEASURES.values(), ids=MEASURES)
 @pytest.mark.parametrize("law", MEASURE_LAWS, ids=lambda law: law.__name__)
 def test_law_holds(law, function):
@@ -36,6 +37,7 @@ def test_law_holds(law, function):
             assert function.keywords  # only a measure that was asked for may say that it cannot be had
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["accuracy", "mean_error"])
 def test_public_check_passes(name):
     assert not any(check_measure(MEASURES[name]).values())

@@ -18,6 +18,7 @@ def test_every_network_gives_logits_for_grey_and_colour(name):
     assert find("models", name)(channels=3, classes=7)(torch.rand(2, 3, 32, 32)).shape == (2, 7)
 
 
+@pytest.mark.long
 def test_training_learns_and_is_repeatable_without_touching_the_global_generator():
     data = digits("train")
     before = torch.random.get_rng_state()

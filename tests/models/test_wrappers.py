@@ -59,6 +59,7 @@ def load(net, name, **settings):
         return ModelSource(f"{net}:{name}", **settings)()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("normalise", [None, "half"])
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_a_wrapped_network_answers_and_adapts_as_the_network_itself(name, normalise, net):
@@ -75,6 +76,7 @@ def test_a_wrapped_network_answers_and_adapts_as_the_network_itself(name, normal
     assert all(torch.equal(one, two) for one, two in zip(before, model.parameters(), strict=True))
 
 
+@pytest.mark.long
 def test_wrapped_networks_run_in_a_study_of_python(tmp_path):
     data = ArrayData(torch.cat(images()).numpy(), torch.arange(12) % 10, "noise")
     with as_it_is():

@@ -40,6 +40,7 @@ def texts_of(template):
     return [template.format(name.replace("_", " ")) for name in CLASSES]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits_are_those_of_transformers(kind):
     with torch.no_grad():

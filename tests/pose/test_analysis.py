@@ -55,6 +55,7 @@ def test_frames_are_what_the_model_said_about_them(scores, animals, trained):
     assert frame.predicted == pytest.approx(alone.predicted, abs=1e-3)
 
 
+@pytest.mark.long
 def test_finished_cells_are_kept_and_damaged_ones_run_again(scores, animals, trained, tmp_path, caplog, monkeypatch):
     calls, forward = [], PoseModel.forward
 

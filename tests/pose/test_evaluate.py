@@ -71,6 +71,7 @@ def test_statistics_are_those_of_each_individual_and_shift(animals, trained):
     assert np.allclose(outputs.arrays["keypoints"][rows], decode(maps, trained.stride)[0], atol=1e-2)
 
 
+@pytest.mark.long
 def test_offline_adaptation_needs_no_large_batch(animals, trained):
     one = evaluate(trained, animals, adapter=partial(BatchNorm, prior=0), shift=Contrast(4))
     several = evaluate(

@@ -39,6 +39,7 @@ def networks():
 LAWFUL = [pytest.param(0, marks=pytest.mark.long, id="ours"), pytest.param(1, id="group norm")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [*LAWFUL, pytest.param(2, id="batch norm")])
 def test_the_laws_of_adapters_hold(networks, which):
     generator = torch.Generator().manual_seed(1)

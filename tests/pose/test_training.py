@@ -192,6 +192,7 @@ def test_the_rate_falls_along_a_cosine_and_restarts():
     assert rates[:50] == sorted(rates[:50], reverse=True)
 
 
+@pytest.mark.long
 def test_a_part_without_labels_ends_with_little_confidence(animals):
     blind = animals.select(np.arange(len(animals)))
     blind.keypoints = blind.keypoints.copy()

@@ -49,6 +49,7 @@ def test_frames_are_predicted_as_images_are(clip, network, tmp_path):
     assert not list(tmp_path.glob("*.unfinished"))
 
 
+@pytest.mark.long
 def test_an_adapter_has_the_statistics_of_the_sample_and_then_rests(clip, network, tmp_path):
     make = partial(BatchNorm, prior=8)
     found = predict_video(network, clip, tmp_path / "said.csv", adapters={"batchnorm": make}, batch_size=7, sample=16)
@@ -66,6 +67,7 @@ def test_an_adapter_has_the_statistics_of_the_sample_and_then_rests(clip, networ
     assert np.allclose(other.poses["batchnorm"].keypoints, found.poses["batchnorm"].keypoints, atol=1e-2)
 
 
+@pytest.mark.long
 def test_labels_of_the_video_teach_and_a_stopped_run_ends_with_the_same_table(clip, network, tmp_path, monkeypatch):
     adapters = {"keypoint_labels": partial(KeypointLabels, lr=0.01, threshold=0.0, steps=1, jump=100)}
     run = partial(predict_video, network, clip, adapters=adapters, batch_size=2, sample=9)

@@ -59,6 +59,7 @@ def test_severity_starts_with_the_best_and_the_worst(study: pd.DataFrame) -> Non
     assert figure.frame["model"].drop_duplicates().tolist() == ranked
 
 
+@pytest.mark.long
 def test_seeds_are_averaged_and_their_images_counted_once(make: Make) -> None:
     table = make(models=("resnet-18",), seeds=(0, 1))
     section = severity.section(table)

@@ -59,6 +59,7 @@ def titles(table: pd.DataFrame) -> list[str]:
     return [section.title for section in made(complete(plain))]
 
 
+@pytest.mark.long
 def test_page_is_complete_and_loads_nothing(study: pd.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "report.html"
     summary = write_report(study, path, title="A & B", settings=SETTINGS, notes=["2 cells failed: <x>"])
@@ -77,6 +78,7 @@ def test_page_is_complete_and_loads_nothing(study: pd.DataFrame, tmp_path: Path)
     assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
 
 
+@pytest.mark.long
 def test_same_table_same_bytes(study: pd.DataFrame, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_report(study.copy(), tmp_path / name, title="t", settings=SETTINGS)
@@ -130,6 +132,7 @@ def few_columns(table: pd.DataFrame) -> pd.DataFrame:
     return table[["model", "measure", "value"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [drop_clean, no_severities, no_intervals, only_adapted, no_names, more_measures, no_values, few_columns],
@@ -144,6 +147,7 @@ def test_any_part_may_be_missing(
     assert "</html>" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_empty_table_says_so(tmp_path: Path) -> None:
     summary = write_report(tidy([]), tmp_path / "report.html", title="t", settings={})
     page = (tmp_path / "report.html").read_text()
@@ -160,6 +164,7 @@ def test_a_section_of_ones_own_is_one_function(study: pd.DataFrame) -> None:
     assert f"{len(study)} rows &amp; more" in page
 
 
+@pytest.mark.long
 def test_neither_torch_nor_plotly_is_imported() -> None:
     code = "import sys, haptera.report; print([m for m in ('torch', 'plotly') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

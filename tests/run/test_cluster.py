@@ -152,6 +152,7 @@ def test_a_killed_scheduler_is_one_sentence_and_the_same_study_goes_on(tmp_path,
     pd.testing.assert_frame_equal(values(table), values(study("alone").run()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:1", "tls://127.0.0.1:9"])
 def test_an_address_that_cannot_be_is_one_sentence(haptera, address):
     run = ["run", "--model", "net.py:build", "--data", "data.npz", "--stream", "clean", "--out", "out", "--quiet"]

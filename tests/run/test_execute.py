@@ -40,6 +40,7 @@ def test_one_after_the_other(work):
     assert list(in_this_process(work, range(5))) == [(0, ""), (1, ""), (2, ""), (3, "three is no good"), (4, "")]
 
 
+@pytest.mark.long
 def test_in_processes_every_cell_runs_once(work, tmp_path):
     assert ended(in_processes(work, range(6), 2)) == {0: "", 1: "", 2: "", 3: "three is no good", 4: "", 5: ""}
     assert [runs(tmp_path, index) for index in range(6)] == [1] * 6

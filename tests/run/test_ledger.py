@@ -195,6 +195,7 @@ def test_a_plan_cannot_lead_out_of_its_folder(tmp_path, path):
         reopened(tmp_path)
 
 
+@pytest.mark.long
 def test_a_flipped_bit_anywhere_in_the_plan_is_noticed_and_named(tmp_path):
     ledger_of(tmp_path)
     plan = tmp_path / "plan.json"

@@ -122,6 +122,7 @@ def test_a_finished_part_is_not_written_again_and_a_folder_can_grow(tmp_path):
     assert "haptera" in about["versions"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["imagenet-c", "cifar-10-c"])
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(28, "No space left on device"), HapteraError("no")])
 def test_stopped_in_the_middle_it_goes_on(tmp_path, monkeypatch, layout, stop):

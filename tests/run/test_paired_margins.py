@@ -37,6 +37,7 @@ def margin(table, name="shift_margin"):
     return table[table["measure"] == name].iloc[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["shift_margin", "adapter_margin"])
 def test_the_interval_of_one_seed_is_students_over_the_means_of_images(tmp_path, name):
     answers = right_answers()
@@ -47,6 +48,7 @@ def test_the_interval_of_one_seed_is_students_over_the_means_of_images(tmp_path,
     assert (row["value"], row["low"], row["high"]) == pytest.approx((units.mean(), low, high))
 
 
+@pytest.mark.long
 def test_a_single_shift_has_the_interval_of_paired_shares(tmp_path):
     answers = {name: right[:1] for name, right in right_answers().items()}
     row = margin(write(tmp_path, answers, SHIFTS[:1]))
@@ -58,6 +60,7 @@ def test_a_single_shift_has_the_interval_of_paired_shares(tmp_path):
     assert (row["value"], row["low"], row["high"]) == pytest.approx(difference(one, other))
 
 
+@pytest.mark.long
 def test_hold_out_shifts_do_not_count_in_the_margin_over_shifts(tmp_path):
     answers = right_answers()
     row = margin(write(tmp_path, answers, ("fog", "speckle_noise", "frost")))
@@ -66,6 +69,7 @@ def test_hold_out_shifts_do_not_count_in_the_margin_over_shifts(tmp_path):
     assert row["images"] == IMAGES
 
 
+@pytest.mark.long
 def test_several_seeds_are_paired_by_seed(tmp_path):
     for seed in (0, 1, 2):
         table = write(tmp_path, right_answers(seed), seed=seed)
@@ -74,6 +78,7 @@ def test_several_seeds_are_paired_by_seed(tmp_path):
     assert "images" not in table or np.isnan(row["images"])
 
 
+@pytest.mark.long
 def test_few_images_that_differ_keep_the_wide_interval(tmp_path):
     answers = right_answers()
     answers["eta"] = answers["tent"].copy()
@@ -84,6 +89,7 @@ def test_few_images_that_differ_keep_the_wide_interval(tmp_path):
     assert margin(table)["low"] < 0
 
 
+@pytest.mark.long
 def test_the_papers_table_says_over_what_the_interval_is(tmp_path):
     [made] = paper_tables(write(tmp_path, right_answers()))
     assert "paired over 400 images, one seed" in made.margin

@@ -30,6 +30,7 @@ def study(tmp_path):
     return tmp_path / "study"
 
 
+@pytest.mark.long
 def test_a_table_is_completed_by_what_it_lacks_and_not_twice():
     names = {"model": "net", "stream": "s", "measure": "accuracy", "severity": 3.0, "n": 100}
     rows = [
@@ -45,6 +46,7 @@ def test_a_table_is_completed_by_what_it_lacks_and_not_twice():
     assert sorted(complete(lacking)["measure"]) == sorted(whole["measure"])
 
 
+@pytest.mark.long
 def test_cells_are_compared_after_they_have_been_measured(study):
     table = measure_folder(study)
     gains = table[table["measure"] == "adaptation_gain"].set_index("model")["value"]
@@ -60,6 +62,7 @@ def test_what_compares_cells_can_be_had_alone(study):
     assert both["measure"].value_counts().to_dict() == {"error": 4, "adaptation_gain": 2}
 
 
+@pytest.mark.long
 def test_nothing_is_divided_by_a_reference_that_nobody_named(study):
     assert not {"mce", "mde"} & set(measure_folder(study)["measure"])
     table = measure_folder(study, [partial(mce, reference="one")])
@@ -83,11 +86,13 @@ def test_a_measure_of_ones_own_sees_the_rows_of_all_others(study):
     assert value >= 3  # accuracy, error, class_attraction
 
 
+@pytest.mark.long
 def test_a_report_of_decisions_alone_says_what_they_tell(study):
     path, summary = report(study)
     assert path.is_file()
     assert "tent" in summary
 
 
+@pytest.mark.long
 def test_a_part_of_a_stream_is_a_column_and_a_whole_stream_is_not(study):
     assert set(measure_folder(study)["part"].dropna()) == {"fog 3"}

@@ -85,11 +85,13 @@ def test_a_second_run_reads_no_image_again(folder, data):
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.long
 def test_the_page_shows_them_unless_it_is_told_not_to(folder):
     assert results_of(folder).report().page().count("data:image/png;base64,") >= 10
     assert "data:image/png;base64," not in results_of(folder).report(images=False).page()
 
 
+@pytest.mark.long
 def test_a_study_without_images_keeps_none(data, tmp_path):
     make(data, tmp_path / "study", images=False).run(progress=False)
     assert not (tmp_path / "study" / SAMPLES).exists()
@@ -101,6 +103,7 @@ def test_pictures_of_cells_that_the_study_no_longer_has_are_not_shown(folder):
     assert read_samples(ledger) == []
 
 
+@pytest.mark.long
 def test_a_damaged_file_of_pictures_is_left_out_with_a_sentence(data, tmp_path, caplog):
     make(data, tmp_path / "study").run(progress=False)
     path = tmp_path / "study" / SAMPLES / FILE
@@ -111,6 +114,7 @@ def test_a_damaged_file_of_pictures_is_left_out_with_a_sentence(data, tmp_path, 
     assert read_samples(open_study(tmp_path / "study"))
 
 
+@pytest.mark.long
 def test_predictions_made_elsewhere_have_no_pictures(tmp_path):
     np.savez(tmp_path / "said.npz", logits=np.eye(4, dtype=np.float32), targets=np.arange(4))
     import_predictions(tmp_path / "said.npz", tmp_path / "study", model="net", stream="clean")

@@ -69,6 +69,7 @@ def test_models_are_called_after_their_weights_or_their_file(folder):
         names(f"{folder}/net.py:build", f"{folder}/net.py:build")
 
 
+@pytest.mark.long
 def test_other_data_beside_the_studys_own_is_a_shift(folder):
     np.savez(folder / "new.npz", **np.load(folder / "data.npz"))
     flags = from_flags([f"{folder}/net.py:build"], [], ["clean", "clean:name=new,data=new.npz", "clean:name=again"], [])
@@ -94,6 +95,7 @@ def test_flags_say_the_same(folder):
     assert list(study.adapters) == ["none", "batchnorm:prior=2"]
 
 
+@pytest.mark.long
 def test_any_adapter_can_be_reset_and_can_learn_offline(folder):
     text = STUDY.replace("prior = 2", "prior = 2\nreset = 3") + '[[adapters]]\nuse = "tent"\nlr = 0.1\nepochs = 2\n'
     study = make(folder, text)

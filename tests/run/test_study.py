@@ -59,6 +59,7 @@ def make(data, models, tmp_path):
     return make
 
 
+@pytest.mark.long
 def test_a_study_runs_every_combination_that_makes_sense(make):
     study = make()
     table = study.run()
@@ -72,6 +73,7 @@ def test_a_study_runs_every_combination_that_makes_sense(make):
     ]
 
 
+@pytest.mark.long
 def test_a_second_run_runs_nothing_and_gives_the_same_table(make):
     first = make().run()
     again = make()
@@ -79,6 +81,7 @@ def test_a_second_run_runs_nothing_and_gives_the_same_table(make):
     assert again.last == RunSummary(ran=0, kept=18, failed=0)
 
 
+@pytest.mark.long
 def test_a_finished_study_is_measured_again_only_where_its_table_is_not_that_of_its_cells(make, monkeypatch):
     streams = [Clean(make().streams[0].data)]
     first = make(streams=streams).run()
@@ -101,6 +104,7 @@ def test_keys_are_fingerprints_of_what_decides_a_cell(make, models):
         assert entry.key == fingerprint(SCHEMA, entry.names, *prints, cell.adapter, study.keep)
 
 
+@pytest.mark.long
 def test_values_are_those_of_the_loop_done_by_hand(make, data, models):
     table = make().run()
     part = Corruptions(data, (GaussianNoise, Contrast), (1, 5)).parts()[1]
@@ -125,6 +129,7 @@ def test_two_processes_give_the_table_of_one(make, tmp_path):
     pd.testing.assert_frame_equal(one, two)
 
 
+@pytest.mark.long
 def test_without_seeds_streams_keep_their_own(make, data):
     table = make(streams=[Clean(data, seed=5)]).run()
     assert set(table["seed"]) == {5}
@@ -137,6 +142,7 @@ def test_a_refused_study_leaves_no_folder(make):
     assert not study.out.exists()
 
 
+@pytest.mark.long
 def test_seeds_are_cells_of_their_own(make):
     study = make(seeds=[0, 1, 1])
     table = study.run()
@@ -163,6 +169,7 @@ def test_changed_weights_data_or_settings_are_new_cells_and_the_old_ones_are_not
     assert len(table[(table["stream"] == "clean") & (table["measure"] == "accuracy")]) == 3
 
 
+@pytest.mark.long
 def test_more_adapters_add_to_the_folder(make):
     make(adapters=[NoAdaptation]).run()
     study = make(adapters=[BatchNorm])
@@ -171,6 +178,7 @@ def test_more_adapters_add_to_the_folder(make):
     assert set(table["adapter"]) == {"none", "batchnorm"}
 
 
+@pytest.mark.long
 def test_a_damaged_cell_is_run_again(make):
     first = make().run()
     cell = next((make().out / "cells").glob("*.npz"))
@@ -189,6 +197,7 @@ class FailsOnContrast(Adapter):
         return self.predict(inputs)
 
 
+@pytest.mark.long
 def test_a_failing_cell_does_not_stop_the_others(make, models, caplog):
     study = make(adapters=[FailsOnContrast], models={"lenet": models["lenet"]})
     table = study.run()
@@ -201,6 +210,7 @@ def test_a_failing_cell_does_not_stop_the_others(make, models, caplog):
     ]
 
 
+@pytest.mark.long
 def test_a_full_disk_stops_the_run_and_keeps_what_is_finished(make, monkeypatch):
     import errno
 
@@ -257,6 +267,7 @@ def test_empty_and_doubled_arguments_are_refused(make, data):
         make().run(jobs=0)
 
 
+@pytest.mark.long
 def test_the_callers_models_are_left_as_they_were(make, models):
     models["resnet"].train()
     before = {key: value.clone() for key, value in models["resnet"].state_dict().items()}
@@ -265,6 +276,7 @@ def test_the_callers_models_are_left_as_they_were(make, models):
     assert all(torch.equal(value, before[key]) for key, value in models["resnet"].state_dict().items())
 
 
+@pytest.mark.long
 def test_provenance_says_where_outputs_come_from(make):
     study = make(adapters={"plain": NoAdaptation}, seeds=[7])
     study.run()
@@ -277,6 +289,7 @@ def test_provenance_says_where_outputs_come_from(make):
     assert provenance["model_print"] == cell.model_print != ""
 
 
+@pytest.mark.long
 def test_global_generators_do_not_matter(make, tmp_path):
     class Noisy(Adapter):
         def step(self, inputs):

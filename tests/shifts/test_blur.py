@@ -102,6 +102,7 @@ def test_many_and_few_taps_agree(monkeypatch):
     assert torch.allclose(disk_filter(image, 4, 0.5, 1), expected, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("delta", "iterations"), [(1, 2), (2, 3), (3, 2), (4, 1)])
 def test_copies_of_one_time_give_the_sequential_loop(delta, iterations):
     height, width = 22, 19

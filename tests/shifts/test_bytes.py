@@ -37,6 +37,7 @@ def test_jpeg_gives_the_very_bytes_of_pillow_at_any_size(height, width, severity
     assert (shift(grey)[..., 0] == [through_pillow(image[..., 0], quality) for image in grey]).all()
 
 
+@pytest.mark.long
 def test_jpeg_of_smooth_images_is_that_of_pillow():
     smooth = np.asarray(Image.fromarray(random_bytes(5, 5, 3)).resize((70, 90)))
     assert (JpegCompression(1, table="cifar")(smooth[None])[0] == through_pillow(smooth, 80)).all()

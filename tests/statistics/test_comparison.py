@@ -87,6 +87,7 @@ def test_numbers_are_levels_and_names_of_columns_are_never_read_as_formulas():
     assert np.allclose(odd.iloc[:, 1:], plain.iloc[:, 1:], equal_nan=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dropped", [[], [0, 1, 5, 20, 40]], ids=["equal groups", "unequal groups"])
 def test_differences_of_groups_are_those_of_tukey_and_kramer(dropped):
     frame = design().drop(index=dropped)

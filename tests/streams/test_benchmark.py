@@ -88,6 +88,7 @@ def test_wrong_settings_are_refused(make, message):
         make()
 
 
+@pytest.mark.long
 def test_the_table_has_the_mean_over_difficulties_of_the_mean_over_walks(tmp_path):
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 3))
     stream = CCCBenchmark(DATA, CALIBRATION, ("easy", "medium"), (20, 40), 2, 120, batch_size=40)

@@ -74,6 +74,7 @@ def test_a_batch_is_made_as_the_walk_says(stream, data):
         assert batch.context["difficulty"] == 0.7
 
 
+@pytest.mark.long
 def test_images_do_not_depend_on_batches_pieces_or_workers(stream, monkeypatch):
     turned = replace(stream, calibration=replace(stream.calibration, flip=True, crop=0.25))
 

@@ -44,6 +44,7 @@ def test_flags_wrap_too(folder):
     assert (stream.first, stream.stream.by) == (10, Contrast(3))
 
 
+@pytest.mark.long
 def test_a_study_of_the_new_streams_runs_and_has_their_columns(folder):
     ran = study(
         folder,

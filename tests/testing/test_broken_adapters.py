@@ -109,10 +109,12 @@ def test_broken_adapters_are_caught(adapter, laws):
     assert laws <= broken(run_laws([law for law in ADAPTER_LAWS if law.__name__ in laws], [case]))
 
 
+@pytest.mark.long
 def test_the_public_check_of_adapters_catches_one():
     assert broken(check_adapter(LoadsIntoTheModel))
 
 
+@pytest.mark.long
 def test_objects_are_told_apart():
     assert check_object(BatchMean)[0] == "shift"
     assert check_object(MindsEval)[0] == "adapter"

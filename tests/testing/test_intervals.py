@@ -20,6 +20,7 @@ NO_INTERVALS = ("haptera.testing", "haptera.shifts", "haptera.theory", "haptera.
 INGREDIENTS = re.compile(r"stdtrit|\.ppf\(|\bZ95\b|0\.975|1\.96\b(?! standard errors)|confidence_interval\(")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].quick])
 def test_what_is_called_95_percent_covers_as_much(name):
     case = CASES[name]

@@ -78,5 +78,6 @@ def test_files_that_present_analyses_are_found_in_both_layouts(house, checkout):
     assert house.show(houses).splitlines()[0].split() == ["before", "after"]
 
 
+@pytest.mark.long
 def test_this_house_has_no_cycle(house):
     assert house.House(PATH.parents[1]).cycles == []

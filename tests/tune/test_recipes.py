@@ -15,6 +15,7 @@ from haptera.run.study import RunSummary
 from haptera.streams import Continual, Repeated
 
 
+@pytest.mark.long
 def test_the_recipe_prior_tries_powers_of_two_for_the_batch_size(net, data, tmp_path):
     tuned = tune({"net": net}, data, recipe="prior", batch_size=8, severities=[5], out=tmp_path)
     assert sorted(tuned.table["prior"].dropna()) == [2**k for k in range(11)]
@@ -60,6 +61,7 @@ def test_the_recipe_reset_goes_through_every_order_repeated(net, data, tmp_path)
     assert any("less than twice the longest interval" in remark for remark in short.remarks)
 
 
+@pytest.mark.long
 def test_the_recipe_lr_scales_the_rate_with_each_batch_size(net, data, tmp_path):
     tuned = tune(
         {"net": net}, data, Tent, {"lr": [0.1, 2.0]}, recipe="lr", batch_size=[16, 32], severities=[5], out=tmp_path

@@ -140,6 +140,7 @@ def test_the_study_file_runs_the_chosen_setting_on_test_corruptions(searched, ne
     assert set(study.adapters) == {"none", f"tent:lr={tuned.best['lr']}"}
 
 
+@pytest.mark.long
 def test_of_equally_good_settings_the_first_given_is_chosen_and_that_is_said(net, data, tmp_path):
     tuned = tune(
         {"net": net},
@@ -156,12 +157,14 @@ def test_of_equally_good_settings_the_first_given_is_chosen_and_that_is_said(net
     assert "# momentum=0.9 is one of 3 settings with the least error of 3: tried.csv." in tuned.study_file.read_text()
 
 
+@pytest.mark.long
 def test_a_setting_that_never_learns_is_not_praised(net, data, tmp_path):
     some = {"severities": [5], "shifts": HOLDOUT[:1], "batch_size": 16}
     tuned = tune({"net": net}, data, partial(ETA, margin=1e-9), {"lr": [1e-3, 1e-2]}, **some, out=tmp_path)
     assert "it kept nothing to learn from at 100 % of its steps, so it hardly learns" in tuned.remarks
 
 
+@pytest.mark.long
 def test_a_choice_that_does_not_beat_the_unadapted_model_is_told(net, data, tmp_path):
     tuned = tune(
         {"net": net}, data, Tent, {"lr": [1e3, 1e4]}, severities=[1], shifts=(Saturate,), batch_size=8, out=tmp_path
@@ -171,6 +174,7 @@ def test_a_choice_that_does_not_beat_the_unadapted_model_is_told(net, data, tmp_
     assert tuned.table["low"].isna().all()
 
 
+@pytest.mark.long
 def test_offline_the_last_pass_counts(net, data, tmp_path):
     tuned = tune(
         {"net": net},
@@ -189,6 +193,7 @@ def test_offline_the_last_pass_counts(net, data, tmp_path):
         assert tuned.table.set_index("epochs").loc[epochs, "error"] == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_random_search_is_repeatable_and_goes_on(net, data, tmp_path):
     settings = {"severities": [5], "shifts": HOLDOUT[:2], "batch_size": 32, "out": tmp_path}
     first = tune({"net": net}, data, Tent, random=2, ranges={"lr": (1e-3, 10.0)}, **settings)
@@ -197,6 +202,7 @@ def test_random_search_is_repeatable_and_goes_on(net, data, tmp_path):
     assert set(first.table["lr"].dropna()) < set(more.table["lr"].dropna())
 
 
+@pytest.mark.long
 def test_corrupted_data_on_disk_is_read_for_its_hold_out_parts_only(net, data, tmp_path):
     def part(shift, severity):
         images = shift(severity)(data.images(range(96)))
@@ -224,6 +230,7 @@ class FailsOnNoise(Adapter):
         return self.predict(inputs)
 
 
+@pytest.mark.long
 def test_a_setting_that_fails_somewhere_has_no_rank(net, data, tmp_path):
     settings = {"severities": [5], "shifts": (SpeckleNoise, Saturate), "out": tmp_path}
     tuned = tune({"net": net}, data, FailsOnNoise, {"strict": [1.0, 0.0]}, **settings)
@@ -270,6 +277,7 @@ def test_what_is_refused_leaves_no_folder(changes, message, net, data, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_one_setting_is_chosen_for_several_models(net, data, tmp_path):
     from copy import deepcopy
 

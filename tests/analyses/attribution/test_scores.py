@@ -60,6 +60,7 @@ def settings(**others):
     )
 
 
+@pytest.mark.long
 def test_tuned_cells_carry_the_label_and_others_do_not():
     signal, angle = tuned_and_silent()
     found = carriers(
@@ -140,6 +141,7 @@ def test_fits_to_recordings_without_carriers_have_even_p_values_and_known_carrie
     assert np.mean(right) > 0.8
 
 
+@pytest.mark.long
 def test_of_a_shuffled_label_nothing_is_carried():
     signal, angle = tuned_and_silent()
     shuffled = np.random.default_rng(1).permutation(angle)

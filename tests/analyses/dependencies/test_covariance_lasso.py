@@ -118,6 +118,7 @@ def moments(draw: st.DrawFn) -> np.ndarray:
     return rows.T @ rows / samples
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=150)
 @given(moments(), st.floats(0.01, 1.2))
 def test_conditions_hold_on_singular_moments_with_ties(matrix, share):

@@ -81,6 +81,7 @@ def test_every_estimator_and_when_to_believe_it_is_said(found):
     assert "Accuracy without labels" in found.page()
 
 
+@pytest.mark.long
 def test_labels_of_the_data_serve_for_nothing_but_the_measured_error(net, found):
     data, images = part(250, 500, GaussianNoise(4)), np.arange(250)
     with torch.no_grad():
@@ -114,6 +115,7 @@ class WithDeadChannels(nn.Module):
         return self.net(images) + 0 * self.norm(rare).sum((1, 2, 3))[:, None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_reference", [True, False])
 def test_dead_channels_hide_no_shift(net, with_reference):
     model, data = WithDeadChannels(net).eval(), part(250, 500, Contrast(3))
@@ -144,6 +146,7 @@ class Overflow(nn.Module):
         return images / 0
 
 
+@pytest.mark.long
 def test_the_same_kind_of_data_raises_no_alarm(net):
     images, labels = pixels(TEST), TEST.targets  # neighbours are by one writer: take every other one
     one, two = (ArrayData(images[start::2], labels[start::2]) for start in (0, 1))
@@ -153,6 +156,7 @@ def test_the_same_kind_of_data_raises_no_alarm(net):
     assert found.predicted is None
 
 
+@pytest.mark.long
 def test_without_a_reference_the_models_own_statistics_serve(net):
     found = diagnose(net, part(250, 500, Contrast(3)))
     assert found.test.p_value < 0.01
@@ -160,6 +164,7 @@ def test_without_a_reference_the_models_own_statistics_serve(net):
     assert list(found.priors["n"]) == [1, 8, 64, 256]
 
 
+@pytest.mark.long
 def test_without_labels_nothing_is_predicted(net):
     reference = ArrayData(pixels(part(0, 250)), None)
     found = diagnose(net, part(250, 400), reference, known_samples=32)
@@ -224,6 +229,7 @@ def test_a_layer_that_does_not_exist_is_named():
         observe_moments(nn.Sequential(nn.Linear(2, 2)), [], ["layer9"])
 
 
+@pytest.mark.long
 def test_classes_can_be_mapped_from_the_command_line(net, folder, haptera):
     """The net's outputs are digits; the data calls them by names, in another order, and knows three of them."""
     save_file(net.state_dict(), folder / "net.safetensors")
@@ -245,6 +251,7 @@ def test_classes_can_be_mapped_from_the_command_line(net, folder, haptera):
     assert "cuda:7" in haptera(*flags[:-1], "cuda:7").stderr
 
 
+@pytest.mark.long
 def test_from_the_command_line(net, folder, haptera):
     save_file(net.state_dict(), folder / "net.safetensors")
     for name, data in (("old", part(0, 200)), ("new", part(200, 400, GaussianNoise(5)))):

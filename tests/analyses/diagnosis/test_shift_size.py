@@ -76,6 +76,7 @@ def test_full_distances_of_diagonal_covariances_are_sums_of_the_diagonal_ones():
     assert size.full_jeffreys(*arguments) == pytest.approx(size.jeffreys(source, target).sum())
 
 
+@pytest.mark.long
 def test_full_wasserstein_is_optimal_transport_between_samples():
     random = np.random.default_rng(3)
     a, b = covariance(1, 2), covariance(2, 2)

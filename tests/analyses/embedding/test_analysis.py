@@ -79,6 +79,7 @@ def test_seeds_agree_and_a_ring_is_found(found):
     assert found.ring_ratio > 1.5
 
 
+@pytest.mark.long
 def test_encoders_learn_from_the_first_part_and_nothing_else(found):
     assert found.parts.names.tolist() == ["train"] * 896 + ["validation"] * 224 + ["held out"] * 480
     changed = compass()
@@ -169,6 +170,7 @@ def test_a_unit_that_is_silent_in_the_training_part_is_left_out_with_a_note():
         Parts.of(replace(late, signals={"spikes": np.zeros_like(signal)}), plan)
 
 
+@pytest.mark.long
 def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_see_them():
     recording = compass(600, units=6)
     block = Label.of(np.repeat(["a", "b", "c"], 200))  # one condition after the other: the last 30 % have c alone
@@ -283,6 +285,7 @@ def test_windows_stay_inside_blocks():
     assert rows.tolist() == [[0, 0, 1], [0, 1, 2], [1, 2, 2], [3, 3, 4], [3, 4, 5], [4, 5, 5]]
 
 
+@pytest.mark.long
 def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
     assert list(label_combinations(["a", "b"])) == ["a", "b", "a + b"]
     frame = compare_hypotheses(

@@ -7,6 +7,7 @@ import torch
 from haptera.analyses.embedding.baselines import available_baselines, baseline
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["pca", "factors", "vae", "tsne"])
 def test_baselines_embed_every_sample(name):
     signal = np.random.default_rng(0).normal(size=(120, 6))

@@ -66,6 +66,7 @@ def test_a_number_of_processes_below_one_is_refused():
         embed(recording(), PLAN, jobs=0)
 
 
+@pytest.mark.long
 def test_baselines_without_a_map_embed_some_samples_and_are_read_there():
     few = {"seeds": 1, "shuffles": 0, "baselines": ("pca", "tsne"), "baseline_samples": 150, "topology": False}
     found = embed(recording(), Plan(labels=("c",), **few, settings=QUICK), progress=False)

@@ -1,6 +1,7 @@
 """The bound of the autoencoder is that of its formula, it rises, and its latent holds what the counts hold."""
 
 import numpy as np
+import pytest
 import torch
 
 from haptera.analyses.embedding.consistency import linear_r2
@@ -20,6 +21,7 @@ def test_terms_of_the_bound_are_those_of_torch_distributions():
     assert torch.allclose(log_likelihood(truth, outputs, deviation), normal.log_prob(truth).sum(1), atol=1e-3)
 
 
+@pytest.mark.long
 def test_the_latent_of_counts_is_found_and_repeats_with_its_seed():
     generator = np.random.default_rng(0)
     latent = generator.normal(size=(600, 2))

@@ -135,6 +135,7 @@ def test_with_several_adapters_a_sentence_says_which(tmp_path, released):
     assert gate.findings()[0].sentence.startswith("fog 5 with batchnorm: accuracy ")
 
 
+@pytest.mark.long
 def test_bars_hold_whatever_came_before(tmp_path, released):
     _, before, _ = released
     folder = record(tmp_path / "candidate", before)
@@ -147,6 +148,7 @@ def test_bars_hold_whatever_came_before(tmp_path, released):
     assert "contrast 5: accuracy" in gate.objections[1]
 
 
+@pytest.mark.long
 def test_a_quick_gate_has_bars_too(tmp_path, released):
     _, before, _ = released
     folder = record(tmp_path / "candidate", before)

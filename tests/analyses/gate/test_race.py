@@ -119,6 +119,7 @@ def test_both_promises_hold():
     assert missed / 150 <= most
 
 
+@pytest.mark.long
 def test_a_quick_gate_reads_a_study_that_was_run(tmp_path):
     generator = np.random.default_rng(4)
     before = answers(generator, images=2000)
@@ -174,6 +175,7 @@ def study_of(data, net, out, **more):
     return haptera.Study({"net": net}, streams, out=out, **more)
 
 
+@pytest.mark.long
 def test_a_study_that_was_not_run_is_run_as_far_as_needed(tmp_path, few):
     study_of(*few, tmp_path / "released").run()
     gate = haptera.gate(study_of(*few, tmp_path / "candidate"), tmp_path / "released", quick=True, drop=0.1)
@@ -183,6 +185,7 @@ def test_a_study_that_was_not_run_is_run_as_far_as_needed(tmp_path, few):
     assert not (tmp_path / "candidate").exists()
 
 
+@pytest.mark.long
 def test_what_a_quick_gate_ran_is_kept_and_not_run_again(tmp_path, few, monkeypatch):
     study_of(*few, tmp_path / "released").run()
     made = [
@@ -195,6 +198,7 @@ def test_what_a_quick_gate_ran_is_kept_and_not_run_again(tmp_path, few, monkeypa
     assert again.json() == made[0].json()
 
 
+@pytest.mark.long
 def test_an_adapter_that_learns_runs_its_whole_cell(tmp_path, few):
     adapters = [NoAdaptation, BatchNorm]
     study_of(*few, tmp_path / "released", adapters=adapters).run()
@@ -204,6 +208,7 @@ def test_an_adapter_that_learns_runs_its_whole_cell(tmp_path, few):
     assert (gate.comparisons["difference"] == 0).all()
 
 
+@pytest.mark.long
 def test_a_candidate_that_breaks_on_a_shift_fails(tmp_path, few):
     import torch
     from torch import nn

@@ -123,6 +123,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         read_rows(tmp_path / "nowhere.toml")
 
 
+@pytest.mark.long
 def test_a_row_has_the_scores_of_identify(found):
     table = found[1].scores()
     process = Process.read(SPHERE.process, 2, 0)
@@ -247,6 +248,7 @@ def test_rows_of_another_file_stay_in_the_folder(counted, tmp_path):
     assert counted == []
 
 
+@pytest.mark.long
 def test_a_long_loss_is_kept_as_means_over_neighbouring_steps():
     record = run_row(replace(SPACE, steps=2 * POINTS, batch_size=4), 0)
     assert record["loss"]["step"] == list(range(2, 2 * POINTS + 1, 2))

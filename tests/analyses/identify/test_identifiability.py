@@ -152,6 +152,7 @@ def test_the_best_size_is_found_wherever_the_search_begins():
         assert latents_fit(process, loss, 64, guess) == pytest.approx(min(losses), abs=0.08)
 
 
+@pytest.mark.long
 def test_a_run_of_few_steps_has_not_reached_it_and_a_loss_that_wants_something_else_goes_below():
     record = run_row(Row("sphere/uniform/vmf=1", "sphere/vmf", dimensions=4, steps=3, batch_size=64), 0)
     assert fit_verdict(record["goodness_of_fit"], record["latents_fit"]) == "not reached"

@@ -64,6 +64,7 @@ def test_a_sphere_is_found_from_pairs():
     assert found.loss[-20:].mean() < found.loss[:20].mean()
 
 
+@pytest.mark.long
 def test_a_seed_repeats_a_run_and_leaves_the_global_generator_alone():
     process = Process("box", Uniform(), laplace(0.05), dimensions=2, tried=100)
     before = torch.random.get_rng_state()

@@ -49,6 +49,7 @@ def correct_setups(batch_net, group_net, arrays, files):
     yield "few images", batch_net.right, ArrayData(images[:30], labels[:30], "digits")
 
 
+@pytest.mark.long
 def test_ten_correct_setups_are_silent(batch_net, group_net, arrays, files):
     setups = list(correct_setups(batch_net, group_net, arrays, files))
     assert len(setups) == 10
@@ -76,6 +77,7 @@ def test_a_scale_that_ruins_the_answers_is_an_error(batch_net, data):
     assert preflight.objections
 
 
+@pytest.mark.long
 def test_labels_tell_the_scale_of_a_network_without_statistics(group_net, data):
     assert only(check(group_net.behind("bytes"), data), "scale")
 
@@ -174,6 +176,7 @@ def test_a_model_that_draws_is_caught(batch_net, data):
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.long
 def test_another_crop_than_in_training_is_caught(batch_net, files):
     preflight = check(batch_net.right, FolderData(files, size=16, crop=0.7))
     assert "crop" in {each.word for each in preflight.complaints}

@@ -34,6 +34,7 @@ def study(folder, batch_net, arrays):
     return lambda data, normalise, *others: (*RUN, "--data", f"{data}.npz", "--normalise", normalise, *others)
 
 
+@pytest.mark.long
 def test_it_is_made_once_kept_and_shown_in_the_report(haptera, folder, study):
     assert haptera(*study("right", "imagenet")).returncode == 0
     kept = folder / "out" / "preflight" / "toned" / "result.json"
@@ -52,6 +53,7 @@ def test_what_it_finds_is_said_before_the_first_cell(haptera, study):
     assert "--normalise imagenet" in haptera(*study("right", "none", "--seed", 1)).stderr
 
 
+@pytest.mark.long
 def test_labels_in_another_order_end_the_study_unless_nothing_is_checked(haptera, folder, study):
     refused = haptera(*study("permuted", "imagenet"))
     assert refused.returncode == 2
@@ -61,6 +63,7 @@ def test_labels_in_another_order_end_the_study_unless_nothing_is_checked(haptera
     assert haptera(*study("permuted", "imagenet", "--no-check")).returncode == 0
 
 
+@pytest.mark.long
 def test_the_command_ends_with_1_where_results_would_mean_nothing(haptera, folder, study):
     words = ("check-model", "--model", "toned.py:build", "--weights", "toned.safetensors", "--normalise", "imagenet")
     assert haptera(*words, "--data", "right.npz").returncode == 0
@@ -71,6 +74,7 @@ def test_the_command_ends_with_1_where_results_would_mean_nothing(haptera, folde
     assert haptera(*words, "--data", "missing.npz").returncode == 2
 
 
+@pytest.mark.long
 def test_two_studies_are_compared_image_by_image(haptera, folder, study):
     assert haptera(*study("right", "imagenet", "--seed", 0)).returncode == 0
     other = [word if word != "out" else "other" for word in study("right", "none", "--seed", 0, "--batch-size", 32)]

@@ -107,6 +107,7 @@ def test_named_models_are_placed(joined):
     assert rows["events"].tolist() == [168, 168]
 
 
+@pytest.mark.long
 def test_few_models_are_enough(joined):
     for size_ in (3, 4, 5):
         names = NAMES[:size_]

@@ -77,6 +77,7 @@ def test_what_chance_explains_is_not_clearly_outside():
     assert moved.clear > 0.4 * moved.outside
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 5), st.sampled_from([1.0, 0.99, 0.9, 0.5]))
 def test_the_narrowest_wedges_hold_the_share_and_no_narrower_one_does(seed, share):

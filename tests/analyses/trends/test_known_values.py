@@ -101,6 +101,7 @@ def test_there_is_a_line_of_66_and_of_30_models(imagenet, cifar):
         assert trends.verdict.beyond
 
 
+@pytest.mark.long
 def test_the_guarantee_at_the_own_zeta_of_66_models(imagenet):
     whole, *pieces = imagenet.own_bounds
     assert whole.ends == ("fv_4k", "pnasnet_large_tf")
@@ -119,6 +120,7 @@ def test_most_events_outside_are_tolerated(imagenet):
     assert found["needed"] < 0.01 * outside
 
 
+@pytest.mark.long
 def test_no_file_of_the_source_is_suspected(imagenet):
     plain = Trends(imagenet.sides, draws=50)
     assert plain.outliers == ["fv_4k"]
@@ -144,6 +146,7 @@ def test_dominance_of_30_models(cifar):
     assert round((cifar.pairs["count"] <= 400).mean(), 3) == 0.977
 
 
+@pytest.mark.long
 def test_one_file_in_another_order_is_the_outlier(imagenet):
     names = list(imagenet.models)
     shifted = imagenet.sides.shifted.correct.copy()

@@ -95,6 +95,7 @@ def robust_ones():
     return Side.of_correct("a", NAMES, reference), Side.of_correct("b", NAMES, shifted)
 
 
+@pytest.mark.long
 def test_others_are_placed_against_the_line_of_standard_models():
     one, other = robust_ones()
     standard = [f"net-{place}" for place in range(10)]

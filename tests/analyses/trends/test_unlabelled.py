@@ -102,6 +102,7 @@ def save(path, side, kind="logits", targets=True):
     return str(path)
 
 
+@pytest.mark.long
 def test_logits_probabilities_and_predictions_are_read(tmp_path):
     side = answers(1.0, 0)
     for kind in ("logits", "probabilities", "predictions"):

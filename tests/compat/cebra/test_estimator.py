@@ -132,6 +132,7 @@ def test_silent_channels_are_left_out_and_stay_left_out_of_a_saved_model(tmp_pat
     assert again.get_params() == model.get_params()
 
 
+@pytest.mark.long
 def test_callbacks_do_not_change_the_fit_and_partial_fit_goes_on():
     seen = []
     model = model_of(max_iterations=10).fit(

@@ -54,6 +54,7 @@ def test_numbers_are_means_over_seeds_with_their_standard_deviation():
     assert made.seeds == 3
 
 
+@pytest.mark.long
 def test_the_best_and_the_second_of_every_column_are_marked_and_what_prints_alike_ranks_alike():
     ranks = {row.name: [each.rank for each in row.cells] for row in only(rows(ERRORS)).rows}
     assert ranks == {"none": [0, 0, 2, 0, 0], "eta": [1, 2, 1, 1, 1], "tent": [2, 1, 1, 2, 2]}

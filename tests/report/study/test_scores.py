@@ -56,6 +56,7 @@ def test_the_margin_with_one_seed_is_as_wide_as_two_shares() -> None:
     assert row["clear"] == "no"
 
 
+@pytest.mark.long
 def test_adapters_are_compared_on_what_all_of_them_met() -> None:
     rows = [accuracy("tent", 0.7), accuracy("none", 0.6), accuracy("none", 0.1, "snow"), accuracy("none", 0.9, "clean")]
     frame = made(methods.section(complete(tidy(rows)))).figures[0].frame
@@ -64,6 +65,7 @@ def test_adapters_are_compared_on_what_all_of_them_met() -> None:
     assert methods.section(complete(tidy(rows[1:]))) is None
 
 
+@pytest.mark.long
 def test_the_mean_over_models_takes_those_with_every_adapter(study: pd.DataFrame) -> None:
     lacking = study[(study["model"] != "vgg-16-bn") | (study["adapter"] == "none")]
     section = made(methods.section(complete(tidy(lacking[~lacking["measure"].isin(REPORTED)]))))
@@ -80,6 +82,7 @@ def as_good(adapter: str, value: float, **names: object) -> list[dict[str, objec
     return [accuracy(adapter, value, shift, **parent, **names) for shift in ("fog", "snow")]
 
 
+@pytest.mark.long
 def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
     rows = as_good("none", 0.5) + as_good("rdumb", 0.7) + as_good("batchnorm:prior=0", 0.7) + as_good("tent", 0.6)
     idle = accuracy("rdumb", 0.98, measure="idle_steps")
@@ -93,6 +96,7 @@ def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
     assert (row["winner"], row["next"], row["margin"], row["clear"]) == ("batchnorm:prior=0", "rdumb", 0, "tie")
 
 
+@pytest.mark.long
 def test_a_learner_that_is_hardly_better_than_its_parent_is_level_with_it() -> None:
     plain = as_good("none", 0.5) + as_good("batchnorm:prior=0", 0.7)
     near, far = (complete(tidy(plain + as_good("rdumb", value))) for value in (0.71, 0.9))
@@ -105,6 +109,7 @@ def test_a_learner_that_is_hardly_better_than_its_parent_is_level_with_it() -> N
     assert (row["low"], row["high"], row["cells"]) == pytest.approx((*newcombe(*ends), 2))
 
 
+@pytest.mark.long
 def test_an_adapter_that_changes_nothing_does_not_win() -> None:
     table = complete(tidy(as_good("none", 0.5) + as_good("rdumb", 0.5) + as_good("tent", 0.4)))
     row = made(methods.section(table)).tables[0].frame.iloc[0]

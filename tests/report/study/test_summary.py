@@ -51,6 +51,7 @@ def test_three_sentences_say_what_the_numbers_say(table: pd.DataFrame) -> None:
     ]
 
 
+@pytest.mark.long
 def test_summary_does_not_depend_on_the_order_of_rows(table: pd.DataFrame) -> None:
     assert sentences(table.sample(frac=1, random_state=1)) == sentences(table)
 
@@ -79,6 +80,7 @@ def test_every_shift_counts_the_same_however_many_severities_it_has() -> None:
     assert best.value == pytest.approx(0.7)
 
 
+@pytest.mark.long
 def test_a_rival_within_the_interval_is_level() -> None:
     # √(.02² + .02²) = .028
     near = tidy(rows("a", "none", {("fog", 1): 0.90}) + rows("b", "none", {("fog", 1): 0.88}))
@@ -126,6 +128,7 @@ def test_a_change_within_the_interval_is_said_to_be() -> None:
     )
 
 
+@pytest.mark.long
 def test_adapters_that_harm_are_named() -> None:
     plain = {("fog", 1): 0.50, ("noise", 1): 0.90}
     good = {("fog", 1): 0.80, ("noise", 1): 0.80}
