@@ -205,13 +205,14 @@ def test_verify_checks_every_folder_inside_and_says_so_in_json(study, haptera):
     assert told["problems"] == 0
     assert [(each["folder"], each["kind"], each["pieces"], each["finished"]) for each in told["folders"]] == [
         ("out", "study", 2, 2),
+        ("out/samples", "set of sample images", 1, 1),
         ("out/study", "study", 1, 1),
     ]
     paths(study / "study")[0].unlink()
     paths(study)[0].write_bytes(b"")
     done = haptera("verify", "out", "--json")
     assert done.returncode == 1
-    first, second = (each["problems"] for each in json.loads(done.stdout)["folders"])
+    first, _, second = (each["problems"] for each in json.loads(done.stdout)["folders"])
     assert "has 0 bytes, and had" in first[0]
     assert second[0].endswith("is missing")
 

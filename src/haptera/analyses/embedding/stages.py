@@ -196,7 +196,8 @@ def run_stages(
     """
     plan, parts = known.plan, known.parts
     began = time.monotonic()
-    finish([FitTask(parts, plan, plan.seed)], out, KIND, each=known.add, progress=progress)
+    first = FitTask(parts, plan, plan.seed)
+    finish([first], out, KIND, each=known.add, progress=progress)
     model = known.fits[plan.seed].model
     seconds = max(time.monotonic() - began, model.n_iter_ * STEP)  # it may have been found finished
     rest = _controls(parts, known.cuts, plan)
@@ -209,6 +210,8 @@ def run_stages(
     controls = plan.seeds + plan.shuffles
 
     def add(task: Task[Any], result: Any) -> None:
+        if task is first:
+            return
         known.add(task, result)
         ended = len(known.fits) + len(known.shuffled) == controls and isinstance(task, FitTask) and not task.fold
         if each is not None and slow and ended and known.pending:
@@ -218,7 +221,10 @@ def run_stages(
         each(known)
     if tasks:
         jobs = (_cores() if slow else 1) if jobs is None else jobs
-        finish(tasks, out, KIND, jobs=1 if _on_gpu(model.device) else jobs, each=add, progress=progress)
+        every = (
+            tasks if out is None else [first, *tasks]
+        )  # so that messages count the first fit, which is found finished
+        finish(every, out, KIND, jobs=1 if _on_gpu(model.device) else jobs, each=add, progress=progress)
 
 
 def _controls(parts: Parts, cuts: Sequence[Parts], plan: Plan) -> list[FitTask]:
