@@ -221,9 +221,7 @@ def run_stages(
         each(known)
     if tasks:
         jobs = (_cores() if slow else 1) if jobs is None else jobs
-        every = (
-            tasks if out is None else [first, *tasks]
-        )  # so that messages count the first fit, which is found finished
+        every = tasks if out is None else [first, *tasks]  # messages count the first fit, which is found finished
         finish(every, out, KIND, jobs=1 if _on_gpu(model.device) else jobs, each=add, progress=progress)
 
 
