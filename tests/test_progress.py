@@ -35,8 +35,10 @@ def notebook(monkeypatch):
     display = types.ModuleType("IPython.display")
     display.HTML = str
     display.display = lambda text, display_id: shown.append(text) or handle
-    for name, module in {"ipykernel": None, "IPython": None, "IPython.display": display}.items():
-        monkeypatch.setitem(sys.modules, name, module or types.ModuleType(name))
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
     return shown
 
 
@@ -46,6 +48,19 @@ def test_a_notebook_gets_one_bar_that_is_redrawn(notebook, capfd):
     assert "0/3 cells" in notebook[1]
     assert "value='3' max='3'" in notebook[-1]
     assert "&lt;c&gt;" in notebook[-1]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_process_that_imported_the_kernel_is_no_notebook(capfd):
+    pytest.importorskip("ipykernel")
+    count_to_three()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ipython_in_a_terminal_is_no_notebook(notebook, monkeypatch, capfd):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", types.SimpleNamespace)
+    count_to_three()
+    assert notebook == []
     assert capfd.readouterr() == ("", "")
 
 

@@ -9,6 +9,13 @@ from typing import Any, Protocol, Self
 from haptera.words import duration
 
 
+def _in_a_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook; one that merely imported ipykernel is not."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None
+
+
 class _Bar(Protocol):
     def start(self) -> None: ...
     def show(self, done: int, last: str, left: str) -> None: ...
@@ -34,7 +41,7 @@ class Progress:
         self.done = 0
         self._work, self._worked, self._guess = seconds or float(total), 0.0, seconds
         self._start = time.monotonic()
-        notebook = "ipykernel" in sys.modules
+        notebook = _in_a_notebook()
         if total and (show if show is not None else notebook or sys.stderr.isatty()):
             self._bar = _Notebook(name, total, unit) if notebook else _Terminal(name, total, unit)
 
