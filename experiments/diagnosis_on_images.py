@@ -26,16 +26,11 @@ from torch import nn
 from adaptation_on_images import DATA, SEEDS, networks, over_seeds
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.analyses.diagnosis import DiagnosisSettings
-from haptera.analyses.diagnosis.error_prediction import (
-    agreement,
-    average_confidence,
-    difference_of_confidences,
-    fit_temperature,
-    thresholded_confidence,
-)
+from haptera.analyses.diagnosis.error_prediction import agreement, fit_temperature
 from haptera.analyses.diagnosis.known_shifts import known_shifts
 from haptera.analyses.diagnosis.shift_size import ks_p_value, mmd, shift_size, shift_test
 from haptera.data import ArrayData
+from haptera.measures.label_free import Reference
 from haptera.observe import observe_moments
 from haptera.observe.moments import Observation
 from haptera.shifts import Shift
@@ -81,19 +76,21 @@ def sizes(nets: list[nn.Module], reference: ArrayData, data: ArrayData) -> list[
         known = known_shifts(net, reference, base.moments, settings=asked, severities=(1, 2, 3, 4, 5))
         regressions.append(known.regressions().assign(net=place))
         lines, temperature = known.lines(), fit_temperature(base.outputs, base.targets)
+        labelled = Reference.of(base.outputs, base.targets)
         found = []
         for kind in all_shifts():
             for severity in (1, 2, 3, 4, 5):
                 shift = kind(severity)
                 seen, second = look(net, data, shift), look(other, data, shift)
-                size = shift_size(base.moments, seen.moments)
+                size, told = shift_size(base.moments, seen.moments), labelled.estimates(seen.outputs)
+                calibrated = labelled.estimates(seen.outputs / temperature)["average confidence"]
                 accuracy = {
                     "size, line of the family": 1 - lines.get(shift.family, lines["all"]).predict(size),
                     "size, line of all": 1 - lines["all"].predict(size),
-                    "average confidence": average_confidence(seen.outputs),
-                    "average confidence, calibrated": average_confidence(seen.outputs, temperature),
-                    "difference of confidences": difference_of_confidences(base.outputs, base.targets, seen.outputs),
-                    "thresholded confidence": thresholded_confidence(base.outputs, base.targets, seen.outputs),
+                    "average confidence": told["average confidence"],
+                    "average confidence, calibrated": calibrated,
+                    "difference of confidences": told["difference of confidences"],
+                    "thresholded confidence": told["thresholded confidence"],
                     "agreement of two networks": agreement(seen.outputs, second.outputs),
                 }
                 row = {"family": shift.family, "shift": shift.name, "severity": severity, "size": size}

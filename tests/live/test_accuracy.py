@@ -1,6 +1,4 @@
-"""Accuracy in a window: which estimator is chosen, how its interval holds, and what labels add."""
-
-from dataclasses import replace
+"""Accuracy in a window: the combination that diagnose has, how its interval holds, and what labels add."""
 
 import numpy as np
 import pandas as pd
@@ -9,9 +7,10 @@ import pytest
 from haptera.analyses.diagnosis.known_shifts import KnownShifts
 from haptera.errors import HapteraError
 from haptera.live.accuracy import Accuracy
-from haptera.live.estimators import PLANES, Clean, choose_estimator, make_estimator
+from haptera.live.answer_window import MOST_CLASSES
 from haptera.live.profile import Profile
-from haptera.measures import label_free
+from haptera.measures.combination import SIZE, combine
+from haptera.measures.label_free import NUCLEAR, TRANSPORT, Reference, estimate_all
 
 CLASSES = 4
 
@@ -35,48 +34,58 @@ def confidence(logits):
 def profile_of(random, corruptions=8, labels=True):
     logits, targets = answers(random, 2000, 3.0, 1.0)
     right = logits.argmax(1) == targets
-    threshold = float(np.quantile(confidence(logits), 1 - right.mean()))
-    rows = []
+    reference, rows = Reference.of(logits, targets), []
     for name in range(corruptions):
         slope = 1.0 + 0.1 * random.normal()
         for severity in (1, 3, 5):
             own, wanted = answers(random, 500, 3.0 - 0.4 * severity, slope)
             error = (own.argmax(1) != wanted).mean()
-            sure = confidence(own)
             row = {"shift": f"c{name}", "family": "f", "holdout": True, "severity": float(severity)}
             size = 0.3 * severity + 0.02 * random.normal()
-            rows.append(
-                row | {"size": size, "error": error, "doubt": (sure < threshold).mean(), "confidence": sure.mean()}
-            )
-    known = KnownShifts(pd.DataFrame(rows), np.zeros((0, 0)), {"error": float(1 - right.mean())}, threshold, 500)
+            rows.append(row | {"size": size, "error": error} | reference.estimates(own))
+    known = KnownShifts(pd.DataFrame(rows), np.zeros((0, 0)), {"error": float(1 - right.mean())}, 500)
     if not labels:
         return Profile("", {}, logits)
     return Profile("", {}, logits, targets, right, known=known if corruptions else KnownShifts())
 
 
-def test_candidates_without_a_fit_are_those_of_the_measures():
+@pytest.mark.parametrize("size", [None, 0.9])
+def test_a_window_is_told_as_diagnose_tells_its_images(size):
     random = np.random.default_rng(0)
     profile = profile_of(random)
-    logits, _ = answers(random, 300, 1.5, 1.0)
-    sure, threshold = confidence(logits), profile.known.threshold
-    clean = Clean(float(1 - profile.right.mean()), float(confidence(profile.logits).mean()))
-    features = {"confidence": np.array([sure.mean()]), "doubt": np.array([(sure < threshold).mean()])}
-    for name in ("average confidence", "difference of confidences", "thresholded confidence"):
-        found = 1 - make_estimator(name, profile.known.frame, clean)(features)[0]
-        slow = label_free.ESTIMATES[name](profile.logits, profile.targets, logits)
-        assert found == pytest.approx(slow, abs=1e-3)
+    logits, _ = answers(random, 700, 1.5, 1.0)
+    accuracy = Accuracy(profile, window=600, level=0.95)
+    for start in range(0, 700, 50):
+        accuracy.update(logits[start : start + 50], size)
+    told = estimate_all(profile.logits, profile.targets, logits[-600:])
+    clean = estimate_all(profile.logits, profile.targets, profile.logits) | {"accuracy": profile.accuracy, SIZE: 0.0}
+    known = profile.known.frame.drop(columns=TRANSPORT)
+    known = known.assign(accuracy=1 - known["error"], **({} if size is None else {SIZE: known["size"]}))
+    slow = combine(known, clean, 500)
+    value = slow.accuracy(told | {SIZE: size})
+    found = accuracy.estimate()
+    assert found.value == pytest.approx(value, abs=2e-3)  # the nuclear norm is of up to 150 images before
+    assert (found.low, found.high) == pytest.approx(slow.interval(value, 600), abs=4e-3)
+    assert found.method == f"{slow.candidates[0].name} and others"
 
 
-def test_a_threshold_that_few_images_gave_leaves_thresholded_confidence_right_on_clean_data():
-    profile = profile_of(np.random.default_rng(0))
-    wrong, sure = 1 - profile.right.mean(), confidence(profile.logits)
-    for share in (0.7, 1.4):  # as chance has it
-        doubt = float((sure < np.quantile(sure, share * wrong)).mean())
-        told = make_estimator("thresholded confidence", profile.known.frame, Clean(wrong, sure.mean(), doubt))
-        assert told({"doubt": np.array([doubt, doubt + 0.1])}) == pytest.approx([wrong, wrong + 0.1])
-    few = replace(profile, known=replace(profile.known, threshold=float(np.quantile(sure, 1.4 * wrong))))
-    accuracy = Accuracy(few)
-    assert accuracy._predict(sure)[0] == pytest.approx(Accuracy(profile)._predict(sure)[0], abs=0.04)
+def test_many_classes_leave_the_nuclear_norm_out_so_that_a_step_stays_cheap():
+    random = np.random.default_rng(1)
+    for classes in (MOST_CLASSES, MOST_CLASSES + 1):
+        logits = random.normal(size=(300, classes))
+        targets = np.where(random.random(300) < 0.5, logits.argmax(1), 0)
+        reference, rows = Reference.of(logits, targets), []
+        for name in range(5):
+            new = logits / (1.5 + name)
+            rows.append({"shift": f"c{name}", "holdout": True, "size": 1.0 + name, "error": 0.3 + 0.1 * name})
+            rows[-1] |= reference.estimates(new)
+        known = KnownShifts(pd.DataFrame(rows), np.zeros((0, 0)), {"error": 0.3}, 300)
+        accuracy = Accuracy(Profile("", {}, logits, targets, logits.argmax(1) == targets, known=known))
+        accuracy.update(logits)
+        names = {each.estimate for each in accuracy.combinations[False].candidates}
+        assert (NUCLEAR in names) == (classes == MOST_CLASSES)
+        assert TRANSPORT not in names
+        assert 0 < accuracy.estimate().value < 1
 
 
 def test_after_a_change_the_window_begins_with_the_images_since_then():
@@ -97,70 +106,6 @@ def test_after_a_change_the_window_begins_with_the_images_since_then():
     assert found.high - found.low > mixed.high - mixed.low  # fewer images say less
 
 
-def test_the_candidate_is_chosen_that_is_least_off_on_corruptions_left_out():
-    random = np.random.default_rng(1)
-    rows = []
-    for name in range(6):
-        for size in (0.2, 0.6, 1.0):
-            doubt = 0.1 + 0.2 * size + 0.02 * random.normal()
-            error = 0.05 + 0.5 * size  # the size tells it exactly
-            rows.append({"shift": f"c{name}", "size": size, "doubt": doubt, "confidence": 0.9, "error": error})
-    known, clean = pd.DataFrame(rows), Clean(0.05, 0.9)
-    chosen = choose_estimator(known, clean, 500)
-    assert chosen.name == "plane of doubt and size"
-    off = []
-    for name in range(6):  # leave out, fit by the normal equations, look
-        own = known["shift"] == f"c{name}"
-        fitted = known[~own]
-        design = np.array([[1, 0.05, 0.0], *np.column_stack([np.ones(15), fitted["doubt"], fitted["size"]])])
-        wanted = np.array([0.05, *fitted["error"]])
-        plane = np.linalg.solve(design.T @ design, design.T @ wanted)
-        predicted = np.clip(np.column_stack([np.ones(3), known[own][["doubt", "size"]]]) @ plane, 0, 1)
-        off.append(np.abs(predicted - known[own]["error"]).mean())
-    assert chosen.off == pytest.approx(np.mean(off), abs=1e-9)
-    assert choose_estimator(known, clean, 500, size=False).name != "plane of doubt and size"
-
-
-def test_fits_that_beat_every_candidate_without_one_are_averaged_by_inverse_squares():
-    random = np.random.default_rng(2)
-    rows = []
-    for name in range(5):
-        own = 0.1 * random.normal()
-        for size in (0.2, 0.5, 0.8, 1.1):
-            doubt, error = 0.05 + 0.2 * size + 0.03 * random.normal(), 0.05 + (0.5 + own) * size
-            sure = 0.95 - 0.3 * size + 0.05 * random.normal()
-            rows.append({"shift": f"c{name}", "size": size, "doubt": doubt, "confidence": sure, "error": error})
-    known, clean = pd.DataFrame(rows), Clean(0.05, 0.95)
-
-    def off(frame, name):
-        parts = []
-        for shift in frame["shift"].unique():
-            own = frame[frame["shift"] == shift]
-            made = make_estimator(name, frame[frame["shift"] != shift], clean)
-            told = made({column: own[column].to_numpy() for column in ("doubt", "confidence", "size")})
-            parts.append(np.abs(told - own["error"]).mean())
-        return np.mean(parts)
-
-    def mean_of(frame, features):
-        fixed = ("average confidence", "difference of confidences", "thresholded confidence")
-        limit = min(off(frame, name) for name in fixed)
-        fits = {name: off(frame, name) for name in PLANES}
-        weights = {name: 1 / each**2 for name, each in fits.items() if each < limit}
-        assert len(weights) > 1
-        values = sum(weight * make_estimator(name, frame, clean)(features) for name, weight in weights.items())
-        return values / sum(weights.values())
-
-    chosen = choose_estimator(known, clean, 500)
-    features = {"doubt": np.array([0.2]), "confidence": np.array([0.7]), "size": np.array([0.6])}
-    assert chosen.predict(features) == pytest.approx(mean_of(known, features))
-    parts = []
-    for shift in known["shift"].unique():  # left out before anything is fitted, chosen or weighted
-        own = known[known["shift"] == shift]
-        told = mean_of(known[known["shift"] != shift], {name: own[name].to_numpy() for name in features})
-        parts.append(np.abs(told - own["error"]).mean())
-    assert chosen.off == pytest.approx(np.mean(parts))
-
-
 @pytest.mark.long
 def test_a_window_of_a_few_images_has_an_interval_that_holds_the_truth():
     random = np.random.default_rng(6)
@@ -172,12 +117,6 @@ def test_a_window_of_a_few_images_has_an_interval_that_holds_the_truth():
         found = accuracy.estimate()
         held.append(found.low <= (logits.argmax(1) == targets).mean() <= found.high)
     assert np.mean(held) > 0.8
-
-
-def test_one_corruption_is_enough_for_a_fit():
-    known = pd.DataFrame([{"shift": "c", "size": 0.5, "doubt": 0.3, "confidence": 0.7, "error": 0.4}])
-    found = choose_estimator(known, Clean(0.05, 0.95), 100).accuracy({"doubt": 0.3, "confidence": 0.7, "size": 0.5})
-    assert found == pytest.approx(0.6)
 
 
 @pytest.mark.long
@@ -277,6 +216,10 @@ def test_a_state_goes_on_to_the_same_numbers():
     second.restore(first.state())
     assert first.estimate() == second.estimate()
     assert first.estimate().labels == 50
+    more, _ = answers(random, 700, 1.0, 1.0)
+    for accuracy in (first, second):
+        accuracy.update(more, 0.5)
+    assert first.estimate() == second.estimate()
 
 
 def test_wrong_input_is_named():

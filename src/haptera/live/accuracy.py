@@ -1,8 +1,8 @@
 """Accuracy without labels, in a window, with an interval; corrected by labels that arrive late.
 
-With a labelled profile and known corruptions, a mean of the estimators that these favour tells it
-(`haptera.live.estimators`); with labels alone, thresholded confidence, without an interval; without labels, mean
-confidence is all there is.
+With a labelled profile and known corruptions, a mean of the estimators that these favour tells it, as in `haptera
+diagnose` (`haptera.measures.combination`), of those that keep up with a stream (`haptera.live.answer_window`); with
+labels alone, thresholded confidence, without an interval; without labels, mean confidence is all there is.
 Labels correct it by prediction-powered inference (Angelopoulos et al. 2023): what answers on labelled images had
 promised is taken off and what was true put in its place; the weight λ of the promise is chosen as in PPI++. The
 estimate without labels and the one with labels are then averaged by the inverse squares of their standard errors; the
@@ -11,7 +11,7 @@ The profile is of the model as it was. An adapter that learns makes confidences 
 then off by what that changes, until labels correct it. Labels speak for the window only while it is like the images
 that they belong to: where what answers promise differs, the difference counts as an error of the labels. After a change
 `begin` leaves out of the window, and of the labels, what came before it.
-Cost: some microseconds for a batch. Holds a number for each image of the window and two for each label.
+Cost: some tens of microseconds for a batch. Holds two numbers for each label besides the window.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from haptera.checks import check_number, check_whole_number
 from haptera.correctness import correct
 from haptera.errors import HapteraError
-from haptera.live.estimators import Clean, Estimator, choose_estimator, make_estimator, normal_quantile
+from haptera.live.answer_window import MOST_CLASSES, AnswerWindow, likelihoods
 from haptera.live.profile import Profile
+from haptera.measures.combination import SIZE, Combination, combine
+from haptera.measures.label_free import BY_MEANS, NUCLEAR, Reference
+from haptera.statistics.intervals import LEVEL
 
 FEWEST = 20
 """Labels below which they do not speak."""
@@ -41,7 +45,8 @@ class AccuracyEstimate:
         source: what it comes from: `labels`, `predicted`, `predicted and labels`, `confidence` or `nothing`.
         labels: how many labels took part.
         images: in the window.
-        method: the name of the estimator behind a prediction, such as `plane of doubt and size`.
+        method: what is behind a prediction: `thresholded confidence`, or the candidate that counts most in the
+            combination, such as `line of nuclear norm and others`.
     """
 
     value: float
@@ -63,19 +68,20 @@ class Accuracy:
         label_window: labels that count, the last so many.
 
     Attributes:
-        estimators: whether the size of the shift is known -> what tells accuracy without labels; empty without labels
-            in the profile.
+        combinations: whether the size of the shift is known -> what tells accuracy without labels; empty without
+            labels or known corruptions in the profile.
     """
 
     def __init__(
-        self, profile: Profile | None = None, *, window: int = 1000, level: float = 0.9, label_window: int = 1000
+        self, profile: Profile | None = None, *, window: int = 1000, level: float = LEVEL, label_window: int = 1000
     ) -> None:
         check_whole_number("window", window, what="a number of images")
         check_whole_number("label_window", label_window, what="a number of labels")
         check_number("level", level, above=0, below=1, what="a share")
         self.level, self.window, self.label_window = level, window, label_window
-        self._threshold, self.estimators = _prepare(profile)
-        self._confidences, self._labels = np.zeros(0), np.zeros((0, 2))
+        self._reference = None if profile is None else profile.labelled
+        self.combinations = {} if profile is None or self._reference is None else _combine(profile, self._reference)
+        self._window, self._labels = AnswerWindow(window, self._reference), np.zeros((0, 2))
         self._size = float("nan")
 
     def update(self, logits: np.ndarray, size: float | None = None) -> None:
@@ -85,7 +91,7 @@ class Accuracy:
             logits: `(images, classes)` of the model that is served.
             size: of the shift in the window (`Place.size`), where it is known.
         """
-        self._confidences = np.concatenate([self._confidences, _confidence(logits)])[-self.window :]
+        self._window.update(logits)
         self._size = float("nan") if size is None else float(size)
 
     def label(self, logits: np.ndarray, targets: np.ndarray) -> None:
@@ -101,7 +107,7 @@ class Accuracy:
                 f"targets have shape {targets.shape}; ({len(logits)},), one for each answer, was expected"
             )
         right = correct(np.asarray(logits), targets).astype(float)
-        own = np.column_stack([self._promise(_confidence(logits)), right])
+        own = np.column_stack([self._promise(likelihoods(logits).max(1)), right])
         self._labels = np.concatenate([self._labels, own])[-self.label_window :]
 
     def begin(self, images: int) -> None:
@@ -110,7 +116,7 @@ class Accuracy:
         Args:
             images: at least one stays.
         """
-        self._confidences = self._confidences[-max(images, 1) :]
+        self._window.begin(max(images, 1))
         self.forget_labels()
 
     def forget_labels(self) -> None:
@@ -119,49 +125,49 @@ class Accuracy:
 
     def estimate(self) -> AccuracyEstimate:
         """Return the accuracy in the window."""
-        known, labels = self._confidences[np.isfinite(self._confidences)], len(self._labels)
+        known, labels = self._window.scores[:, 0], len(self._labels)
         if not len(known) and labels < FEWEST:
             return AccuracyEstimate(float("nan"), 0.0, 1.0, "nothing", 0, 0, "")
-        value, deviation, method = self._predict(known) if len(known) else (float("nan"), float("inf"), "")
-        source = "predicted" if self.estimators else "confidence"
+        value, deviation, method = self._predict(len(known)) if len(known) else (float("nan"), float("inf"), "")
+        source = "confidence" if self._reference is None else "predicted"
         if labels >= FEWEST:
             own, spread = self._by_labels(known)
             deviation = max(deviation, np.sqrt(max((value - own) ** 2 - spread**2, 0.0)) if len(known) else np.inf)
             weight = 1.0 if np.isinf(deviation) else deviation**2 / (deviation**2 + spread**2)
             value = own if weight == 1.0 else (1 - weight) * value + weight * own
             deviation, source = spread * np.sqrt(weight), "labels" if weight == 1.0 else "predicted and labels"
-        half = normal_quantile(self.level) * deviation
+        half = ndtri((1 + self.level) / 2) * deviation
         low, high = (0.0, 1.0) if np.isinf(half) else (max(float(value - half), 0.0), min(float(value + half), 1.0))
         used = labels if labels >= FEWEST else 0
-        return AccuracyEstimate(float(np.clip(value, 0, 1)), low, high, source, used, len(self._confidences), method)
+        return AccuracyEstimate(float(np.clip(value, 0, 1)), low, high, source, used, self._window.seen, method)
 
     def state(self) -> dict[str, Any]:
         """Return everything that changes, as plain numbers, texts, lists, dictionaries and NumPy arrays."""
-        return {"confidences": self._confidences.copy(), "labels": self._labels.copy(), "size": self._size}
+        return {"window": self._window.state(), "labels": self._labels.copy(), "size": self._size}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state, to the same numbers."""
-        confidences, labels = np.asarray(state["confidences"], float), np.asarray(state["labels"], float)
-        if confidences.ndim != 1 or labels.ndim != 2 or labels.shape[1] != 2:
-            raise HapteraError(
-                f"the state has shapes {confidences.shape}, {labels.shape}; (n,) and (m, 2) were expected"
-            )
-        self._confidences, self._labels = confidences[-self.window :], labels[-self.label_window :]
+        labels = np.asarray(state["labels"], float)
+        if labels.ndim != 2 or labels.shape[1] != 2:
+            raise HapteraError(f"the state has labels of shape {labels.shape}; (n, 2) was expected")
+        self._window.restore(state["window"])
+        self._labels = labels[-self.label_window :]
         self._size = float("nan") if state["size"] is None else float(state["size"])
 
     def _promise(self, confidences: np.ndarray) -> np.ndarray:
         """Return what each answer promises: that it is right, or the chance that it is."""
-        return confidences if self._threshold is None else (confidences >= self._threshold).astype(float)
+        return confidences if self._reference is None else (confidences >= self._reference.thresholds[0]).astype(float)
 
-    def _predict(self, confidences: np.ndarray) -> tuple[float, float, str]:
+    def _predict(self, images: int) -> tuple[float, float, str]:
         """Return the accuracy without labels, its standard error and how it was told."""
-        mean = float(confidences.mean())
-        if self._threshold is None:
-            return mean, float("inf"), "average confidence"
-        features = {"confidence": mean, "doubt": float((confidences < self._threshold).mean()), "size": self._size}
-        estimator = self.estimators[bool(np.isfinite(self._size))]
-        value = estimator.accuracy(features)
-        return value, estimator.deviation(value, len(confidences), self.level), estimator.name
+        if self._reference is None:
+            return float(self._window.scores[:, 0].mean()), float("inf"), "average confidence"
+        told = self._window.estimates()
+        if not self.combinations:
+            return told["thresholded confidence"], float("inf"), "thresholded confidence"
+        own = self.combinations.get(bool(np.isfinite(self._size)), self.combinations[False])
+        value = own.accuracy({**told, SIZE: self._size})
+        return value, own.deviation(value, images, self.level), f"{own.candidates[0].name} and others"
 
     def _by_labels(self, confidences: np.ndarray) -> tuple[float, float]:
         """Return the accuracy with labels, and its standard error."""
@@ -180,27 +186,14 @@ class Accuracy:
         return float(np.clip(value, 0, 1)), float(np.sqrt(variance))
 
 
-def _prepare(profile: Profile | None) -> tuple[float | None, dict[bool, Estimator]]:
-    """Return the threshold of confidence, and the estimators with (True) and without the size of the shift."""
-    if profile is None or profile.right is None:
-        return None, {}
-    known, error, sure = profile.known, float(1 - profile.right.mean()), _confidence(profile.logits)
-    if known.threshold is None or known.frame.empty or "error" not in known.frame:
-        clean = Clean(error, float(sure.mean()))
-        only = Estimator("thresholded confidence", make_estimator("thresholded confidence", known.frame, clean))
-        return float(np.quantile(sure, error)), {True: only, False: only}
-    clean = Clean(error, float(sure.mean()), float((sure < known.threshold).mean()))
-    return known.threshold, {size: choose_estimator(known.frame, clean, known.images, size) for size in (True, False)}
-
-
-def _confidence(logits: np.ndarray) -> np.ndarray:
-    """Return the largest probability of each answer; NaN where a logit is not finite."""
-    logits = np.asarray(logits, float)
-    if logits.ndim != 2:
-        raise HapteraError(f"logits have shape {logits.shape}; (images, classes) was expected")
-    known = np.isfinite(logits).all(1)
-    found = np.full(len(logits), np.nan)
-    if known.any():
-        own = logits[known]
-        found[known] = 1 / np.exp(own - own.max(1, keepdims=True)).sum(1)
-    return found
+def _combine(profile: Profile, reference: Reference) -> dict[bool, Combination]:
+    """Whether the size of the shift is known -> the combination that known corruptions choose."""
+    frame = profile.known.frame
+    names = [*BY_MEANS, *((NUCLEAR,) if reference.likely.shape[1] <= MOST_CLASSES else ())]
+    if not {"error", *names} <= set(frame):
+        return {}
+    known = frame[["shift", "holdout", *names]].assign(accuracy=1 - frame["error"], **{SIZE: frame["size"]})
+    clean = reference.own_estimates() | {"accuracy": reference.accuracy, SIZE: 0.0}
+    sides = {False: known.drop(columns=SIZE)} | ({True: known} if np.isfinite(known[SIZE]).all() else {})
+    made = {size: combine(rows, clean, profile.known.images) for size, rows in sides.items()}
+    return {size: own for size, own in made.items() if own is not None}

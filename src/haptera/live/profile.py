@@ -28,6 +28,7 @@ from haptera.batch import Batch
 from haptera.correctness import correct
 from haptera.errors import HapteraError, NotApplicable, unknown
 from haptera.live.signals import Signals, output_signals
+from haptera.measures.label_free import Reference
 from haptera.modules import unwrap
 from haptera.observe import observe_moments
 from haptera.observe.moments import GROUPS
@@ -142,7 +143,7 @@ class Profile:
         clean = Truncated(Clean(data, batch_size=batch_size), first=FEW)
         base = self.moments or observe_moments(unwrap(model), clean, layers).moments
         severities = SEVERITIES if which == "all" else ()
-        more: dict[str, Any] = {"severities": severities, "out": out, "progress": progress}
+        more: dict[str, Any] = {"severities": severities, "labelled": self.labelled, "out": out, "progress": progress}
         return replace(self, known=known_shifts(unwrap(model), data, base, layers, settings=settings, **more))
 
     @property
@@ -156,6 +157,11 @@ class Profile:
         return None if self.right is None else float(self.right.mean())
 
     @property
+    def labelled(self) -> Reference | None:
+        """What the model says about the reference, for estimators of accuracy without labels; None without labels."""
+        return None if self.right is None else Reference.of_answers(self.logits, float(self.right.mean()))
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What this profile cannot tell, as sentences."""
         found = []
@@ -163,7 +169,7 @@ class Profile:
             found.append(f"the reference has {self.images} images; small shifts need {FEW:,} or more to be noticed")
         if self.right is None:
             found.append("the reference has no labels: accuracy is not predicted, only mean confidence is shown")
-        elif self.known.threshold is None:
+        elif self.known.frame.empty:
             found.append("no known corruptions were tried: predicted accuracy has no interval, and a shift no name")
         if self.moments is None:
             found.append("the model has no BatchNorm layers: the size of a shift, and where it is, are not known")

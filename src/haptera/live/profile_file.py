@@ -17,6 +17,7 @@ from haptera.files.fingerprint import fingerprint
 from haptera.files.json import plain
 from haptera.files.safetensors import read_header
 from haptera.files.schema import FLAG, TABLE, TEXT, Kind, check, list_of, number, optional, table_of, whole_number
+from haptera.measures.label_free import ESTIMATES
 from haptera.statistics.moments import Moments
 
 if TYPE_CHECKING:
@@ -36,16 +37,17 @@ _FACTS: dict[str, Kind] = {
 _KNOWN: dict[str, Kind] = {
     "rows": list_of(TABLE),
     "clean": table_of(number()),
-    "threshold": optional(number()),
     "images": whole_number(),
 }
+_TOLD = ("error", *ESTIMATES)
+"""Columns that are missing without labels."""
 _ROW: dict[str, Kind] = {
     "shift": TEXT,
     "family": TEXT,
     "holdout": FLAG,
     "severity": number(0),
     "size": optional(number()),
-    **dict.fromkeys(("error", "doubt", "confidence"), optional(number(0, 1))),
+    **dict.fromkeys(_TOLD, optional(number(0, 1))),
 }
 
 
@@ -68,7 +70,7 @@ def write_profile(profile: "Profile", path: Path) -> None:
         "arrays": fingerprint(arrays),
         "layers": [] if moments is None else list(moments.names),
         "channels": [] if moments is None else list(moments.channels),
-        "known": {"rows": rows, "clean": known.clean, "threshold": known.threshold, "images": known.images},
+        "known": {"rows": rows, "clean": known.clean, "images": known.images},
     }
     with whole(path) as file:
         file.write(save(arrays, {_KEY: json.dumps(plain(facts), allow_nan=False)}))
@@ -138,12 +140,11 @@ def _moments(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Moments | 
 
 def _known(content: Any, arrays: dict[str, np.ndarray], path: Path) -> KnownShifts:
     facts = check(content, _KNOWN, f"known in the header of {path}")
-    optional_columns = ("error", "doubt", "confidence")
     for place, row in enumerate(facts["rows"]):
-        check(row, _ROW, f"row {place} of known in the header of {path}", missing=optional_columns)
+        check(row, _ROW, f"row {place} of known in the header of {path}", missing=_TOLD)
     columns = [key for key in _ROW if facts["rows"] and all(key in row for row in facts["rows"])]
     frame = pd.DataFrame([{key: row[key] for key in columns} for row in facts["rows"]])
-    for key in set(columns) & {"severity", "size", *optional_columns}:
+    for key in set(columns) & {"severity", "size", *_TOLD}:
         frame[key] = frame[key].astype(float)
     changes = arrays.get("changes", np.zeros((0, 0)))
-    return KnownShifts(frame, changes, facts["clean"], facts["threshold"], facts["images"])
+    return KnownShifts(frame, changes, facts["clean"], facts["images"])

@@ -2,27 +2,30 @@
 
 Candidates are the estimates of `label_free` as they are; a line from each of them, and from the size of the shift, to
 the accuracy; and a plane from each of them and the size: by least squares through clean data and the corruptions that
-choose. Each of these corruptions is left
-out in turn, at all severities; a candidate counts by the inverse square of how far off it is on them.
+choose. What was not estimated, such as the size in a network that hides its layers, has no candidate. Each of these
+corruptions is left out in turn, at all severities; a candidate counts by the inverse square of how far off it is on
+them.
 The interval is from corruptions that had no say in what told them: each predicted by what all the others choose; or,
 where hold-out corruptions choose alone, all others. Errors are relative to an offset plus the predicted loss of
 accuracy, root mean square within each corruption, then Student's t over corruptions. It holds for a new shift whose
 relative error is normal, with the same spread as theirs and alike at all severities; it promises nothing of a shift of
 another kind. The sampling error of both sets of images is added in quadrature.
-Cost: a line for each candidate and corruption.
+`haptera diagnose` tells the accuracy of a set of images so, and a guard that of a window of its stream.
+Cost: a line for each candidate and corruption; then some microseconds for each accuracy.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from functools import cache, cached_property
+from math import hypot, inf, nan, sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from haptera.measures.label_free import ESTIMATES
-from haptera.statistics.intervals import LEVEL, Z95
+from haptera.statistics.intervals import LEVEL
 
 SIZE = "size of the shift"
 FITTED = tuple(name for name in ESTIMATES if name != "difference of confidences")
@@ -33,6 +36,8 @@ FORMS = {
     **{f"plane of {name} and size": (name, True, True) for name in FITTED},
 }
 """Candidate -> the estimate that it is told from, whether it is fitted, and whether by the size of the shift too."""
+Forms = Mapping[str, tuple[str, bool, bool]]
+Columns = Mapping[str, np.ndarray]
 LEAST_OFF = 1e-3
 OFFSET = 0.02
 """The least offset: accuracy is not told more exactly than that on any shift."""
@@ -62,10 +67,12 @@ class Candidate:
     off: float
     weight: float
 
-    def accuracy(self, estimates: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
+    def accuracy(self, estimates: Mapping[str, Any]) -> np.ndarray:
         """Return accuracies, within 0 and 1, from estimates by name, the size of the shift among them."""
-        value, size = (np.asarray(estimates[name], float) for name in (self.estimate, SIZE))
-        return np.clip(self.intercept + self.slope * value + self.size_slope * size, 0.0, 1.0)
+        value = self.intercept + self.slope * np.asarray(estimates[self.estimate], float)
+        if self.size_slope:
+            value = value + self.size_slope * np.asarray(estimates[SIZE], float)
+        return np.clip(value, 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +98,22 @@ class Combination:
 
     def accuracy(self, estimates: Mapping[str, float]) -> float:
         """Return the accuracy that estimates amount to."""
-        return float(_mean(self.candidates, estimates))
+        intercept, slope, size_slope, weight = self._lines
+        size = estimates[SIZE] if size_slope.any() else 0.0
+        told = intercept + slope * np.array([estimates[each.estimate] for each in self.candidates]) + size_slope * size
+        return min(max(float(weight @ told.clip(0.0, 1.0)), 0.0), 1.0)
 
-    def interval(self, accuracy: float, images: int) -> tuple[float, float]:
-        """Return the 95 % interval of an accuracy told from so many images; 0 to 1 with too few known corruptions."""
-        own = self.tried
-        errors = (own["predicted"] - own["accuracy"]).to_numpy() / own["scale"].to_numpy()
-        return _ends(accuracy, self._scale(accuracy), own["shift"].to_numpy(), errors, (images, self.images))
+    def interval(self, accuracy: float, images: int, level: float = LEVEL) -> tuple[float, float]:
+        """Return the interval of an accuracy told from so many images; 0 to 1 with too few known corruptions."""
+        half = _quantile(level) * self.deviation(accuracy, images, level)
+        return max(accuracy - half, 0.0), min(accuracy + half, 1.0)
+
+    def deviation(self, accuracy: float, images: int, level: float = LEVEL) -> float:
+        """Return the standard error of an accuracy told from so many images; infinite with too few known corruptions.
+
+        It is the half width of the interval of this level, divided by what a normal distribution has.
+        """
+        return _deviation(accuracy, self._scale(accuracy), self._spread, (images, self.images), level)
 
     @property
     def off(self) -> float:
@@ -106,64 +122,87 @@ class Combination:
 
     @property
     def held(self) -> float:
-        """Share of corruptions that had no say whose interval, by the others of them, holds."""
+        """Share of corruptions that had no say whose interval, by the others of them, holds; NaN with too few."""
+        if self._spread[1] <= FEWEST:
+            return nan
         inside = (self.tried["low"] <= self.tried["accuracy"]) & (self.tried["accuracy"] <= self.tried["high"])
         return float(inside.mean())
 
     def _scale(self, accuracy: float) -> float:
         return self.offset + max(self.clean - accuracy, 0.0)
 
+    @cached_property
+    def _lines(self) -> np.ndarray:
+        """`(4, candidates)`: intercepts, slopes, slopes by size and weights."""
+        return np.array([[own.intercept, own.slope, own.size_slope, own.weight] for own in self.candidates]).T
+
+    @cached_property
+    def _spread(self) -> tuple[float, int]:
+        tried = self.tried
+        errors = (tried["predicted"] - tried["accuracy"]).to_numpy(float) / tried["scale"].to_numpy(float)
+        return _spread_of(tried["shift"].to_numpy(), errors)
+
 
 def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int, choose_on: str = "all") -> Combination | None:
     """Choose on known corruptions, and try on those that had no say; None with fewer than two that choose.
 
     Args:
-        known: `shift`, `holdout`, `accuracy` and a column for each estimate, several severities for each corruption.
+        known: `shift`, `holdout`, `accuracy` and a column for each estimate that there is, the size of the shift among
+            them, several severities for each corruption.
         clean: the same numbers without a shift.
         images: that each corruption was tried on.
         choose_on: `all`, and each is tried with what the others choose; or `holdout`, and the others are tried.
     """
-    rows = known[known["holdout"]] if choose_on == "holdout" else known
+    every: Columns = {str(name): known[name].to_numpy() for name in known}
+    held = every["holdout"].astype(bool)
+    rows = _take(every, held) if choose_on == "holdout" else every
     names = tuple(dict.fromkeys(rows["shift"]))
     if len(names) < 2:
         return None
     candidates = _weigh(rows, clean)
     if choose_on == "holdout":
-        parts = [_try(known[~known["holdout"]], candidates)]
+        parts = [_try(_take(every, ~held), candidates)]
     else:
-        left_out = {name: (rows["shift"] == name).to_numpy() for name in names if len(names) > FEWEST}
-        parts = [_try(rows[own], _weigh(rows[~own], clean)) for own in left_out.values()]
-    tried = pd.concat([*parts, _try(rows.iloc[:0], candidates)], ignore_index=True)
+        own = [rows["shift"] == name for name in names if len(names) >= FEWEST]
+        parts = [_try(_take(rows, each), _weigh(_take(rows, ~each), clean)) for each in own]
+    tried = pd.concat([*parts, _try(_take(rows, rows["shift"] == ""), candidates)], ignore_index=True)
     offset = max(float(np.median(np.maximum(clean["accuracy"] - rows["accuracy"], 0.0))), OFFSET)
     tried["scale"] = offset + np.maximum(clean["accuracy"] - tried["predicted"], 0.0)
-    shifts, errors = (
-        tried["shift"].to_numpy(),
-        ((tried["predicted"] - tried["accuracy"]) / tried["scale"]).to_numpy(float),
+    shifts = tried["shift"].to_numpy()
+    errors = ((tried["predicted"] - tried["accuracy"]) / tried["scale"]).to_numpy(float)
+    spreads = {name: _spread_of(shifts[shifts != name], errors[shifts != name]) for name in dict.fromkeys(shifts)}
+    half = _quantile(LEVEL) * np.array(
+        [
+            _deviation(value, scale, spreads[name], (images,) * 2, LEVEL)
+            for name, value, scale in zip(shifts, tried["predicted"], tried["scale"], strict=True)
+        ]
     )
-    told = zip(shifts, tried["predicted"], tried["scale"], strict=True)
-    ends = [
-        _ends(value, scale, shifts[shifts != name], errors[shifts != name], (images,) * 2)
-        for name, value, scale in told
-    ]
-    tried["low"], tried["high"] = [low for low, _ in ends], [high for _, high in ends]
+    tried["low"], tried["high"] = np.maximum(tried["predicted"] - half, 0.0), np.minimum(tried["predicted"] + half, 1.0)
     return Combination(candidates, names, tried, clean["accuracy"], offset, images)
 
 
-def _try(rows: pd.DataFrame, candidates: Sequence[Candidate]) -> pd.DataFrame:
+def _take(rows: Columns, taken: np.ndarray) -> Columns:
+    return {name: values[taken] for name, values in rows.items()}
+
+
+def _try(rows: Columns, candidates: Sequence[Candidate]) -> pd.DataFrame:
     predicted = _mean(candidates, rows)
     return pd.DataFrame({"shift": rows["shift"], "accuracy": rows["accuracy"].astype(float), "predicted": predicted})
 
 
-def _weigh(known: pd.DataFrame, clean: Mapping[str, float]) -> tuple[Candidate, ...]:
+def _weigh(known: Columns, clean: Mapping[str, float]) -> tuple[Candidate, ...]:
     """Candidates with their weights, from how far off each is on corruptions that are left out."""
-    _, place = np.unique(known["shift"].to_numpy(str), return_inverse=True)
+    _, place = np.unique(known["shift"].astype(str), return_inverse=True)
     member = np.eye(place.max() + 1)[place]  # (rows, corruptions)
-    y, design = known["accuracy"].to_numpy(float), _design(known)
-    left_out, all_rows = (_fit(design, y, clean, taken) for taken in (1 - member, np.ones((len(y), 1))))
+    forms = {name: form for name, form in FORMS.items() if form[0] in known and (SIZE in known or not form[2])}
+    y, design = known["accuracy"].astype(float), _design(known, forms)
+    design = np.concatenate([design, _design(clean, forms)], axis=1)
+    left_out, all_rows = (_fit(forms, design, y, clean, taken) for taken in (1 - member, np.ones((len(y), 1))))
+    design = design[:, :-1]
     told = np.clip(np.einsum("crk,crk->cr", design, left_out[:, place]), 0, 1)
     off = (np.abs(told - y) @ member / member.sum(0)).mean(1)
     weights = np.maximum(off, LEAST_OFF) ** -2
-    found = zip(FORMS.items(), all_rows[:, 0], off, weights / weights.sum(), strict=True)
+    found = zip(forms.items(), all_rows[:, 0], off, weights / weights.sum(), strict=True)
     made = [
         Candidate(name, form[0], float(line[0]), float(line[1]), float(line[2]), float(away), float(weight))
         for (name, form), line, away, weight in found
@@ -171,49 +210,63 @@ def _weigh(known: pd.DataFrame, clean: Mapping[str, float]) -> tuple[Candidate, 
     return tuple(sorted(made, key=lambda each: -each.weight))
 
 
-def _design(rows: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
+def _design(rows: Mapping[str, Any], forms: Forms) -> np.ndarray:
     """`(candidates, rows, 3)`: one, the estimate, and the size of the shift, 0 for those that do not use it."""
-    size = np.atleast_1d(np.asarray(rows[SIZE], float))
-    parts = [
-        np.stack([np.ones_like(size), np.atleast_1d(np.asarray(rows[name], float)), size * by_size], axis=-1)
-        for name, _, by_size in FORMS.values()
-    ]
+    parts = []
+    for name, _, by_size in forms.values():
+        value = np.atleast_1d(np.asarray(rows[name], float))
+        size = np.atleast_1d(np.asarray(rows[SIZE], float)) if by_size else np.zeros_like(value)
+        parts.append(np.stack([np.ones_like(value), value, size], axis=-1))
     return np.stack(parts)
 
 
-def _fit(design: np.ndarray, y: np.ndarray, clean: Mapping[str, float], taken: np.ndarray) -> np.ndarray:
+def _fit(forms: Forms, design: np.ndarray, y: np.ndarray, clean: Mapping[str, float], taken: np.ndarray) -> np.ndarray:
     """`(candidates, fits, 3)`, coefficients by least squares through clean data and the rows that each fit takes.
 
     Args:
-        design: `(candidates, rows, 3)`.
+        forms: the candidates.
+        design: `(candidates, rows + 1, 3)`, clean data last.
         y: `(rows,)`.
         clean: the same numbers without a shift.
         taken: `(rows, fits)`, ones and zeros.
     """
-    design = np.concatenate([design, _design(clean)], axis=1)
     y, taken = np.append(y, clean["accuracy"]), np.vstack([taken, np.ones(taken.shape[1])])
     products = (design[..., :, None] * design[..., None, :]).reshape(*design.shape[:2], 9)
     gram = (products.swapaxes(1, 2) @ taken).swapaxes(1, 2).reshape(len(design), -1, 3, 3)
     right = ((design * y[:, None]).swapaxes(1, 2) @ taken).swapaxes(1, 2)[..., None]
     found: np.ndarray = (np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ right)[..., 0]
-    found[[not fitted for _, fitted, _ in FORMS.values()]] = (0.0, 1.0, 0.0)
+    found[[not fitted for _, fitted, _ in forms.values()]] = (0.0, 1.0, 0.0)
     return found
 
 
-def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, Any] | pd.DataFrame) -> np.ndarray:
+def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, Any]) -> np.ndarray:
     parts = [each.weight * each.accuracy(estimates) for each in candidates]
     return np.clip(np.sum(parts, axis=0), 0.0, 1.0)
 
 
-def _ends(
-    accuracy: float, scale: float, names: np.ndarray, errors: np.ndarray, images: tuple[int, int]
-) -> tuple[float, float]:
-    """Ends of the interval by relative errors on corruptions, each with the same weight."""
-    corruptions = list(dict.fromkeys(names))
-    if len(corruptions) < FEWEST:
-        return 0.0, 1.0
-    spread = sqrt(np.mean([np.square(errors[names == name]).mean() for name in corruptions]))
-    share = float(np.clip(accuracy, 0.02, 0.98))
-    sampling = Z95 * sqrt(share * (1 - share) * sum(1 / max(n, 1) for n in images))
-    half = float(np.hypot(stdtrit(len(corruptions), (1 + LEVEL) / 2) * spread * scale, sampling))
-    return max(accuracy - half, 0.0), min(accuracy + half, 1.0)
+def _spread_of(names: np.ndarray, errors: np.ndarray) -> tuple[float, int]:
+    """Root mean square of relative errors on corruptions, each with the same weight, and how many there are."""
+    squares = [np.square(errors[names == name]).mean() for name in dict.fromkeys(names)]
+    return (sqrt(np.mean(squares)), len(squares)) if len(squares) >= FEWEST else (inf, 0)
+
+
+def _deviation(
+    accuracy: float, scale: float, spread: tuple[float, int], images: tuple[int, int], level: float
+) -> float:
+    """Return half of the interval by the spread of relative errors, over what a normal distribution has."""
+    if not spread[1]:
+        return inf
+    share = min(max((accuracy * images[0] + 2) / (images[0] + 4), 0.02), 0.98)  # a few images do not make it sure
+    sampling = sqrt(share * (1 - share) * sum(1 / max(n, 1) for n in images))
+    return hypot(_student(level, spread[1]) / _quantile(level) * spread[0] * scale, sampling)
+
+
+@cache
+def _student(level: float, freedom: int) -> float:
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+@cache
+def _quantile(level: float) -> float:
+    """Return how many deviations an interval of a level has on each side."""
+    return float(ndtri((1 + level) / 2))

@@ -1,7 +1,7 @@
 """Accuracy without labels: what the probabilities of one model say about it, by the estimators that people use.
 
-Each function takes logits `(images, classes)`, or logarithms of probabilities, on a reference with targets and on new
-data without, and returns the accuracy on the new data.
+A `Reference` is what a model says about labelled data; its `estimates` are the accuracies on new data without labels.
+The logits `(images, classes)` may be logarithms of probabilities.
 
 - average confidence: the mean of the largest probability (no reference needed).
 - difference of confidences (Guillory et al. 2021): reference accuracy less the fall of the mean confidence.
@@ -13,15 +13,18 @@ data without, and returns the accuracy on the new data.
 - nuclear norm (Deng et al. 2023): of the matrix of probabilities, over its largest value; confident and spread over
   classes. MaNo (Xie et al. 2024): the fourth norm of the normalised logits, here from 0 (all classes alike) to 1 (one
   class each). The sources correlate both scores with accuracy; here their fall since the reference is taken from the
-  accuracy there, as for confidences.
+  accuracy there, as for confidences. The nuclear norm depends on how many images there are, the more the more classes
+  there are, so that both sides are looked at in groups of the same size.
 
-All of them fail where a model is confidently wrong; `haptera trends --unlabelled` and `haptera diagnose` say how far
-off they were on shifts that are known.
+All of them fail where a model is confidently wrong; `haptera trends --unlabelled`, `haptera diagnose` and a guard's
+profile say how far off they were on shifts that are known.
 Cost: that of the softmax; COT n² to n³ in groups of 1,000 (a tenth of a second each), the nuclear norm a small
-singular value decomposition.
+singular value decomposition. Those by means cost nothing along a stream: what each image adds to them is known at once.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_softmax
@@ -29,73 +32,138 @@ from scipy.special import log_softmax
 from haptera.correctness import correct
 from haptera.errors import HapteraError
 
+if TYPE_CHECKING:
+    from haptera.data import Classes
+
 GROUP = 1000
-"""Images that are assigned to classes at once."""
+"""Images that are assigned to classes at once, and at most those that a nuclear norm is of."""
+GROUPS = 8
+"""The most groups that a nuclear norm is the mean of."""
 POWER = 4
-Estimate = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+BY_MEANS = (
+    "average confidence", "difference of confidences", "thresholded confidence", "thresholded entropy", "MaNo",
+)  # fmt: skip
+"""Estimators that need means over images alone."""
+NUCLEAR, TRANSPORT = "nuclear norm", "optimal transport"
+ESTIMATES = (*BY_MEANS[:4], TRANSPORT, NUCLEAR, BY_MEANS[4])
+"""Names of all estimators."""
 
 
-def average_confidence(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """The mean of the largest probability on the new data."""
-    return float(confidence(logits).mean())
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What a model says about labelled data without a shift.
 
-
-def difference_of_confidences(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """Reference accuracy less the fall of the mean confidence."""
-    return _fall(reference, targets, confidence(reference).mean() - confidence(logits).mean())
-
-
-def thresholded_confidence(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """The share of images above the confidence that as many reference images are above as are right.
-
-    >>> sure, unsure = np.array([4.0, 0.0]), np.array([0.1, 0.0])
-    >>> thresholded_confidence(np.array([sure, unsure]), np.array([0, 1]), np.array([sure, sure, unsure, unsure]))
-    0.5
+    Attributes:
+        accuracy: there.
+        scores: `(images, 3)`, of the answers (`scores_of`).
+        likely: `(at most GROUP x GROUPS, classes)`, probabilities of images in random order.
+        shares: `(classes,)`, how frequent they are; None leaves optimal transport out.
+        columns: of the outputs that are looked at; None for all.
     """
-    return _above(confidence(reference), _accuracy(reference, targets), confidence(logits))
 
+    accuracy: float
+    scores: np.ndarray
+    likely: np.ndarray
+    shares: np.ndarray | None = None
+    columns: np.ndarray | None = None
+    _norms: dict[int, float] = field(default_factory=dict)
 
-def thresholded_entropy(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """The same by the negative entropy of the probabilities."""
-    return _above(_negentropy(reference), _accuracy(reference, targets), _negentropy(logits))
+    @classmethod
+    def of(cls, outputs: np.ndarray, targets: np.ndarray, classes: "Classes | None" = None) -> "Reference":
+        """Return the reference of outputs and targets.
 
+        Args:
+            outputs: `(images, outputs)`; an answer that is not a number is wrong, and not looked at.
+            targets: `(images,)`.
+            classes: how targets relate to the outputs; None if target i is output i.
+        """
+        outputs, targets = np.asarray(outputs), np.asarray(targets)
+        if outputs.ndim != 2 or len(targets) != len(outputs) or not len(outputs):
+            raise HapteraError(f"there are {len(targets)} targets for {len(outputs)} images of the reference")
+        right, columns, own = correct(outputs, targets, classes), None, targets
+        if classes is not None:
+            columns = classes.columns(outputs.shape[1])
+            accepted = classes.matrix(outputs.shape[1])[targets]
+            own = np.where(accepted, outputs[:, columns], -np.inf).argmax(1)
+            outputs = outputs[:, columns]
+        shares = np.bincount(own, minlength=outputs.shape[1]) / len(own)
+        return cls.of_answers(outputs, float(right.mean()), shares, columns)
 
-def optimal_transport(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """One less the cost of moving the probabilities to classes as frequent as on the reference."""
-    from scipy.optimize import linear_sum_assignment
+    @classmethod
+    def of_answers(
+        cls,
+        logits: np.ndarray,
+        accuracy: float,
+        shares: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> "Reference":
+        """Return the reference of logits, all of whose columns are looked at, with this accuracy."""
+        likely = probabilities(logits[np.isfinite(logits).all(1)])
+        if not len(likely):
+            raise HapteraError("the reference has no image whose logits are all numbers")
+        order = np.random.default_rng(0).permutation(len(likely))[: GROUP * GROUPS]
+        return cls(accuracy, scores_of(likely), likely[order], shares, columns)
 
-    shares = np.bincount(targets, minlength=logits.shape[1]) / len(targets)
-    likely = np.exp(log_softmax(np.asarray(logits, float), axis=1))
-    groups = np.array_split(np.random.default_rng(0).permutation(len(likely)), -(-len(likely) // GROUP))
-    total = 0.0
-    for group in groups:
-        own = likely[group]
-        classes = np.repeat(np.arange(len(shares)), _whole(shares, len(group)))
-        rows, columns = linear_sum_assignment(-own[:, classes])
-        total += float(own[rows, classes[columns]].sum())
-    return total / len(likely)
+    def estimates(self, outputs: np.ndarray) -> dict[str, float]:
+        """Name of an estimator -> accuracy on images with these outputs; an answer that is not a number is wrong."""
+        finite = np.isfinite(outputs).all(1)
+        if not finite.any():
+            return dict.fromkeys(self._names, 0.0)
+        own = outputs[finite] if self.columns is None else outputs[finite][:, self.columns]
+        likely = probabilities(own)
+        found = self.by_means(scores_of(likely))
+        if self.shares is not None:
+            found[TRANSPORT] = _transport(self.shares, likely)
+        found[NUCLEAR] = self.nuclear_norm(likely)
+        return {name: float(finite.mean()) * found[name] for name in self._names}
 
+    def own_estimates(self) -> dict[str, float]:
+        """Name of an estimator -> what it says of the reference itself."""
+        found = self.by_means(self.scores) | {NUCLEAR: self.accuracy}
+        return found if self.shares is None else found | {TRANSPORT: _transport(self.shares, self.likely)}
 
-def nuclear_norm(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """Reference accuracy less the fall of the nuclear norm of the probabilities."""
-    return _fall(reference, targets, _nuclear(reference) - _nuclear(logits))
+    def by_means(self, scores: np.ndarray) -> dict[str, float]:
+        """Name of an estimator by means -> accuracy on images with these scores, `(images, 3)`."""
+        sure, _, fourth = scores.mean(0).tolist()
+        above = scores[:, :2] >= self.thresholds
+        told = (
+            sure,
+            self._less(self._means[0] - sure),
+            *(above.mean(0).tolist() if self.accuracy else (0.0, 0.0)),
+            self._less(self._mano(self._means[2]) - self._mano(fourth)),
+        )
+        return dict(zip(BY_MEANS, told, strict=True))
 
+    def nuclear_norm(self, likely: np.ndarray) -> float:
+        """Return reference accuracy less the fall of the nuclear norm of the probabilities."""
+        images = min(len(likely), len(self.likely), GROUP)
+        if images not in self._norms:
+            self._norms[images] = _nuclear(self.likely, images)
+        return self._less(self._norms[images] - _nuclear(likely, images))
 
-def mano(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """Reference accuracy less the fall of the norm of the normalised logits."""
-    return _fall(reference, targets, _norm(reference) - _norm(logits))
+    @cached_property
+    def thresholds(self) -> np.ndarray:
+        """Confidence and negative entropy that as many reference images are above as are right."""
+        found: np.ndarray = np.quantile(self.scores[:, :2], 1 - self.accuracy, axis=0)
+        return found
 
+    @cached_property
+    def _means(self) -> list[float]:
+        found: list[float] = self.scores.mean(0).tolist()
+        return found
 
-ESTIMATES: dict[str, Estimate] = {
-    "average confidence": average_confidence,
-    "difference of confidences": difference_of_confidences,
-    "thresholded confidence": thresholded_confidence,
-    "thresholded entropy": thresholded_entropy,
-    "optimal transport": optimal_transport,
-    "nuclear norm": nuclear_norm,
-    "MaNo": mano,
-}
-"""Name -> the estimator."""
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in ESTIMATES if name != TRANSPORT or self.shares is not None]
+
+    def _less(self, fall: float) -> float:
+        return min(max(self.accuracy - float(fall), 0.0), 1.0)
+
+    def _mano(self, fourth: float) -> float:
+        """Return the norm of the normalised logits, from 0 to 1, by the mean of the fourth powers."""
+        classes = self.likely.shape[1]
+        least, most = 1 / classes, classes ** (-1 / POWER)
+        return float((fourth ** (1 / POWER) - least) / (most - least))
 
 
 def estimate_all(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> dict[str, float]:
@@ -105,39 +173,47 @@ def estimate_all(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray)
         reference: `(images, classes)`, logits on labelled data.
         targets: `(images,)`.
         logits: `(images, classes)`, on new data.
+
+    >>> sure, unsure = np.array([4.0, 0.0]), np.array([0.1, 0.0])
+    >>> new = np.array([sure, sure, unsure, unsure])
+    >>> estimate_all(np.array([sure, unsure]), np.array([0, 1]), new)["thresholded confidence"]
+    0.5
     """
-    reference, logits, targets = np.asarray(reference), np.asarray(logits), np.asarray(targets)
+    reference, logits = np.asarray(reference), np.asarray(logits)
     if reference.ndim != 2 or logits.ndim != 2 or reference.shape[1] != logits.shape[1]:
         raise HapteraError(
             f"logits have the shapes {reference.shape} and {logits.shape}; (images, classes) with the same classes "
             "were expected"
         )
-    if len(targets) != len(reference) or not len(logits) or not len(reference):
-        raise HapteraError(f"there are {len(targets)} targets for {len(reference)} images of the reference")
-    return {name: estimate(reference, targets, logits) for name, estimate in ESTIMATES.items()}
+    if not len(logits):
+        raise HapteraError("there are no images of the new data")
+    return Reference.of(reference, targets).estimates(logits)
 
 
-def confidence(logits: np.ndarray) -> np.ndarray:
-    """The largest probability of each image."""
-    return np.exp(log_softmax(np.asarray(logits, float), axis=1).max(1))
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """Return the softmax, `(images, classes)`."""
+    found: np.ndarray = np.exp(log_softmax(np.asarray(logits, float), axis=1))
+    return found
 
 
-def _accuracy(reference: np.ndarray, targets: np.ndarray) -> float:
-    return float(correct(reference, targets).mean())
+def scores_of(likely: np.ndarray) -> np.ndarray:
+    """What estimators by means look at, `(images, 3)`: confidence, negative entropy, and the mean of fourth powers."""
+    logs = np.log(likely, where=likely > 0, out=np.zeros_like(likely))
+    squares = likely * likely
+    return np.stack([likely.max(1), (likely * logs).sum(1), (squares * squares).mean(1)], axis=1)
 
 
-def _fall(reference: np.ndarray, targets: np.ndarray, fall: float) -> float:
-    return float(np.clip(_accuracy(reference, targets) - fall, 0, 1))
+def _transport(shares: np.ndarray, likely: np.ndarray) -> float:
+    """Return one less the cost of moving the probabilities to classes as frequent as on the reference."""
+    from scipy.optimize import linear_sum_assignment
 
-
-def _above(known: np.ndarray, accuracy: float, scores: np.ndarray) -> float:
-    """The share of scores that are not below what the given share of known ones is not below."""
-    return float((scores >= np.quantile(known, 1 - accuracy)).mean()) if accuracy else 0.0
-
-
-def _negentropy(logits: np.ndarray) -> np.ndarray:
-    logs = log_softmax(np.asarray(logits, float), axis=1)
-    return np.where(np.isfinite(logs), np.exp(logs) * logs, 0.0).sum(1)
+    total = 0.0
+    for group in np.array_split(np.random.default_rng(0).permutation(len(likely)), -(-len(likely) // GROUP)):
+        own = likely[group]
+        classes = np.repeat(np.arange(len(shares)), _whole(shares, len(group)))
+        rows, columns = linear_sum_assignment(-own[:, classes])
+        total += float(own[rows, classes[columns]].sum())
+    return total / len(likely)
 
 
 def _whole(shares: np.ndarray, n: int) -> np.ndarray:
@@ -148,15 +224,19 @@ def _whole(shares: np.ndarray, n: int) -> np.ndarray:
     return whole
 
 
-def _nuclear(logits: np.ndarray) -> float:
-    likely = np.exp(log_softmax(np.asarray(logits, float), axis=1))
+def _nuclear(likely: np.ndarray, images: int) -> float:
+    """Return the mean over groups of so many images of their nuclear norm, over its largest value.
+
+    Groups are of images in random order, and overlap where there are not several times as many.
+    """
+    if len(likely) == images:
+        return _norm(likely)
+    likely = likely[np.random.default_rng(0).permutation(len(likely))]
+    starts = np.linspace(0, len(likely) - images, min(-(-len(likely) // images), GROUPS)).astype(int)
+    return float(np.mean([_norm(likely[start : start + images]) for start in starts]))
+
+
+def _norm(likely: np.ndarray) -> float:
     gram = likely.T @ likely if len(likely) > likely.shape[1] else likely @ likely.T
     values = np.sqrt(np.clip(np.linalg.eigvalsh(gram), 0, None))
     return float(values.sum() / np.sqrt(len(likely) * min(likely.shape)))
-
-
-def _norm(logits: np.ndarray) -> float:
-    likely = np.exp(log_softmax(np.asarray(logits, float), axis=1))
-    classes = likely.shape[1]
-    least, most = 1 / classes, classes ** (-1 / POWER)
-    return float((np.mean(likely**POWER) ** (1 / POWER) - least) / (most - least))

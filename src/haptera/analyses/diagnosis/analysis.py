@@ -33,6 +33,7 @@ from haptera.analysis import Analysis
 from haptera.correctness import few_labels
 from haptera.data import Data
 from haptera.errors import HapteraError, check_keys, unknown
+from haptera.measures.label_free import Reference
 from haptera.observe import batchnorm_statistics, observe_moments
 from haptera.observe.moments import Observation
 from haptera.report.section import Finding, Section
@@ -142,9 +143,10 @@ def diagnose(
     known_side = None if reference is None else seen(reference)
     here, there = observed.moments, batchnorm_statistics(model) if known_side is None else known_side.moments
     _remark_on_labels([data, reference], observed.outputs.shape[1])
-    known, place = KnownShifts(), (0.0, 0.0)
+    known, place, labelled = KnownShifts(), (0.0, 0.0), None
     if reference is not None and asked.known_samples:
-        more: dict[str, Any] = {"settings": asked, "estimates": True, "out": out, "progress": progress}
+        labelled = _labelled(known_side)
+        more: dict[str, Any] = {"settings": asked, "labelled": labelled, "out": out, "progress": progress}
         known = known_shifts(model, reference, there, layers, **more)
         known, place = _placed(known, change_of_statistics(there, here))
     pairs, size = {} if layers else _pairs(there, here), shift_size(there, here)
@@ -155,7 +157,7 @@ def diagnose(
         _priors(pairs, curves),
         known.frame,
         _by_family(known, size),
-        known.predict(size, observed.outputs, asked.choose_on),
+        known.predict(size, observed.outputs, labelled, asked.choose_on),
         None if known_side is None else known_side.error,
         curves,
         place,
@@ -183,6 +185,13 @@ def _placed(known: KnownShifts, own: np.ndarray) -> tuple[KnownShifts, tuple[flo
     places = _on_a_map(np.vstack([own, known.changes]))
     frame = known.frame.assign(cosine=cosines, x=places[1:, 0], y=places[1:, 1])
     return replace(known, frame=frame), (float(places[0, 0]), float(places[0, 1]))
+
+
+def _labelled(seen: Observation | None) -> Reference | None:
+    """Return what the model says about the reference, where it has labels and answers."""
+    if seen is None or seen.targets is None or not np.isfinite(seen.outputs).all(1).any():
+        return None
+    return Reference.of(seen.outputs, seen.targets, seen.classes)
 
 
 def _by_family(known: KnownShifts, size: float) -> pd.DataFrame:

@@ -3,29 +3,21 @@
 Every estimator of `haptera.measures.label_free` and the line of the size of the shift are tried on known corruptions of
 the reference, which choose how they are combined; each, told by what the others choose, says how far off that is
 (`haptera.measures.combination`).
-What people use today, for comparison, tells accuracy from logits `(images, classes)`: average confidence; the same with
-a temperature fitted on labelled reference data; the difference of confidences taken from the reference accuracy
-(Guillory et al. 2021); the share of samples above a threshold of confidence that is right on the reference (Garg et al.
-2022); agreement with a second model (Jiang et al. 2022).
+For comparison, what else people use: a temperature fitted on labelled reference data, with which average confidence is
+calibrated there, and agreement with a second model (Jiang et al. 2022).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
-from haptera.correctness import correct
 from haptera.measures.combination import SIZE, combine
-from haptera.measures.label_free import estimate_all
 from haptera.statistics.intervals import LEVEL
-
-if TYPE_CHECKING:
-    from haptera.data import Classes
-    from haptera.observe.moments import Observation
 
 WIDE = 0.8
 """An interval at least so wide says nothing."""
@@ -66,41 +58,6 @@ class ErrorPrediction:
         return self.inside and bool(np.isfinite(self.error)) and self.high - self.low < WIDE
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledReference:
-    """What a model says about labelled images without a shift.
-
-    Attributes:
-        outputs: `(images, outputs)`.
-        targets: `(images,)`.
-        classes: how targets relate to the outputs; None if target i is output i.
-    """
-
-    outputs: np.ndarray
-    targets: np.ndarray
-    classes: "Classes | None" = None
-
-    @classmethod
-    def of(cls, seen: "Observation") -> "LabelledReference | None":
-        """Return what was seen; None without labels."""
-        return None if seen.targets is None else cls(seen.outputs, seen.targets, seen.classes)
-
-    def estimates(self, outputs: np.ndarray) -> dict[str, float]:
-        """Name of an estimator -> accuracy on images with these outputs; an answer that is not a number is wrong."""
-        known, finite = self._columns(self.outputs), np.isfinite(outputs).all(1)
-        targets = self.targets
-        if self.classes is not None:
-            accepted = self.classes.matrix(self.outputs.shape[1])[targets]
-            targets = np.where(accepted, known, -np.inf).argmax(1)
-        if not finite.any():
-            return dict.fromkeys(estimate_all(known, targets, known), 0.0)
-        found = estimate_all(known, targets, self._columns(outputs[finite]))
-        return {name: float(finite.mean()) * value for name, value in found.items()}
-
-    def _columns(self, outputs: np.ndarray) -> np.ndarray:
-        return outputs if self.classes is None else outputs[:, self.classes.columns(outputs.shape[1])]
-
-
 def predict_error(
     known: pd.DataFrame,
     clean: Mapping[str, float],
@@ -133,11 +90,6 @@ def predict_error(
     return ErrorPrediction(1 - accuracy, 1 - high, 1 - low, *tried, inside, methods)
 
 
-def average_confidence(logits: np.ndarray, temperature: float = 1.0) -> float:
-    """The mean of the largest probability."""
-    return float(_confidence(logits, temperature).mean())
-
-
 def fit_temperature(logits: np.ndarray, targets: np.ndarray) -> float:
     """The temperature with the least negative log-likelihood on labelled data."""
 
@@ -148,31 +100,6 @@ def fit_temperature(logits: np.ndarray, targets: np.ndarray) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x))
 
 
-def difference_of_confidences(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """Reference accuracy less the fall of the mean confidence."""
-    accuracy = correct(reference, targets).mean()
-    return float(np.clip(accuracy - (average_confidence(reference) - average_confidence(logits)), 0, 1))
-
-
-def thresholded_confidence(reference: np.ndarray, targets: np.ndarray, logits: np.ndarray) -> float:
-    """Share of samples above the confidence that as many reference samples exceed as are right."""
-    return 1 - doubt(logits, doubt_threshold(reference, 1 - correct(reference, targets).mean()))
-
-
-def doubt_threshold(reference: np.ndarray, error: float) -> float:
-    """The confidence that as large a share of reference samples is below as is wrong."""
-    return float(np.quantile(_confidence(reference), error))
-
-
-def doubt(logits: np.ndarray, threshold: float) -> float:
-    """The share of samples whose confidence is below a threshold."""
-    return float((_confidence(logits) < threshold).mean())
-
-
 def agreement(logits: np.ndarray, other: np.ndarray) -> float:
     """Share of samples on which two models decide alike."""
     return float((logits.argmax(1) == other.argmax(1)).mean())
-
-
-def _confidence(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    return np.exp(log_softmax(logits / temperature, axis=1).max(1))

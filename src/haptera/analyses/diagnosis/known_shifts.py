@@ -18,14 +18,7 @@ from torch import nn
 
 from haptera.adapters import BatchNorm
 from haptera.analyses.diagnosis import DiagnosisSettings
-from haptera.analyses.diagnosis.error_prediction import (
-    ErrorPrediction,
-    LabelledReference,
-    average_confidence,
-    doubt,
-    doubt_threshold,
-    predict_error,
-)
+from haptera.analyses.diagnosis.error_prediction import ErrorPrediction, predict_error
 from haptera.analyses.diagnosis.shift_size import Scale, shift_size
 from haptera.batch import Stream
 from haptera.catalog import entries, find
@@ -33,6 +26,7 @@ from haptera.correctness import correct
 from haptera.data import Data
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint, of_model
+from haptera.measures.label_free import ESTIMATES, Reference
 from haptera.observe import observe_moments
 from haptera.run.ledger import Piece
 from haptera.run.tasks import JsonTask, finish
@@ -51,29 +45,34 @@ class KnownShifts:
     """What corruptions do to one model.
 
     Attributes:
-        frame: `shift`, `family`, `holdout`, `severity`, `size`, `error`, `doubt` (share of answers below `threshold`),
-            `confidence` (its mean) and, where wanted, `adapted_error` and `clean_error`, and what every estimator
-            without labels says of the accuracy; errors, doubts and estimates are missing without labels.
+        frame: `shift`, `family`, `holdout`, `severity`, `size`, `error` and, where wanted, `adapted_error` and
+            `clean_error`, and what every estimator without labels says of the accuracy; errors and estimates are
+            missing without labels.
         changes: `(shifts, statistics)`, how the statistics of the activations move.
         clean: column of an error -> its value on clean images; empty without labels.
-        threshold: the confidence that as many answers on clean images are below as are wrong; None without labels.
         images: how many each corruption was tried on.
-        reference: what the model says about clean images, where estimates were wanted.
     """
 
     frame: pd.DataFrame = field(default_factory=pd.DataFrame)
     changes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     clean: dict[str, float] = field(default_factory=dict)
-    threshold: float | None = None
     images: int = 0
-    reference: LabelledReference | None = None
 
-    def predict(self, size: float, outputs: np.ndarray, choose_on: str = "all") -> ErrorPrediction | None:
-        """The error on images with a shift of this size and these outputs; None without labels."""
-        if self.reference is None:
+    def predict(
+        self, size: float, outputs: np.ndarray, labelled: Reference | None, choose_on: str = "all"
+    ) -> ErrorPrediction | None:
+        """The error on images with a shift of this size and these outputs; None without labels.
+
+        Args:
+            size: of the shift.
+            outputs: `(images, outputs)`, what the model says about them.
+            labelled: the reference that estimates were made with.
+            choose_on: which corruptions choose: `all` or `holdout`.
+        """
+        if labelled is None or not set(self.frame) & set(ESTIMATES):
             return None
-        clean = self.reference.estimates(self.reference.outputs) | {"error": self.clean["error"]}
-        told = self.reference.estimates(outputs) | {"size": size}
+        clean = labelled.own_estimates() | {"error": 1 - labelled.accuracy}
+        told = labelled.estimates(outputs) | {"size": size}
         return predict_error(self.frame, clean, told, (self.images, len(outputs)), choose_on)
 
     def lines(self, column: str = "error") -> dict[str, ShiftLine]:
@@ -139,7 +138,7 @@ def known_shifts(
     *,
     settings: DiagnosisSettings | None = None,
     severities: Sequence[float] = SEVERITIES,
-    estimates: bool = False,
+    labelled: Reference | None = None,
     out: Path | str | None = None,
     progress: bool | None = None,
 ) -> KnownShifts:
@@ -152,7 +151,8 @@ def known_shifts(
         layers: as `observe_moments` takes them.
         settings: how closely to look: `known_samples`, `batch_size`, `adapted` and `seed` count here.
         severities: of the test corruptions; hold-out ones are tried at 1, 2, 3, 4 and 5.
-        estimates: also what every estimator without labels says, so that the error of other data can be predicted.
+        labelled: what the model says about labelled images without a shift; with it, also what every estimator
+            without labels says, so that the error of other data can be predicted.
         out: a folder where every corruption that was tried is kept; the same call goes on from there.
         progress: show a bar; by default on a terminal.
     """
@@ -162,20 +162,14 @@ def known_shifts(
     if adapted and reference.targets is None:
         raise HapteraError("errors of adapted models need a labelled reference")
     clean = Truncated(Clean(reference, **cut), first=asked.known_samples)
-    errors, threshold = {}, None
-    seen = observe_moments(model, clean, layers)
-    if (error := seen.error) is not None:
-        errors = {"error": error} | (_adapted_errors(model, clean, clean) if adapted else {})
-        threshold = doubt_threshold(seen.outputs, error)
-    labelled = LabelledReference.of(seen) if estimates else None
+    error = observe_moments(model, clean, layers).error
+    errors = {} if error is None else {"error": error} | (_adapted_errors(model, clean, clean) if adapted else {})
 
     def look(shift: Shift) -> dict[str, Any]:
         stream = Truncated(Shifted(reference, shift, **cut), first=asked.known_samples)
         seen = observe_moments(model, stream, layers)
         row = {"shift": shift.name, "family": shift.family, "holdout": shift.holdout}
         row |= {"severity": float(shift.severity), "size": shift_size(moments, seen.moments), "error": seen.error}
-        row |= {"doubt": None if threshold is None else doubt(seen.outputs, threshold)}
-        row |= {"confidence": average_confidence(seen.outputs) if seen.outputs.size else None}
         row |= _adapted_errors(model, stream, clean) if adapted else {}
         row |= {} if labelled is None else labelled.estimates(seen.outputs)
         return {"row": row, "change": change_of_statistics(moments, seen.moments).tolist()}
@@ -188,14 +182,14 @@ def known_shifts(
             reference.fingerprint(),
             list(layers),
             replace(asked, choose_on="all"),
-            f"estimates {estimates}",
+            None if labelled is None else (labelled.accuracy, labelled.scores),
         )
     )
     trials = [Trial(shift, look, identity) for shift in _corruptions(severities)]
     tried = finish(trials, out, "diagnosis", noun="known corruption", progress=progress).finished
     changes = np.array([each["change"] for each in tried], float)
     frame = pd.DataFrame([each["row"] for each in tried])
-    return KnownShifts(frame, changes, errors, threshold, clean.samples, labelled)
+    return KnownShifts(frame, changes, errors, clean.samples)
 
 
 def change_of_statistics(reference: Moments, data: Moments) -> np.ndarray:
