@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from haptera.adapters.passes import takes_channels_last
+from haptera.adapters.passes import arrange, takes_channels_last
 from haptera.models import ResNet
 from haptera.testing.batchnorm_networks import convolutional_networks
 
@@ -44,6 +44,16 @@ class Scaled(nn.Module):
 def chosen(network, channels=3):
     with torch.no_grad():
         return takes_channels_last(network, network, torch.rand(2, channels, 16, 16))
+
+
+def test_grey_images_make_a_network_work_with_channels_last_too():
+    network, grey = ResNet(width=16).eval(), torch.rand(2, 1, 9, 7)
+    arranged = arrange(grey, True)
+    assert arranged.data_ptr() == grey.data_ptr()
+    assert torch.equal(arranged, grey)
+    with torch.no_grad():
+        assert network[1](arranged).stride(1) == 1
+        torch.testing.assert_close(network(arranged), network(grey), rtol=1e-4, atol=1e-5)
 
 
 def test_the_layout_is_for_networks_of_safe_layers_only():

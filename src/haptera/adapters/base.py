@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
 import torch
@@ -243,7 +244,7 @@ class Adapter(Stateful):
 
 def all_finite(values: torch.Tensor) -> bool:
     """Say whether all values are finite: by the sum, which is quick, and one by one if that is not finite."""
-    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
+    return isfinite(float(values.sum())) or bool(torch.isfinite(values).all())
 
 
 class NoAdaptation(Adapter):

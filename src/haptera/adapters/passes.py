@@ -178,7 +178,13 @@ def takes_channels_last(
 
 def arrange(inputs: torch.Tensor, channels_last: bool) -> torch.Tensor:
     """Return the inputs with channels last, or as they are."""
-    return inputs.contiguous(memory_format=torch.channels_last) if channels_last else inputs
+    if not channels_last:
+        return inputs
+    inputs = inputs.contiguous(memory_format=torch.channels_last)
+    channels, height, width = inputs.shape[1:]
+    if channels == 1:  # of one channel both orders are the same in memory, and torch goes by the strides
+        return inputs.as_strided(inputs.shape, (height * width, 1, width, 1))
+    return inputs
 
 
 class _SafeCalls(TorchFunctionMode):

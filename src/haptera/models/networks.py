@@ -152,7 +152,7 @@ class ViT(nn.Module):
 
 
 def _stem(channels: int, width: int, patch: int) -> nn.Sequential:
-    """Return a strided convolution, and a residual block for every further halving down to one pixel per patch."""
+    """Return the body of a `ResNet` of stem 2: every block after the first halves the size, to a pixel per patch."""
     halvings = patch.bit_length() - 1
     if patch < 2 or patch != 2**halvings or width % 2 ** (halvings + 1):
         raise HapteraError(
@@ -161,4 +161,5 @@ def _stem(channels: int, width: int, patch: int) -> nn.Sequential:
         )
     widths = [width // 2**step for step in reversed(range(halvings))]
     first = [nn.Conv2d(channels, widths[0], 3, 2, 1, bias=False), norm_layer("group", widths[0]), nn.ReLU()]
-    return nn.Sequential(*first, *(Block(inputs, outputs, 2, "group") for inputs, outputs in pairwise(widths)))
+    blocks = [Block(inputs, outputs, 2, "group") for inputs, outputs in pairwise(widths)]
+    return nn.Sequential(*first, Block(widths[0], widths[0], 1, "group"), *blocks)

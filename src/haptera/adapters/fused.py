@@ -1,0 +1,121 @@
+"""Where compiled loops take the place of torch's operations in normalisation layers, and the loops as tensors see them.
+
+They run on single-precision images with channels last on a CPU, on one thread, from a size at which memory is what
+takes the time: `kernels.py` says how. Everywhere else, and without numba (the extra `bytes`), torch's operations run,
+which use all threads. Results differ by rounding, as they do between layouts and numbers of threads.
+"""
+
+from functools import cache
+from types import ModuleType
+
+import numpy as np
+import torch
+
+LEAST = 2**17
+"""Values of a tensor that is large enough."""
+
+
+@cache
+def _kernels() -> ModuleType | None:
+    """Return the compiled loops; None where numba is missing."""
+    try:
+        from haptera.adapters import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
+def suits(values: torch.Tensor) -> bool:
+    """Say whether images, channels last in memory, can go, and are worth going, through compiled loops.
+
+    Args:
+        values: `(batch, channels, height, width)` or `(batch, positions, channels)`.
+    """
+    return (
+        values.numel() >= LEAST
+        and values.dtype == torch.float32
+        and values.device.type == "cpu"
+        and (values.ndim == 3 or (values.ndim == 4 and not values.is_contiguous()))
+        and values.is_contiguous(memory_format=torch.channels_last if values.ndim == 4 else torch.contiguous_format)
+        and torch.get_num_threads() == 1
+        and _kernels() is not None
+    )
+
+
+def image_moments(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and biased variance over positions, `(batch, channels)` in double precision."""
+    rows = _rows(values)
+    mean, variance = (np.empty((len(rows), rows.shape[2])) for _ in range(2))
+    _loops().image_moments(rows, mean, variance)
+    return torch.from_numpy(mean), torch.from_numpy(variance)
+
+
+def batch_moments(values: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and biased variance over images and positions, `(channels,)`."""
+    rows = _rows(values)
+    mean, variance = torch.empty(2, rows.shape[2], dtype=dtype)
+    _loops().batch_moments(rows, mean.numpy(), variance.numpy())
+    return mean, variance
+
+
+def normalise(
+    values: torch.Tensor,
+    mean: torch.Tensor,
+    var: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    eps: float,
+) -> torch.Tensor:
+    """Values minus mean over the root of var + eps, times weight, plus bias; all of these are `(channels,)`."""
+    out = torch.empty_like(values)
+    factor = np.ones(len(mean), np.float32) if weight is None else _small(weight)
+    constant = np.zeros(len(mean), np.float32) if bias is None else _small(bias)
+    _loops().normalise(_rows(values), mean.numpy(), var.numpy(), factor, constant, eps, _rows(out))
+    return out
+
+
+def scale(values: torch.Tensor, factor: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
+    """Values times factor plus offset, both `(batch or 1, channels)`."""
+    out = torch.empty_like(values)
+    _loops().scale_images(_rows(values), _small(factor), _small(offset), _rows(out))
+    return out
+
+
+def gradient_sums(
+    gradient: torch.Tensor, values: torch.Tensor, centre: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Sums over positions of the gradient, and of its product with values minus centre, `(batch, channels)` double."""
+    rows = _rows(values)
+    plain, product = (np.empty((len(rows), rows.shape[2])) for _ in range(2))
+    _loops().gradient_sums(_rows(gradient), rows, _small(centre), plain, product)
+    return torch.from_numpy(plain), torch.from_numpy(product)
+
+
+def combine(
+    gradient: torch.Tensor, values: torch.Tensor, one: torch.Tensor, two: torch.Tensor, constant: torch.Tensor
+) -> torch.Tensor:
+    """Gradient times one, plus values times two, plus a constant, which are `(batch or 1, channels)`."""
+    out = torch.empty_like(values)
+    factors = [_small(each) for each in (one, two, constant)]
+    _loops().combine_images(_rows(gradient), _rows(values), *factors, _rows(out))
+    return out
+
+
+def _rows(values: torch.Tensor) -> np.ndarray:
+    """Return images as `(batch, positions, channels)`, without a copy."""
+    values = values.detach()
+    if values.ndim == 3:
+        return values.numpy()
+    rows = values.permute(0, 2, 3, 1).numpy()
+    return rows.reshape(len(rows), -1, rows.shape[3])
+
+
+def _small(values: torch.Tensor) -> np.ndarray:
+    """Single precision in the order of memory."""
+    return np.ascontiguousarray(values.detach().numpy(), np.float32)
+
+
+def _loops() -> ModuleType:
+    kernels = _kernels()
+    assert kernels is not None
+    return kernels
