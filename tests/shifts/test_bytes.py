@@ -110,7 +110,7 @@ def test_views_and_severity_zero_give_fresh_bytes():
     assert GaussianNoise(2)(pixels[:0]).shape == (0, 16, 16, 3)
 
 
-@pytest.mark.parametrize("name", ["gaussian_noise", "jpeg_compression", "snow", "zoom_blur"])
+@pytest.mark.parametrize("name", ["fog", "frost", "gaussian_noise", "jpeg_compression", "snow", "zoom_blur"])
 def test_without_numba_bytes_go_through_floats(name, monkeypatch):
     shift, pixels = find("shifts", name)(3), random_bytes(2, 24, 24, 3)
     by_kernels = shift(pixels).astype(int)

@@ -18,6 +18,7 @@ from haptera.measures import accuracy, expected_accuracy
 from haptera.run.calibrate import load_calibration
 from haptera.run.loop import evaluate
 from haptera.streams import CCC, Clean
+from haptera.streams.calibration import Calibration
 from haptera.streams.walk import flip_and_crop, grey_levels
 from haptera.streams.wrap import Interleaved
 from haptera.testing.streams import STREAM_LAWS
@@ -72,6 +73,19 @@ def test_a_batch_is_made_as_the_walk_says(stream, data):
         told = [batch.context[key][row] for key in ("severity_1", "severity_2", "expected")]
         assert told == [stage["severity_1"], stage["severity_2"], stage["expected"]]
         assert batch.context["difficulty"] == 0.7
+
+
+def test_data_in_bytes_is_shown_in_bytes_within_a_grey_level_of_the_definition():
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 16, 16, 3), dtype=np.uint8)
+    counts = np.round(760 * (1 - np.add.outer(np.arange(21), np.arange(21)) / 40) ** 2).astype(np.int64)
+    pairs = {("contrast", "gaussian_blur"): counts, ("gaussian_blur", "contrast"): counts}
+    calibration = Calibration(pairs, 1000, 0.25, 760, 10, flip=False, crop=0.0)
+    stream = CCC(ArrayData(pixels), calibration, speed=8, length=160, batch_size=16)
+    shown = torch.cat([batch.inputs for batch in stream])
+    assert torch.equal((shown * 255).round() / 255, shown)
+    floats = CCC(ArrayData(pixels.astype(np.float32) / 255), calibration, speed=8, length=160, batch_size=16)
+    apart = (shown - torch.cat([batch.inputs for batch in floats])).abs().max()
+    assert apart <= 2.01 / 255  # one of each shift, and what the second makes of the first's is no more
 
 
 @pytest.mark.long

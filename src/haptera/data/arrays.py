@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from haptera.data.base import Data
-from haptera.data.pixels import check_channels, check_values, read_layout, to_images
+from haptera.data.pixels import channels_first, check_channels, check_values, read_layout, to_images
 from haptera.errors import HapteraError, hint, nearest
 from haptera.files.fingerprint import fingerprint, of_file
 from haptera.files.npz import member, open_npz
@@ -69,6 +69,13 @@ class ArrayData(Data):
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         return to_images(self._array()[np.asarray(positions, np.int64)], self._layout, self._channels)
+
+    def pixels(self, positions: np.ndarray) -> torch.Tensor | None:
+        """Return the same as bytes; None where the array holds floats, or a subclass makes images in its own way."""
+        array = self._array()
+        if array.dtype != np.uint8 or type(self).images is not ArrayData.images:
+            return None
+        return channels_first(array[np.asarray(positions, np.int64)], self._layout, self._channels)
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the bytes, taken at the first call."""

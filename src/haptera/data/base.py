@@ -95,6 +95,10 @@ class Data(ABC):
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """`(len(positions), channels, height, width)`, float32 in [0, 1]; positions count from 0 to `len(self)`."""
 
+    def pixels(self, positions: np.ndarray) -> torch.Tensor | None:
+        """The same as bytes, uint8, where images are kept in 8 bits; None, as here, where they may be finer."""
+        return None
+
     @abstractmethod
     def fingerprint(self) -> str:
         """Return a text that changes when any image, label or setting does."""

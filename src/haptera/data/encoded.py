@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from haptera.data.base import Data
-from haptera.data.pixels import Layout, Resize, check_channels, decode, read_header, to_images
+from haptera.data.pixels import Layout, Resize, channels_first, check_channels, decode, read_header
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 
@@ -59,6 +59,10 @@ class EncodedData(Data):
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
+        return self.pixels(positions).float().div_(255)
+
+    def pixels(self, positions: np.ndarray) -> torch.Tensor:
+        """Return `(len(positions), channels, height, width)` in bytes."""
         shape = (len(positions), *self._shape, self._channels)
         if prod(shape) > LARGEST_BATCH:
             raise HapteraError(
@@ -81,7 +85,7 @@ class EncodedData(Data):
             problems = [problem for problem in pool.map(fill, range(THREADS)) if problem]
         if problems:
             raise min(problems, key=lambda problem: problem[0])[1]
-        return to_images(pixels, Layout("NHWC", self._channels, *self._shape), self._channels)
+        return channels_first(pixels, Layout("NHWC", self._channels, *self._shape), self._channels)
 
     @property
     def crop(self) -> float | None:

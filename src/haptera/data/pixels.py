@@ -135,6 +135,12 @@ def check_channels(channels: int | None) -> None:
 
 def to_images(pixels: np.ndarray, layout: Layout, channels: int) -> torch.Tensor:
     """Rows copied from an array as `(batch, channels, height, width)`, float32 in [0, 1], contiguous."""
+    images = channels_first(pixels, layout, channels)
+    return images.float().div_(255) if images.dtype == torch.uint8 else images
+
+
+def channels_first(pixels: np.ndarray, layout: Layout, channels: int) -> torch.Tensor:
+    """Rows of an array as `(batch, channels, height, width)`, contiguous: bytes as they are, or float32."""
     if pixels.dtype != np.uint8:
         pixels = pixels.astype(np.float32, copy=False)
     images = torch.from_numpy(np.ascontiguousarray(pixels))
@@ -146,8 +152,7 @@ def to_images(pixels: np.ndarray, layout: Layout, channels: int) -> torch.Tensor
         images = _grey(images)
     if channels == 3 and layout.channels == 1:
         images = images.expand(-1, 3, -1, -1)
-    images = images.contiguous()
-    return images.float().div_(255) if images.dtype == torch.uint8 else images
+    return images.contiguous()
 
 
 def _grey(images: torch.Tensor) -> torch.Tensor:

@@ -1,10 +1,7 @@
 """Weather: what falls on the lens or lies between it and the scene.
 
 Source: the corruptions of ImageNet-C. Layers are in shades of grey, one per sample; lengths in pixels scale with the
-shorter side. Clouds (`plasma`) are made by the diamond-square method of Fournier, Fussell & Carpenter (1982), as the
-fog of ImageNet-C has it: a torus whose side is a power of two; at each level the middle of every square and then of
-every diamond is the mean of its four corners plus uniform noise, and the noise is divided by the square of the decay
-(the peer multiplies by its amplitude twice, hence the square). Differs, besides being repeatable per sample:
+shorter side. Clouds are those of `plasma.py`. Differs, besides being repeatable per sample:
 
 - Frost: ImageNet-C lays photographs of frozen windows over the image; ours is made here, see `frost_texture`.
 - Snow: the size of a flake (the zoom of its noise) is a length, and at least a pixel. No rounding to 8 bits.
@@ -32,7 +29,9 @@ from haptera.shifts.blur import (
     motion_planes,
     zoom_band,
 )
+from haptera.shifts.layers import lay_on_bytes
 from haptera.shifts.pixels import Pixels
+from haptera.shifts.plasma import plasma
 
 _GREY = (0.299, 0.587, 0.114)
 _ICE = ((0.27, 0.39, 0.45), (0.93, 0.97, 1.0))  # glass behind the frost, crystals
@@ -124,6 +123,13 @@ class Frost(Shift):
         dark, bright = (colour(shade, images) for shade in _ICE)
         return (images * kept).add_(dark * laid).add_(ice * ((bright - dark) * laid))
 
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same frost, laid on bytes."""
+        kept, laid = self.constants()
+        dark, bright = (colour(shade, torch.empty(1, pixels.shape[1], 1, 1)).flatten() for shade in _ICE)
+        ice = frost_texture(random, *pixels.shape[-2:])
+        return lay_on_bytes(pixels, ice, kept, (bright - dark) * laid, dark * laid)
+
 
 class Fog(Shift):
     """Adds a cloud and dims the rest; constants: strength, decay of the cloud's detail."""
@@ -141,6 +147,16 @@ class Fog(Shift):
         cloud = plasma(random, max(height, width), decay)[:, None, :height, :width].to(images)
         largest = images.amax((1, 2, 3), keepdim=True)
         return (images + cloud.mul(strength)).mul_(largest / (largest + strength))
+
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
+        """The same cloud, laid on bytes."""
+        strength, decay = self.constants()
+        height, width = pixels.shape[-2:]
+        largest = torch.from_numpy(pixels.array.reshape(len(pixels.array), -1).max(1)).float().div_(255)[:, None]
+        kept = largest / (largest + strength)
+        return lay_on_bytes(
+            pixels, plasma(random, max(height, width), decay)[:, :height, :width], kept, kept * strength
+        )
 
 
 class Spatter(Shift):
@@ -265,31 +281,3 @@ def _equalise(distance: torch.Tensor) -> torch.Tensor:
     lowest = torch.where(below > 0, below, below[:, -1:]).amin(1, keepdim=True)
     shares = (below - lowest).clamp_(min=0) / (below[:, -1:] - lowest).clamp_(min=1)
     return shares.to(distance).flatten()[steps]
-
-
-def plasma(random: SampleRandom, side: int, decay: float) -> torch.Tensor:
-    """Return `(samples, size, size)` in [0, 1], both ends reached; the size is the next power of two from `side` on."""
-    levels = max(1, (side - 1).bit_length())
-    noise = random.uniform((4**levels - 1,)).mul_(2).sub_(1)
-    return torch.cat([_grow(one, levels, decay) for one in noise.split(max(1, 2**20 // 4**levels))])
-
-
-def _grow(noise: torch.Tensor, levels: int, decay: float) -> torch.Tensor:
-    """Grow one point to the whole map; `noise` is `(samples, 4^levels - 1)`."""
-    samples = len(noise)
-    heights = noise.new_zeros(samples, 1, 1)
-    used = 0
-    for level in range(levels):
-        side = heights.shape[-1]
-        fresh = noise[:, used : used + 3 * side**2].view(samples, 3, side, side).mul_(4 * decay ** (-2 * level))
-        used += 3 * side**2
-        finer = noise.new_empty(samples, side, 2, side, 2)
-        down, right = heights.roll(-1, 1) + heights, heights.roll(-1, 2) + heights
-        squares = (right.roll(-1, 1) + right).add_(fresh[:, 0]).mul_(0.25)
-        finer[:, :, 0, :, 0] = heights
-        finer[:, :, 1, :, 1] = squares
-        finer[:, :, 0, :, 1] = right.add_(squares).add_(squares.roll(1, 1)).add_(fresh[:, 1]).mul_(0.25)
-        finer[:, :, 1, :, 0] = down.add_(squares).add_(squares.roll(1, 2)).add_(fresh[:, 2]).mul_(0.25)
-        heights = finer.view(samples, 2 * side, 2 * side)
-    low, high = heights.amin((1, 2), keepdim=True), heights.amax((1, 2), keepdim=True)
-    return heights.sub_(low).div_(high - low)

@@ -3,7 +3,8 @@
 Source: thesis chapter 4 and appendix C, algorithms 1 and 2, misprints corrected (severities are i/4; t ← t + k). Every
 step of a path shows `speed` images, drawn at random from the data, mirrored and moved at random. It is generated while
 it is read: batch i needs the walk up to i, which is arithmetic on small matrices, and no image before it. As in the
-public generator, what the first corruption made is rounded to 256 grey levels before the second one sees it.
+public generator, what the first corruption made is rounded to 256 grey levels before the second one sees it; of data
+in 8 bits, as that generator writes it, what the second one made is rounded too, so both work on bytes.
 Differs: any data, any model as yardstick, three rules for the path (`streams.calibration`), any length; images are
 moved, where the generator cuts out and enlarges a random part, and nothing is encoded as JPEG at the end.
 Cost: the two corruptions and reading (`benchmarks/ccc.py`); memory for the batch and a few pieces of `PIECE` bytes.
@@ -44,10 +45,11 @@ class Stage:
     expected: float
 
     def __call__(self, images: torch.Tensor, ids: torch.Tensor, seed: int) -> torch.Tensor:
-        """Images under the first shift and then the second."""
+        """Images, bytes or floats in [0, 1], under the first shift and then the second."""
         first, second = (find("shifts", name) for name in (self.first, self.second))
         if self.severities[0]:
-            images = grey_levels(first(self.severities[0])(images, ids, seed))
+            images = first(self.severities[0])(images, ids, seed)
+            images = images if images.dtype == torch.uint8 else grey_levels(images)
         return second(self.severities[1])(images, ids, seed) if self.severities[1] else images
 
 
@@ -137,8 +139,11 @@ class CCC(Reader):
         flip, crop = self.calibration.flip, self.calibration.crop
         images = torch.empty((len(ids), *self._shape))
         for rows in _runs(steps, max(1, PIECE // (4 * prod(self._shape)))):
-            piece = flip_and_crop(self.data.images(places[rows]), ids[rows], self.walk_seed, flip, crop)
-            images[rows] = self._stages[steps[rows.start]](piece, ids[rows], self.walk_seed)
+            pixels = self.data.pixels(places[rows])
+            piece = self.data.images(places[rows]) if pixels is None else pixels
+            piece = flip_and_crop(piece, ids[rows], self.walk_seed, flip, crop)
+            made = self._stages[steps[rows.start]](piece, ids[rows], self.walk_seed)
+            torch.div(made, 255 if pixels is not None else 1, out=images[rows])
         targets = None if self.data.targets is None else torch.from_numpy(self.data.targets[places])
         return Batch(images, targets, ids, {**self._columns(steps), "sample": self.data.rows[places]})
 
