@@ -8,7 +8,8 @@ embedding, −KL(p‖q) at the optimum as n grows (7.3); at finite n it lies O(1
 sum, so compare at equal n. With the positive outside, pairs that are closer than any negative let the loss fall without
 end as the embedding grows, where the similarity has no bound.
 The listing of the text subtracts the maximum of rows along columns; here `logsumexp` does it.
-Cost: one product `(references, negatives)`; row by row in blocks, computed again for the gradient, where that is large.
+Cost: one product `(references, negatives)`, in blocks that are computed again for the gradient: small ones where the
+similarity is a product of rows (see `products`), else as large as `BLOCK`.
 """
 
 import math
@@ -20,6 +21,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from haptera.checks import check_number
+from haptera.contrastive.products import log_sum_of_products
 from haptera.errors import HapteraError, unknown
 
 BLOCK = 2**24
@@ -41,6 +43,18 @@ class Similarity(nn.Module):
         """φ of each row with every row of the other, `(..., batch, others)`."""
         raise NotImplementedError
 
+    def log_sum(self, first: torch.Tensor, second: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """log Σ_j exp(scale · φ(x_i, y_j)), `(..., batch)`."""
+        groups = first[..., 0, 0].numel()
+        rows = max(BLOCK // (groups * second.shape[-2]), 1)
+        if first.shape[-2] <= rows:
+            return self._block(first, second, scale)
+        blocks = [checkpoint(self._block, part, second, scale, use_reentrant=False) for part in first.split(rows, -2)]
+        return torch.cat(blocks, -1)
+
+    def _block(self, first: torch.Tensor, second: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return (scale * self.crossed(first, second)).logsumexp(-1)
+
 
 class DotProduct(Similarity):
     """xᵀy."""
@@ -52,6 +66,10 @@ class DotProduct(Similarity):
     def crossed(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """Every row with every row."""
         return first @ second.transpose(-1, -2)
+
+    def log_sum(self, first: torch.Tensor, second: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """By products of rows."""
+        return log_sum_of_products(scale * first, second)
 
 
 class Cosine(DotProduct):
@@ -67,6 +85,10 @@ class Cosine(DotProduct):
         """Every row with every row."""
         return super().crossed(F.normalize(first, dim=-1), F.normalize(second, dim=-1))
 
+    def log_sum(self, first: torch.Tensor, second: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """By products of rows."""
+        return super().log_sum(F.normalize(first, dim=-1), F.normalize(second, dim=-1), scale)
+
 
 class Euclidean(Similarity):
     """−‖x − y‖², by one product of matrices."""
@@ -81,6 +103,14 @@ class Euclidean(Similarity):
         first, second = first - middle, second - middle
         squares = first.square().sum(-1)[..., :, None] + second.square().sum(-1)[..., None, :]
         return (2 * first @ second.transpose(-1, -2) - squares).clamp(max=0)
+
+    def log_sum(self, first: torch.Tensor, second: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """By products of rows: ‖y‖² is one more column of them, and ‖x‖² leaves the sum."""
+        middle = second.detach().mean(-2, keepdim=True)
+        first, second = first - middle, second - middle
+        rows = torch.cat([2 * first, torch.ones_like(first[..., :1])], -1)
+        others = torch.cat([second, -second.square().sum(-1, keepdim=True)], -1)
+        return log_sum_of_products(scale * rows, others) - scale * first.square().sum(-1)
 
 
 class Lp(Similarity):
@@ -135,6 +165,10 @@ class Learnable(Similarity):
     def crossed(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """Every row with every row."""
         return self.scale * self.of_reference(first) @ self._of_other(second).transpose(-1, -2)
+
+    def log_sum(self, first: torch.Tensor, second: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """By products of features."""
+        return log_sum_of_products(scale * self.scale * self.of_reference(first), self._of_other(second))
 
     def _of_other(self, second: torch.Tensor) -> torch.Tensor:
         return self.of_other(second.flatten(0, -2)[..., None])[..., 0].unflatten(0, second.shape[:-1])
@@ -209,20 +243,10 @@ class InfoNCE(nn.Module):
             positive: the same shape.
             negative: `(..., negatives, dimensions)`, shared by all references of a group.
         """
-        groups = reference[..., 0, 0].numel()
-        rows = max(BLOCK // (groups * negative.shape[-2]), 1)
-        if reference.shape[-2] <= rows:
-            return self._each(reference, positive, negative).mean()
-        parts = [
-            checkpoint(self._each, *part, negative, use_reentrant=False)
-            for part in zip(reference.split(rows, -2), positive.split(rows, -2), strict=True)
-        ]
-        return torch.cat(parts, -1).mean()
-
-    def _each(self, reference: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor) -> torch.Tensor:
-        near = self.scale * self.similarity.paired(reference, positive)
-        far = (self.scale * self.similarity.crossed(reference, negative)).logsumexp(-1)
-        return (torch.logaddexp(near, far) if self.positive_inside else far) - near
+        scale = self.scale
+        near = scale * self.similarity.paired(reference, positive)
+        far = self.similarity.log_sum(reference, negative, scale)
+        return ((torch.logaddexp(near, far) if self.positive_inside else far) - near).mean()
 
     def chance(self, negatives: int) -> float:
         """The loss of a constant embedding: the logarithm of the number of terms."""

@@ -1,6 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 
+from haptera.analyses.comparison.analysis import _measure
 from haptera.analyses.comparison.pairs import compare_outputs
 from haptera.outputs import Outputs
 
@@ -43,3 +45,17 @@ def test_an_image_that_comes_twice_under_the_same_shift_is_left_out():
     one = outputs([RIGHT, WRONG, RIGHT], [0, 0, 0], range(3), sample=[7, 7, 8], shift=["a"] * 3)
     rows = list(compare_outputs(one, one))
     assert {row["images"] for row in rows} == {1}
+
+
+def test_studies_that_agree_are_said_to_agree_without_an_interval():
+    rows = pd.DataFrame({"model": "net", "part": ["clean", "fog 1"], "adapter": "none", "measure": "confidence",
+                         "difference": 0.0, "low": np.nan, "high": np.nan})  # fmt: skip
+    [finding] = _measure("confidence", rows)
+    assert finding.sentence == "no difference in 2 cells"
+
+
+def test_a_difference_without_an_interval_has_none_in_its_sentence():
+    rows = pd.DataFrame({"model": "net", "part": ["clean", "fog 1"], "adapter": "none", "measure": "confidence",
+                         "difference": [0.0, 0.02], "low": np.nan, "high": np.nan})  # fmt: skip
+    [finding] = _measure("confidence", rows)
+    assert finding.sentence.endswith("most in net · fog 1 · none: +2.00 points")

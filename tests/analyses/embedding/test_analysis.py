@@ -4,18 +4,15 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from haptera.analyses.embedding.analysis import embed
 from haptera.analyses.embedding.comparison import block_windows, summarise, value_of
-from haptera.analyses.embedding.fits import compare_hypotheses, label_combinations
 from haptera.analyses.embedding.page import methods
-from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.plan import Plan
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
-from haptera.recordings.preparation import smooth
 from haptera.recordings.recording import Recording
 from haptera.recordings.windows import Offset
 
@@ -151,72 +148,6 @@ def test_a_decoder_of_the_signal_that_is_better_than_the_embedding_is_said_once(
     assert f"read better from a Bayesian decoder {0.5 * own:.1f} than" in dict(words(told))["baselines"]
 
 
-def test_a_unit_that_is_silent_in_the_training_part_is_left_out_with_a_note():
-    recording = compass(400, units=4)
-    signal = recording.signal().copy()
-    signal[:280, 2] = 0  # it wakes after what encoders learn from
-    facts = pd.DataFrame({"id": [11, 12, 13, 14]})
-    late = replace(recording, signals={"spikes": signal}, channels={"spikes": facts})
-    plan = Plan(labels=("heading",), smoothing=1.0, zscore=True)
-    parts = Parts.of(late, plan)
-    assert parts.whole.notes == ("1 of 4 units left out, which never change in the training part: 13",)
-    assert all(part.signal().shape[1] == 3 for part in (parts.train, parts.validation, parts.test, parts.whole))
-    assert parts.whole.channel_names() == ["11", "12", "14"]
-    rest = Parts.of(late.with_channels("spikes", np.array([True, True, False, True])), plan)
-    assert np.array_equal(parts.whole.signal(), rest.whole.signal())
-    frame = compare_hypotheses(late, {"heading": ["heading"]}, progress=False, max_iterations=2, batch_size=16)
-    assert len(frame) == 2
-    with pytest.raises(HapteraError, match="none of the 4 units changes in the training part"):
-        Parts.of(replace(late, signals={"spikes": np.zeros_like(signal)}), plan)
-
-
-@pytest.mark.long
-def test_held_out_classes_that_training_never_saw_are_said_and_folds_of_trials_see_them():
-    recording = compass(600, units=6)
-    block = Label.of(np.repeat(["a", "b", "c"], 200))  # one condition after the other: the last 30 % have c alone
-    trials = np.repeat(np.arange(50), 12)
-    made = replace(recording, labels={"block": block}, trials=trials)
-    few = {"seeds": 1, "shuffles": 0, "baselines": (), "topology": False}
-    plan = Plan(labels=("block",), folds=3, **few, settings=QUICK | {"max_iterations": 5})
-    told = embed(made, plan, progress=False)
-    assert told.notes == (
-        "training never saw 1 of the held-out classes of block (c), which are 180 of 180 held-out samples and cannot "
-        "be read; folds hold out whole trials instead",
-    )
-    assert dict(words(told))["fit"].startswith("not known on held-out samples")
-    assert told.json()["fit"]["held_out"]["bits"] is None
-    parts = Parts.of(made, replace(plan, held=0.6))  # the training part would have a alone: every block is cut
-    assert np.unique(parts.train.label("block").values).tolist() == [0, 1, 2]
-    assert "as in a block design" in parts.whole.notes[0]
-    own = told.folds.query("what == 'embedding' and decoder == 'knn' and measure == 'accuracy'")
-    assert own["fold"].tolist() == [1, 2, 3]
-    assert own["n"].tolist() == [204, 204, 192]
-    chance = told.folds.query("what == 'constant' and measure == 'accuracy'")["value"]
-    assert chance.between(0.1, 0.6).all()  # each class is on both sides
-    said = dict(words(told))["folds"]
-    assert f"{own['value'].mean():.1%} right over 3 folds of whole trials" in said
-    assert told.json()["folds"]["values"] == own["value"].tolist()
-    assert told.table()["fold"].nunique() == 3
-    with pytest.raises(HapteraError, match=r"folds hold out whole trials, and mouse\.npz has none"):
-        embed(recording, Plan(labels=("heading",), folds=3, **few), progress=False)
-    with pytest.raises(HapteraError, match="folds is 2; at least 3, or 0"):
-        Plan(folds=2)
-
-
-def test_a_fold_is_a_cut_between_trials_and_nothing_else():
-    recording = replace(compass(400, units=4), trials=np.repeat(np.arange(20), 20))
-    for parts in Parts.folds(recording, Plan(labels=("heading",), folds=4, zscore=True)):
-        sets = [set(part.trials) for part in (parts.train, parts.validation, parts.test)]
-        assert sum(map(len, sets)) == len(set.union(*sets)) == 20
-        assert np.array_equal(
-            parts.whole.trials, np.concatenate([p.trials for p in (parts.train, parts.validation, parts.test)])
-        )
-        signal = np.concatenate([part.signal() for part in (parts.train, parts.validation, parts.test)])
-        assert np.array_equal(parts.whole.signal(), signal)
-        assert np.allclose(parts.train.signal().mean(0), 0, atol=1e-5)
-        assert parts.whole.blocks.max() == 19
-
-
 def test_an_architecture_without_unit_length_learns_euclidean_distances():
     plan = Plan(labels=("heading",), settings={"model_architecture": "offset10-model-mse"})
     settings = plan.estimator_settings(compass(50), 0)
@@ -267,36 +198,11 @@ def test_time_alone_and_hybrid_and_several_labels():
     assert [word for word, _ in words(alone)] == ["mode", "fit"]
 
 
-def test_parts_are_smoothed_by_themselves_and_scaled_by_the_first():
-    recording = compass(400)
-    plain = Parts.of(recording, Plan(labels=("heading",)))
-    made = Parts.of(recording, Plan(labels=("heading",), smoothing=2.0, zscore=True))
-    before = smooth(plain.train.signal(), 2.0)
-    assert np.allclose(made.train.signal(), (before - before.mean(0)) / before.std(0), atol=1e-4)
-    after = smooth(plain.test.signal(), 2.0)
-    assert np.allclose(made.test.signal(), (after - before.mean(0)) / before.std(0), atol=1e-4)
-    assert len(made.whole) == 400
-
-
 def test_windows_stay_inside_blocks():
     times = np.array([0.0, 1, 2, 10, 11, 12])
     recording = Recording({"x": np.arange(6.0)[:, None]}, times=times)
     rows = block_windows(recording, Offset(1, 2))
     assert rows.tolist() == [[0, 0, 1], [0, 1, 2], [1, 2, 2], [3, 3, 4], [3, 4, 5], [4, 5, 5]]
-
-
-@pytest.mark.long
-def test_the_right_hypothesis_fits_best_and_shuffled_ones_not_at_all():
-    assert list(label_combinations(["a", "b"])) == ["a", "b", "a + b"]
-    frame = compare_hypotheses(
-        compass(), label_combinations(["heading", "speed"], 1), dimensions=(3,), model_architecture="offset10-model",
-        learning_rate=1e-3, time_offsets=10, progress=False, **QUICK,
-    )  # fmt: skip
-    assert frame["hypothesis"][0] == "heading"
-    assert frame["held_out"][0] > 0.3
-    other = frame[(frame["hypothesis"] == "speed") | frame["shuffled"]]
-    assert other["held_out"].max() < 0.1
-    assert len(frame) == 4
 
 
 def test_it_draws_itself_as_its_page_does(found):

@@ -61,6 +61,16 @@ def test_a_quick_analysis_shows_nothing_before_its_end():
     assert seen == []
 
 
+@pytest.mark.parametrize(("load", "threads"), [(0.2, 4), (1.4, 3), (9.0, 1)])
+def test_the_first_fit_has_as_many_threads_as_cores_are_idle(monkeypatch, load, threads):
+    monkeypatch.setattr(stages, "_cores", lambda: 4)
+    monkeypatch.setattr(stages.torch, "get_num_threads", lambda: 4)
+    monkeypatch.setattr(stages.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert stages._idle_threads() == threads
+    monkeypatch.setattr(stages.torch, "get_num_threads", lambda: 1)  # as somebody asked for
+    assert stages._idle_threads() == 1
+
+
 def test_a_number_of_processes_below_one_is_refused():
     with pytest.raises(HapteraError, match="jobs is 0; a whole number of at least 1 was expected"):
         embed(recording(), PLAN, jobs=0)

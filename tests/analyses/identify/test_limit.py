@@ -56,6 +56,26 @@ def test_in_a_box_the_gap_falls_as_one_over_the_negatives_too(inside):
         assert value - limit.cross_entropy == pytest.approx(limit.gap(negatives, inside), abs=close)
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_in_a_box_the_loss_of_a_wrong_encoder_has_its_limit_too(inside):
+    limit = box_limit(0.2, encode=np.square)
+    for negatives in (32, 128):
+        value, error = measured_box_loss(0.2, negatives, inside, encode=np.square, draws=5000)
+        expected = limit.cross_entropy + limit.gap(negatives, inside)
+        assert value == pytest.approx(expected, abs=4 * error + 2 / negatives**2)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0])
+def test_the_cross_entropy_is_least_for_the_right_encoder_and_those_that_keep_all_distances(exponent):
+    def entropy(encode=None):
+        return box_limit(0.2, exponent, encode=encode, grid=200).cross_entropy
+
+    least = entropy()
+    assert entropy(lambda z: 3 - z) == pytest.approx(least)
+    wrong = [np.square, np.sqrt, lambda z: 1.3 * z, lambda z: 0.7 * z, lambda z: z + 0.05 * np.sin(6 * z)]
+    assert all(entropy(encode) > least + 1e-4 for encode in wrong)
+
+
 def test_a_box_without_a_scale_is_refused():
     with pytest.raises(HapteraError, match="scale is 0"):
         box_limit(0)

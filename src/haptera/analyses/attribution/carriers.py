@@ -10,9 +10,11 @@ decoys are the null; p-values are those of a permutation test, corrected for the
 Hochberg, 1995).
 
 The source has no such test: chapter 8 compares with known maps. The statistic is its map (G.2), summed over latents,
-of inputs in units of their standard deviation. Of an inverted Jacobian, latents are the principal axes of the
-embedding in units of their standard deviations too: an embedding often has a dimension that hardly moves, and how the
-inputs would change with it is anybody's guess. Plain sums of |J⁺|, tried first, did not tell tuned cells from others.
+of inputs in units of their standard deviation. The Jacobian is inverted with all of its rows, and those of the label
+are looked at then, where it has dimensions of its own (8.4). Of an inverted Jacobian, latents are the principal axes of
+the embedding in units of their standard deviations too: an embedding often has a dimension that hardly moves, and how
+the inputs would change with it is anybody's guess. Plain sums of |J⁺|, tried first, did not tell tuned cells from
+others.
 Fits differ in the orientation of their embedding; before their maps are averaged, each is turned towards the first.
 Cost: a fit of `1 + copies` times the channels, `fits` times.
 """
@@ -148,11 +150,11 @@ def carriers(
         for fit in range(test.fits)
     ]
     fitted = finish(tasks, out, "attribution", progress=progress).finished
-    aligned = _align(fitted, together, dimensions, spread=test.method == "inverted_jacobian")
+    aligned = _align(fitted, together, dimensions, inverted=test.method == "inverted_jacobian")
     maps = np.stack(
         [
-            attribution_map(encoder, together, test.method, standardised=True, seed=test.seed + fit)
-            for fit, encoder in enumerate(aligned)
+            attribution_map(one, together, test.method, standardised=True, seed=test.seed + fit)[: one.tested]
+            for fit, one in enumerate(aligned)
         ]
     )
     maps /= maps.mean((1, 2), keepdims=True)  # fits differ in the scale of their embedding
@@ -183,11 +185,11 @@ def compare_with_decoys(attributions: np.ndarray, level: float = 0.05) -> tuple[
 
 
 class _TurnedEncoder(nn.Module):
-    """An encoder of windows, followed by a linear map of its outputs."""
+    """An encoder of windows, followed by a linear map of its outputs, of which the first `tested` are looked at."""
 
-    def __init__(self, fitted: "ContrastiveEmbedding", axes: np.ndarray) -> None:
+    def __init__(self, fitted: "ContrastiveEmbedding", axes: np.ndarray, tested: int) -> None:
         super().__init__()
-        self.offset, self._encoder = fitted.offset_, fitted.encoders_[0]
+        self.offset, self.tested, self._encoder = fitted.offset_, tested, fitted.encoders_[0]
         self._axes = torch.from_numpy(axes.astype(np.float32))
 
     def forward(self, windows: torch.Tensor) -> torch.Tensor:
@@ -196,25 +198,36 @@ class _TurnedEncoder(nn.Module):
 
 
 def _align(
-    fitted: "Sequence[ContrastiveEmbedding]", signal: np.ndarray, dimensions: "list[int] | None", spread: bool
+    fitted: "Sequence[ContrastiveEmbedding]", signal: np.ndarray, dimensions: "list[int] | None", inverted: bool
 ) -> list[_TurnedEncoder]:
-    """Return encoders of some dimensions, or of principal axes in units of their spread, turned to the first."""
+    """Return encoders of some dimensions, turned to the first.
+
+    To be inverted, their axes are principal ones in units of their spread, and all other dimensions follow them: the
+    inverse of a few rows of a Jacobian is not those of its inverse (8.4).
+    """
     embeddings = [one.transform(signal) for one in fitted]
     centred = [points - points.mean(0) for points in embeddings]
-    chosen = np.eye(embeddings[0].shape[1])[:, slice(None) if dimensions is None else dimensions]
-    axes = [_principal(points @ chosen) for points in centred] if spread else [np.eye(chosen.shape[1])] * len(fitted)
-    count = min(one.shape[1] for one in axes)
-    axes = [chosen @ one[:, :count] for one in axes]
+    every = np.eye(embeddings[0].shape[1])
+    chosen = every[:, slice(None) if dimensions is None else dimensions]
+    others = every[:, [] if dimensions is None else np.setdiff1d(np.arange(len(every)), dimensions)]
+    axes = [_principal(points, chosen) if inverted else chosen for points in centred]
+    tested = min(one.shape[1] for one in axes)
+    axes = [one[:, :tested] for one in axes]
     target = centred[0] @ axes[0]
     turned = [one @ procrustes(points @ one, target).rotation for one, points in zip(axes, centred, strict=True)]
-    return [_TurnedEncoder(one, turn) for one, turn in zip(fitted, turned, strict=True)]
+    if inverted:
+        turned = [np.hstack([one, _principal(at, others)]) for one, at in zip(turned, centred, strict=True)]
+    return [_TurnedEncoder(one, turn, tested) for one, turn in zip(fitted, turned, strict=True)]
 
 
-def _principal(centred: np.ndarray) -> np.ndarray:
-    """Return principal axes `(dimensions, axes)` in units of their spread, widest first, without those that idle."""
-    values, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+def _principal(centred: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Return principal axes of some dimensions, columns in units of their spread, widest first, but those that idle."""
+    if not of.shape[1]:
+        return of
+    points = centred @ of
+    values, axes = np.linalg.eigh(points.T @ points / len(points))
     moves = values > IDLE * values[-1]
-    return np.asarray((axes[:, moves] / np.sqrt(values[moves]))[:, ::-1])
+    return np.asarray(of @ (axes[:, moves] / np.sqrt(values[moves]))[:, ::-1])
 
 
 def _decoys(signal: np.ndarray, by_label: bool, generator: np.random.Generator) -> np.ndarray:

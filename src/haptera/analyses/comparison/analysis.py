@@ -19,6 +19,7 @@ import pandas as pd
 from haptera.analyses.comparison.pairs import compare_cells
 from haptera.analyses.comparison.protocols import protocol_differences
 from haptera.analysis import Analysis
+from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Section, answer
 from haptera.run.cells import open_study
 from haptera.words import count, shorten
@@ -107,9 +108,19 @@ class Comparison(Analysis):
         """Return both tables."""
         made = [
             Section.of("Protocol", "How they were made.", Listing("Differences", PROTOCOL, self.protocol)),
-            Section.of("Numbers", "What they found.", Listing("Cells", CELLS, self.cells)),
+            Section.of("Numbers", "What they found.", self._changes(), Listing("Cells", CELLS, self.cells)),
         ]
         return [section for section in made if section is not None]
+
+    def _changes(self) -> Figure | None:
+        """Return the difference of every cell, a point each; None where there is no cell."""
+        if self.cells.empty:
+            return None
+        return Figure(
+            "Change of each cell", f"{CELLS} A cell whose bar does not meet 0 has changed.", self.cells, "scatter",
+            x="part", y="difference", low="low", high="high", color=("adapter",), select=("measure", "model"),
+            start={"measure": "accuracy"} if (self.cells["measure"] == "accuracy").any() else {},
+        )  # fmt: skip
 
 
 def _measure(measure: str, rows: pd.DataFrame) -> list[Finding]:
@@ -122,8 +133,11 @@ def _measure(measure: str, rows: pd.DataFrame) -> list[Finding]:
     scale, unit = (100, " points") if measure in ("accuracy", "confidence") else (1, "")
     told = f"{scale * numbers['mean_difference']:+.2f}{unit} on average, clear in {len(clear)} of {len(rows)}"
     where = f"{largest['model']} · {largest['part']} · {largest['adapter']}"
-    ends = f"{scale * largest['low']:+.2f} to {scale * largest['high']:+.2f}"
-    told += f"; most in {where}: {scale * largest['difference']:+.2f}{unit} ({ends})"
+    if not rows["difference"].any():
+        told = f"no difference in {count(len(rows), 'cell')}"
+    else:
+        ends = f" ({scale * largest['low']:+.2f} to {scale * largest['high']:+.2f})" if pd.notna(largest["low"]) else ""
+        told += f"; most in {where}: {scale * largest['difference']:+.2f}{unit}{ends}"
     word = measure.replace("_", " ")
     return answer(word, f"What does it do to {word}?", told, **{f"{measure}_change": numbers})
 

@@ -31,8 +31,10 @@ ROOM = 4.0
 """Noise eigenvalues are this many times below the edge: samples are not all of one size."""
 ARITHMETIC = 8.0
 """Networks add up in float32, and a sum of hundreds of products is off by some units in its last place."""
-BLOCK = 1024
+BLOCK = 512
 """Rows that are turned into float64 at once."""
+STRIPE = 256
+"""Columns whose products are computed at once."""
 
 
 class Precision:
@@ -165,9 +167,8 @@ class SecondMoment:
         for first, rows in _blocks(logits):
             self.precision.see(logits[first : first + BLOCK])
             with np.errstate(invalid="ignore", over="ignore"):  # looked for below
-                product = rows.T @ rows  # one triangle is computed and mirrored, so it is exactly symmetric
-            _check_finite("logits", product.diagonal(), logits, first, self.samples)
-            self.within += product
+                _add_products(self.within, rows)
+            _check_finite("logits", self.within.diagonal(), logits, first, self.samples)
             if onto is not None and self.cross is not None and self.onto is not None:
                 others = onto[first : first + BLOCK].astype(np.float64)
                 with np.errstate(invalid="ignore", over="ignore"):
@@ -268,6 +269,21 @@ def _blocks(logits: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         rows = logits[first : first + BLOCK]
         np.copyto(buffer[: len(rows)], rows)
         yield first, buffer[: len(rows)]
+
+
+def _add_products(total: np.ndarray, rows: np.ndarray) -> None:
+    """Add `rows.T @ rows`, a few columns at a time: a whole product for each block would be as large as the moment.
+
+    One triangle is computed and mirrored, so it is exactly symmetric.
+    """
+    for first in range(0, rows.shape[1], STRIPE):
+        own, others = rows[:, first : first + STRIPE], rows[:, first + STRIPE :]
+        stop = first + own.shape[1]
+        total[first:stop, first:stop] += own.T @ own
+        if others.size:
+            part = own.T @ others
+            total[first:stop, stop:] += part
+            total[stop:, first:stop] += part.T
 
 
 def _check_finite(name: str, squares: np.ndarray, logits: np.ndarray, first: int, before: int) -> None:

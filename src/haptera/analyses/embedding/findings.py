@@ -17,6 +17,7 @@ from haptera.analyses.embedding.comparison import (
 )
 from haptera.recordings.label import Label
 from haptera.report.section import Finding, answer
+from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.analyses.embedding.analysis import Embedding
@@ -162,29 +163,43 @@ def _recording_numbers(embedding: "Embedding") -> dict[str, Any]:
 
 def _fit_numbers(embedding: "Embedding") -> dict[str, Any]:
     """Return the goodness of fit of each part, true and shuffled, and the consistency of runs; means over seeds."""
-    fits = embedding.goodness_of_fit
-    names: pd.Series = fits["part"].str.replace(" ", "_") + np.where(fits["shuffled"], "_shuffled", "")
     runs = embedding.consistency["value"]
     return {
-        "fit": fits.groupby(names)[["nats", "bits"]].mean().to_dict("index"),
+        "fit": part_means(embedding.goodness_of_fit),
         "consistency": None if runs.empty else {"mean": runs.mean(), "min": runs.min()},
     }
 
 
-def _fit(embedding: "Embedding") -> str:
-    held = embedding.goodness_of_fit[embedding.goodness_of_fit["part"] == "held out"]
-    bits = held[~held["shuffled"]]["bits"].mean()
+def part_means(fits: pd.DataFrame) -> dict[str, Any]:
+    """Return the mean goodness of fit of each part, true and shuffled, in nats and bits."""
+    names: pd.Series = fits["part"].str.replace(" ", "_") + np.where(fits["shuffled"], "_shuffled", "")
+    return {str(name): row for name, row in fits.groupby(names)[["nats", "bits"]].mean().to_dict("index").items()}
+
+
+def fit_text(fits: pd.DataFrame, *, by_time: bool, overlap: bool = False) -> str:
+    """Return how far fits are above chance on held-out samples, beside shuffled ones, and how many there are.
+
+    Args:
+        fits: `seed`, `shuffled`, `part`, `nats`, `bits`.
+        by_time: whether samples were shuffled, for want of labels.
+        overlap: whether the windows of a pair share samples, so that they are alike whatever is in them.
+    """
+    means, seeds = part_means(fits), fits[~fits["shuffled"]]["seed"].nunique()
+    bits = means["held_out"]["bits"]
     text = f"{abs(bits):.2f} bits {'above' if bits >= 0 else 'below'} chance on held-out samples"
     if not np.isfinite(bits):
         text = "not known on held-out samples, where a label is always the same"
-    elif embedding.shuffled:
-        null = held[held["shuffled"]]["bits"].mean()
-        by_time, model = embedding.plan.by == "time", embedding.model
-        # The windows of a pair in time may share samples, so that they are alike whatever is in them.
-        overlap = by_time and int(np.min(model.time_offsets)) < len(model.offset_)
+    elif "held_out_shuffled" in means:
+        null = means["held_out_shuffled"]["bits"]
         what = f"shuffled {'samples' if by_time else 'labels'} {0.0 if abs(null) < 0.005 else null:.2f}"
         text += f" ({what}{', whose windows overlap' if overlap else ''})"
-    text += f"; {len(embedding.fits)} seed{'s' * (len(embedding.fits) > 1)}"
+    return text + f"; {count(seeds, 'seed')}"
+
+
+def _fit(embedding: "Embedding") -> str:
+    by_time, model = embedding.plan.by == "time", embedding.model
+    overlap = by_time and int(np.min(model.time_offsets)) < len(model.offset_)
+    text = fit_text(embedding.goodness_of_fit, by_time=by_time, overlap=overlap)
     if len(embedding.consistency):
         text += f", consistency {embedding.consistency['value'].mean():.2f}"
     return text
@@ -192,8 +207,8 @@ def _fit(embedding: "Embedding") -> str:
 
 def _shape(embedding: "Embedding") -> str:
     assert embedding.betti is not None
-    count = len(embedding.shuffled)
+    shuffled = count(len(embedding.shuffled), "shuffled fit")
     text = f"{SHAPES.get(embedding.betti, 'parts, rings and hollows')} ({', '.join(map(str, embedding.betti))})"
     if embedding.ring_ratio is not None and embedding.betti[1]:
-        text += f", {embedding.ring_ratio:.1f} x the longest bar of {count} shuffled fit{'s' * (count > 1)}"
+        text += f", {embedding.ring_ratio:.1f} x the longest bar of {shuffled}"
     return text

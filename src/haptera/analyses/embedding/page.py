@@ -124,14 +124,18 @@ def decoding_section(embedding: "Embedding") -> Section | None:
 
 
 def _decoders(embedding: "Embedding", table: pd.DataFrame, label: str) -> Figure:
-    kind = embedding.parts.whole.label(label).kind
-    unit = {"angle": "median error (degrees, lower is better)", "continuous": "R²", "discrete": "accuracy"}[kind]
-    rows = table[(table["label"] == label) & (table["measure"] == MAIN[kind])]
-    names = rows["what"] + np.where(rows["what"] == rows["decoder"], "", ", " + rows["decoder"])
     text = (
         f"On the last {embedding.plan.held:.0%} of the recording. Settings of decoders were chosen on a block "
         f"before it that no encoder saw. Means over {len(embedding.fits)} seeds; low and high are their range."
     )
+    return decoders_figure(table, label, embedding.parts.whole.label(label).kind, text)
+
+
+def decoders_figure(table: pd.DataFrame, label: str, kind: str, text: str) -> Figure:
+    """Return the scores of all decoders of a label, from a table that `summarise` made."""
+    unit = {"angle": "median error (degrees, lower is better)", "continuous": "R²", "discrete": "accuracy"}[kind]
+    rows = table[(table["label"] == label) & (table["measure"] == MAIN[kind])]
+    names = rows["what"] + np.where(rows["what"] == rows["decoder"], "", ", " + rows["decoder"])
     frame = rows[["value", "low", "high", "seeds"]].assign(score=unit, **{"decoded from": names})
     limits = (0.0, float(rows["value"].max())) if kind == "angle" else None
     style: dict[str, Any] = {"x": "score", "y": "decoded from", "value": ("value",), "low": "low", "high": "high"}

@@ -1,7 +1,7 @@
 """Stages: a first look after one fit, then controls, baselines and folds as they end, in processes of their own.
 
-The first fit has all cores to itself. Everything else waits for nothing but it, so the rest is one list of tasks: other
-seeds, shuffled labels, folds, baselines. Labels are decoded, and rings counted, in this process while others fit.
+The first fit has all idle cores to itself. Everything else waits for nothing but it, so the rest is one list of tasks:
+other seeds, shuffled labels, folds, baselines. Labels are decoded, and rings counted, in this process while others fit.
 Every fit takes as many steps as the first, so that a control differs from it in one thing alone; controls have one
 thread each, whether they are made here or elsewhere, so that results do not depend on the number of processes.
 """
@@ -196,7 +196,7 @@ def run_stages(
     """
     plan, parts = known.plan, known.parts
     began = time.monotonic()
-    first = FitTask(parts, plan, plan.seed)
+    first = FitTask(parts, plan, plan.seed, threads=_idle_threads())
     finish([first], out, KIND, each=known.add, progress=progress)
     model = known.fits[plan.seed].model
     seconds = max(time.monotonic() - began, model.n_iter_ * STEP)  # it may have been found finished
@@ -210,8 +210,6 @@ def run_stages(
     controls = plan.seeds + plan.shuffles
 
     def add(task: Task[Any], result: Any) -> None:
-        if task is first:
-            return
         known.add(task, result)
         ended = len(known.fits) + len(known.shuffled) == controls and isinstance(task, FitTask) and not task.fold
         if each is not None and slow and ended and known.pending:
@@ -222,7 +220,9 @@ def run_stages(
     if tasks:
         jobs = (_cores() if slow else 1) if jobs is None else jobs
         every = tasks if out is None else [first, *tasks]  # messages count the first fit, which is found finished
-        finish(every, out, KIND, jobs=1 if _on_gpu(model.device) else jobs, each=add, progress=progress)
+        held = {first.piece.key: known.fits[plan.seed]}
+        jobs = 1 if _on_gpu(model.device) else jobs
+        finish(every, out, KIND, jobs=jobs, each=add, held=held, progress=progress)
 
 
 def _controls(parts: Parts, cuts: Sequence[Parts], plan: Plan) -> list[FitTask]:
@@ -236,6 +236,12 @@ def _controls(parts: Parts, cuts: Sequence[Parts], plan: Plan) -> list[FitTask]:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _idle_threads() -> int:
+    """Return torch's threads, less the cores that others use: all wait for the slowest, which may wait for a core."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(min(torch.get_num_threads(), _cores() - round(load)), 1)
 
 
 def _on_gpu(device: str) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from haptera.analyses.embedding.comparison import CONSTANT, MAIN, SHUFFLED_TRAINING, WINDOWS, summarise
 from haptera.analyses.embedding.fits import training_history
-from haptera.analyses.embedding.page import POINTS, cloud_points, cloud_style
+from haptera.analyses.embedding.page import POINTS, cloud_points, cloud_style, decoders_figure
 from haptera.analyses.sessions.readings import mean_scores, reading_sentence
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Section, answer
@@ -132,13 +132,5 @@ def _loss(adapted: "Adaptation") -> Section:
 
 
 def _decoders(adapted: "Adaptation", table: pd.DataFrame, label: str) -> Figure:
-    kind = adapted.parts.whole.label(label).kind
-    unit = {"angle": "median error (degrees, lower is better)", "continuous": "R²", "discrete": "accuracy"}[kind]
-    rows = table[(table["label"] == label) & (table["measure"] == MAIN[kind])]
-    names = rows["what"] + np.where(rows["what"] == rows["decoder"], "", ", " + rows["decoder"])
-    frame = rows[["value", "low", "high", "seeds"]].assign(score=unit, **{"decoded from": names})
-    limits = (0.0, float(rows["value"].max())) if kind == "angle" else None
-    style: dict[str, Any] = {"x": "score", "y": "decoded from", "value": ("value",), "low": "low", "high": "high"}
-    style |= {"labels": {"value": unit}, "limits": limits}
     text = f"On the last {adapted.plan.held:.0%} of the recording. Low and high are the range over seeds."
-    return Figure(f"Decoding of {label}", text, frame, kind="heatmap", **style)
+    return decoders_figure(table, label, adapted.parts.whole.label(label).kind, text)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from haptera.analyses.embedding.comparison import CONSTANT, EMBEDDING, MAIN, SHUFFLED_TRAINING, WINDOWS, value_of
 from haptera.analyses.embedding.findings import DEFINITIONS as OF_ONE
-from haptera.analyses.embedding.findings import UNITS, describe_label, score_text
+from haptera.analyses.embedding.findings import UNITS, describe_label, fit_text, part_means, score_text
 from haptera.analyses.sessions.readings import mean_scores, reading_sentence
 from haptera.analyses.sessions.scores import ALONE, OTHERS, OTHERS_CHANCE, OTHERS_CONSTANT, OTHERS_SHUFFLED
 from haptera.contrastive.architectures import UNIFIED
@@ -69,7 +69,7 @@ def findings(joint: "JointEmbedding") -> list[Finding]:
     alike = consistency_numbers(joint)
     answers: dict[str, tuple[list[str], dict[str, Any]]] = {
         "mode": ([joint.mode], _session_numbers(joint)),
-        "fit": ([_fit(joint)], {"fit": _fit_numbers(joint)}),
+        "fit": ([_fit(joint)], {"fit": part_means(joint.goodness_of_fit)}),
         "consistency": ([_consistency(alike)] if alike else [], {"consistency": alike}),
         "decoding": ([_decoding(joint, name, numbers) for name, numbers in labels.items()], {"labels": labels}),
         "alone": ([text for name, numbers in labels.items() if (text := _better(joint, name, numbers))], {}),
@@ -147,22 +147,7 @@ def _session_numbers(joint: "JointEmbedding") -> dict[str, Any]:
     }
 
 
-def _fit_numbers(joint: "JointEmbedding") -> dict[str, Any]:
-    fits = joint.goodness_of_fit
-    names: pd.Series = fits["part"].str.replace(" ", "_") + np.where(fits["shuffled"], "_shuffled", "")
-    return {str(name): row for name, row in fits.groupby(names)[["nats", "bits"]].mean().to_dict("index").items()}
-
-
 def _fit(joint: "JointEmbedding") -> str:
-    numbers = _fit_numbers(joint)
-    bits = numbers["held_out"]["bits"]
-    text = f"{abs(bits):.2f} bits {'above' if bits >= 0 else 'below'} chance on held-out samples"
-    if not np.isfinite(bits):
-        text = "not known on held-out samples, where a label is always the same"
-    elif joint.shuffled:
-        null = numbers["held_out_shuffled"]["bits"]
-        what = "samples" if joint.plan.by == "time" else "labels"
-        text += f" (shuffled {what} {0.0 if abs(null) < 0.005 else null:.2f})"
     unified = str(joint.settings["model_architecture"]).endswith(UNIFIED)
     encoders = "one network for the units of all sessions" if unified else "an encoder for each session"
-    return text + f"; {len(joint.fits)} seed{'s' * (len(joint.fits) > 1)}, {encoders}"
+    return f"{fit_text(joint.goodness_of_fit, by_time=joint.plan.by == 'time')}, {encoders}"

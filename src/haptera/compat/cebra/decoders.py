@@ -1,28 +1,22 @@
 """Decoders of that package, by its names and arguments: neighbours, and a linear map with an L1 penalty.
 
-Their `score` is R², of classes as well, as there. To choose the number of neighbours on samples that nobody has seen,
-use `haptera embed`, which does.
+They are those of `haptera.analyses.embedding.decoders`, but that their `score` is R², of classes as well, as there. To
+choose the number of neighbours on samples that nobody has seen, use `haptera embed`, which does.
 """
 
 from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.linear_model import Lasso
 from sklearn.metrics import r2_score
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from haptera.analyses.embedding import decoders
 from haptera.compat.cebra.estimator import array
 from haptera.errors import HapteraError
 
 
-class Decoder(BaseEstimator):
-    """What the decoders share; a subclass makes its scikit-learn estimator in `build`."""
-
-    def build(self, y: np.ndarray) -> Any:
-        """Return the estimator for such targets."""
-        raise NotImplementedError
+class _ScoredByR2(decoders.Decoder):
+    """What both decoders of that package do: take tensors, and score by R²."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from points and their labels."""
@@ -31,19 +25,18 @@ class Decoder(BaseEstimator):
             raise HapteraError(f"X has {len(points)} samples and y {len(targets)}; as many were expected")
         if targets.dtype.kind not in "fiub":
             raise HapteraError(f"y has type {targets.dtype}; numbers were expected")
-        self.decoder_ = self.build(targets).fit(points, targets)
-        return self
+        return super().fit(points, targets)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each point."""
-        return self.decoder_.predict(array(X))
+        return super().predict(array(X))
 
     def score(self, X: Any, y: Any) -> float:
         """Return R²."""
         return float(r2_score(array(y), self.predict(X)))
 
 
-class KNNDecoder(Decoder):
+class KNNDecoder(_ScoredByR2, decoders.KNNDecoder):
     """Neighbours: their mean for floating-point labels, else their most frequent class.
 
     >>> KNNDecoder(n_neighbors=1).fit(np.eye(3), np.arange(3)).predict(np.eye(3)).tolist()
@@ -51,12 +44,7 @@ class KNNDecoder(Decoder):
     """
 
     def __init__(self, n_neighbors: int = 3, metric: str = "cosine") -> None:
-        self.n_neighbors, self.metric = n_neighbors, metric
-
-    def build(self, y: np.ndarray) -> KNeighborsRegressor | KNeighborsClassifier:
-        """Return a regressor for floating-point labels, else a classifier."""
-        kind = KNeighborsRegressor if y.dtype.kind == "f" else KNeighborsClassifier
-        return kind(n_neighbors=self.n_neighbors, metric=self.metric)
+        super().__init__(n_neighbors, metric)
 
     @staticmethod
     def iter_hyperparams() -> Iterator[dict[str, Any]]:
@@ -64,12 +52,8 @@ class KNNDecoder(Decoder):
         return ({"n_neighbors": number**2, "metric": "cosine"} for number in range(1, 6))
 
 
-class L1LinearRegressor(Decoder):
+class L1LinearRegressor(_ScoredByR2, decoders.LinearDecoder):
     """A linear map with an L1 penalty."""
 
     def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
-
-    def build(self, y: np.ndarray) -> Lasso:
-        """Return the regression."""
-        return Lasso(alpha=self.alpha)
+        super().__init__("l1", alpha, "continuous")

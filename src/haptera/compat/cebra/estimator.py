@@ -21,12 +21,12 @@ from haptera.compat.cebra.arguments import ADAM, WIDE, Labels, recover, refuse, 
 from haptera.compat.cebra.saved import is_saved_by_cebra, read_saved
 from haptera.compat.cebra.solver import Solver
 from haptera.contrastive.architectures import ARCHITECTURES
+from haptera.contrastive.constants import constant_channels, name_channels
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.inputs import is_several
 from haptera.contrastive.model_file import read_preparations
 from haptera.errors import HapteraError
 from haptera.models.source import choose_device
-from haptera.recordings.preparation import varies
 from haptera.recordings.prepared import Preparation
 
 log = logging.getLogger("haptera")
@@ -275,10 +275,11 @@ def _varying(signal: np.ndarray, session: int) -> np.ndarray:
     """Return the channels that change; the rest is left out, with a warning."""
     if signal.ndim != 2 or not len(signal):
         raise HapteraError(f"X has shape {signal.shape}; (samples, channels), with some samples, was expected")
-    kept = np.flatnonzero(varies(signal))
-    if silent := signal.shape[1] - len(kept):
-        log.warning("session %d: %d of %d channels never change, left out", session, silent, signal.shape[1])
-    return kept
+    silent, count = constant_channels(signal), signal.shape[1]
+    if silent:
+        named = name_channels(list(silent))
+        log.warning("session %d: %d of %d channels never change, left out: %s", session, len(silent), count, named)
+    return np.setdiff1d(np.arange(count), list(silent))
 
 
 def _pieces(steps: int, every: int | None) -> list[tuple[int, int]]:
