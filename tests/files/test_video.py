@@ -60,6 +60,16 @@ def test_a_sample_comes_from_all_over_the_video(tmp_path, keys_every):
     assert len(video.sample(100)) == 60
 
 
+@pytest.mark.parametrize("keys_every", [4, 250])
+def test_frames_that_nobody_asked_for_are_not_made_pixels_of(tmp_path, monkeypatch, keys_every):
+    video = Video(encode(tmp_path / "clip.mp4", 60, keys_every))
+    every, real, made = list(video.read()), Video._pixels, []
+    monkeypatch.setattr(Video, "_pixels", lambda self, frame: made.append(1) or real(self, frame))
+    found = dict(video.read_some([3, 20, 21, 59]))
+    assert len(made) == 4
+    assert all(np.array_equal(found[number], every[number]) for number in (3, 20, 21, 59))
+
+
 def test_key_frames_at_which_decoding_cannot_begin_are_not_entered(tmp_path, monkeypatch):
     path = encode(tmp_path / "clip.mp4", 60, 10, 0, **{"x264-params": "intra-refresh=1:keyint=10"})
     video = Video(path)

@@ -16,6 +16,7 @@ from haptera.files.deeplabcut import KeypointTable
 from haptera.files.video import write_video
 from haptera.pose import as_network
 from haptera.pose.audit import AuditSettings, audit
+from haptera.pose.audit_page import DEFINITIONS, findings
 from haptera.pose.project import choose_sets, open_project
 from haptera.pose.unlabelled import distance, label_next, video_rows
 from haptera.shifts import Brightness, Contrast
@@ -99,7 +100,7 @@ def test_sets_are_known_and_new_and_never_frames_of_training(project):
 
 
 def run(project, network, out=None, **more):
-    settings = AuditSettings(sample=20, label=4, batch_size=8, normalise="pixels", threshold=2.0)
+    settings = AuditSettings(sample=20, label=4, batch_size=8, normalise="pixels", threshold=2.0, far=0.8)
     opened = open_project(project)
     return audit(network, opened, new=["rex"], settings=settings, out=out, progress=False, **more)
 
@@ -115,6 +116,41 @@ def test_the_five_answers_are_those_of_the_scene(project, network):
     assert found.label["video"].tolist()[:2] == ["dark", "dark"]
     assert found.label["confidence"].is_monotonic_increasing
     assert any("--split" in note for note in found.notes)
+    assert (found.settings["breaks"], found.settings["far"]) == (2.0, 0.8)
+
+
+@pytest.mark.parametrize(("breaks", "broken"), [(1.2, 2), (2.0, 1), (4.0, 0)])
+def test_what_breaks_a_network_is_a_setting(breaks, broken):
+    errors = {"clean": 1.0, "fog": 1.5, "contrast": 3.0}
+    rows = [
+        {"part": "", "individual": "", "measure": "normalised_error", "stream": "known", "adapter": "none"}
+        | {"shift": shift, "severity": 3.0 * (shift != "clean"), "value": value, "n": 9, "threshold": 0.3}
+        | {"normalise": "box"}
+        for shift, value in errors.items()
+    ]
+    rows += [rows[0] | {"measure": "pck"}, rows[0] | {"measure": "pixel_error", "value": 7.0}]
+    told = findings(pd.DataFrame(rows), pd.DataFrame(), pd.DataFrame(), "", breaks)
+    known, corruptions = told[0], next(each for each in told if each.word == "corruptions")
+    assert known.sentence.endswith("mean error 1.000 box sizes (7.0 pixels)")
+    assert (corruptions.numbers["broken"], corruptions.numbers["breaks_from"]) == (broken, breaks)
+    assert corruptions.sentence.startswith(f"{broken} of 2 corruptions break it (at least {breaks:g} times the error)")
+    assert "a choice; nothing was fitted" in DEFINITIONS["breaks"]
+
+
+def test_what_is_far_from_the_labelled_frames_is_a_setting():
+    videos = {"a": {"numbers": [0], "confidence": [0.5], "rate": 10.0, "frames": 40}}
+    reference = [0.4, 0.6, 0.7, 0.8]  # three of four are surer: a distance of .75
+    assert [video_rows(videos, reference, far)["out"].tolist() for far in (0.7, 0.75, 0.9)] == [
+        [True],
+        [False],
+        [False],
+    ]
+
+
+@pytest.mark.parametrize("given", [{"breaks": 1.0}, {"far": 0.4}, {"far": 1.1}])
+def test_limits_that_mean_nothing_are_refused(given):
+    with pytest.raises(HapteraError, match=next(iter(given))):
+        AuditSettings(**given)
 
 
 @pytest.mark.long
@@ -147,7 +183,7 @@ def test_an_audit_started_again_ends_the_same_and_runs_nothing(project, network,
     pd.testing.assert_frame_equal(once.label, again.label)
     files = once.save(tmp_path / "out")
     assert pd.read_csv(tmp_path / "out" / "label_next.csv")["frame"].tolist() == once.label["frame"].tolist()
-    assert "report.html" in {path.name for path in files.values()}
+    assert {"report.html", "calibration.json"} <= {path.name for path in files.values()}
 
 
 def test_a_frame_without_a_confidence_is_further_away_than_any_other():

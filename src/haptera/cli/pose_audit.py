@@ -36,6 +36,8 @@ class AuditOptions:
         label: how many frames to name that should be labelled next.
         threshold: of PCK: 0.3 units of the animal; 5 where errors are in pixels.
         normalise: what divides errors: box, pixels, or two parts such as nose,eye.
+        breaks: how many times the error makes a corruption one that breaks the network.
+        far: the distance from the labelled frames above which a video is called out of domain.
         batch_size: frames in a pass.
         seed: of the corruptions.
     """
@@ -55,6 +57,8 @@ class AuditOptions:
     label: int = 20
     threshold: float | None = None
     normalise: str | None = None
+    breaks: float = 2.0
+    far: float = 0.9
     batch_size: int = 64
     seed: int = 0
 

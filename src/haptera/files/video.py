@@ -7,7 +7,7 @@ all and leaving out 1,500. Cost: decoding; to begin in the middle, from the key 
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,11 @@ class Video:
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
         """Yield frames `(height, width, 3)`, uint8, from number `start` to before `stop`."""
-        stop = len(self) if stop is None else min(stop, len(self))
+        yield from (self._pixels(frame) for _, frame in self._decoded(start, len(self) if stop is None else stop))
+
+    def _decoded(self, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+        """Yield numbers and decoded frames, which are not yet pixels: that costs more than decoding."""
+        stop = min(stop, len(self))
         if start >= stop:
             return
         seek = any(0 < key <= start for key in self._keys)
@@ -80,12 +84,14 @@ class Video:
                     number = start if number < start else number + 1
                 if number < start:
                     continue
-                yield self._pixels(frame)
+                yield number, frame
                 if number + 1 >= stop:
                     return
             else:
                 return
-        yield from self._from_the_beginning(start, stop)
+        with self._open() as (container, stream):
+            every = enumerate(self._decode(container, stream))
+            yield from islice(every, start, stop)
 
     def sample(self, number: int) -> np.ndarray:
         """Return `(number, height, width, 3)`: frames from all over the video, or all of it if there are no more."""
@@ -115,9 +121,8 @@ class Video:
         for first, last in pairwise(ends):
             wanted = {number for number in numbers if first <= number < last}
             if wanted:
-                span = range(first, max(wanted) + 1)
-                frames = zip(span, self.read(first, max(wanted) + 1), strict=False)
-                yield from ((number, frame) for number, frame in frames if number in wanted)
+                frames = self._decoded(first, max(wanted) + 1)
+                yield from ((number, self._pixels(frame)) for number, frame in frames if number in wanted)
 
     def _enterable(self, keys: list[int]) -> bool:
         """Say whether decoding may begin at a key frame; some files call frames so that need those before them."""
@@ -128,18 +133,6 @@ class Video:
             container.seek(self._times[later[0]], stream=stream)
             frame = next(self._decode(container, stream), None)
             return frame is not None and not frame.is_corrupt and frame.pts is not None
-
-    def _numbered(self, wanted: set[int]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield some frames with their numbers; the others are decoded, and not made pixels of."""
-        with self._open() as (container, stream):
-            for place, frame in enumerate(self._decode(container, stream)):
-                if place in wanted:
-                    yield place, self._pixels(frame)
-                    if place == max(wanted):
-                        return
-
-    def _from_the_beginning(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        yield from (frame for _, frame in self._numbered(set(range(start, stop))))
 
     def _decode(self, container: Any, stream: Any) -> Iterator[Any]:
         av = import_extra("av", "pose", f"reading {self.path.name}")

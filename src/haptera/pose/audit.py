@@ -19,15 +19,16 @@ import pandas as pd
 
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis, numbers_table
+from haptera.checks import check_number
 from haptera.errors import NotApplicable
 from haptera.files.atomic import write_text
 from haptera.pose.analysis import PoseScores, score
-from haptera.pose.audit_page import DEFINITIONS, audit_sections, findings
+from haptera.pose.audit_page import BREAKS, DEFINITIONS, audit_sections, findings
 from haptera.pose.evaluate import MakeAdapter
 from haptera.pose.further import Counting
 from haptera.pose.network import PoseNetwork
 from haptera.pose.project import Project, choose_sets
-from haptera.pose.unlabelled import LabelledConfidence, VideoConfidence, label_next, video_rows
+from haptera.pose.unlabelled import FAR, LabelledConfidence, VideoConfidence, label_next, video_rows
 from haptera.report.section import Finding, Section
 from haptera.run.tasks import JsonTask, finish
 from haptera.shifts import Shift
@@ -48,6 +49,8 @@ class AuditSettings:
         batch_size: frames in a pass.
         threshold: of PCK: 0.3 units of the animal; 5 where errors are in pixels.
         normalise: what divides errors: box, pixels, or two parts such as nose,eye.
+        breaks: a corruption breaks the network where the error is at least so many times that without it.
+        far: a video is called out of domain where its distance is above this, from 0.5 to 1.
         seed: of the corruptions.
     """
 
@@ -57,7 +60,14 @@ class AuditSettings:
     batch_size: int = 64
     threshold: float | None = None
     normalise: str | None = None
+    breaks: float = BREAKS
+    far: float = FAR
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse limits that mean nothing."""
+        check_number("breaks", self.breaks, above=1, what="a factor of the error")
+        check_number("far", self.far, least=0.5, most=1, what="a probability from 0.5 on")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +103,7 @@ class PoseAudit(Analysis):
 
     def findings(self) -> list[Finding]:
         """Return an answer to each of the five questions, as far as there is data for it."""
-        return findings(self.scores.rows, self.videos, self.label, self.refused)
+        return findings(self.scores.rows, self.videos, self.label, self.refused, self.settings["breaks"])
 
     def table(self) -> pd.DataFrame:
         """Return the scores of the labelled frames, and below them every number of the findings."""
@@ -104,8 +114,8 @@ class PoseAudit(Analysis):
         return audit_sections(self.scores.sections(), self.videos, self.along, self.label)
 
     def files(self) -> Mapping[str, Callable[[Path], None]]:
-        """Return the table of frames to label."""
-        return {LABEL_FILE: lambda path: write_text(path, self.label.to_csv(index=False))}
+        """Return those of the scores, such as the calibration of keypoints, and the table of frames to label."""
+        return {**self.scores.files(), LABEL_FILE: lambda path: write_text(path, self.label.to_csv(index=False))}
 
 
 def audit(
@@ -156,11 +166,12 @@ def audit(
     ]
     asked = {key: value for key, value in scores.settings.items() if key != "models"}
     asked |= {"network": name, "project": project.name, "sample": chosen.sample, "new": list(new)}
+    asked |= {"breaks": chosen.breaks, "far": chosen.far}
     return PoseAudit(
         f"Audit of {name} on {project.name}",
         asked,
         scores,
-        video_rows(videos, reference),
+        video_rows(videos, reference, chosen.far),
         pd.DataFrame(along, columns=["video", "seconds", "confidence"]),
         label_next(videos, chosen.label),
         refused,

@@ -14,21 +14,28 @@ from haptera.report.section import Finding, Listing, Section, answer
 from haptera.words import count
 
 BREAKS = 2.0
-"""A corruption breaks a network where the error is at least so many times that of the frames as they are."""
+"""A corruption breaks a network where the error is at least so many times that of the frames as they are, unless
+another number is asked for: a choice, not a fit."""
 SHOWN = 5
 DEFINITIONS = {
     **{key: text for key, text in SCORES.items() if key != "within, out"},
     "known, new": "labelled frames of videos that the network may have learnt from; of individuals it never saw",
-    "breaks": f"the normalised error is at least {BREAKS:g} times that on the frames as they are",
+    "breaks": "the normalised error is so many times that on the frames as they are as the setting breaks says, or "
+    f"more: {BREAKS:g} unless --breaks says another. The number is a choice; nothing was fitted to find it",
     "distance": "the probability that a frame of the video has less confidence than a labelled frame; .5 is no "
-    f"difference, and above {FAR:g} a video is called out of domain. No label is used",
+    "difference. No label is used",
+    "out of domain": f"the distance is above the setting far: {FAR:g} unless --far says another. The number is a "
+    "choice; the order of the videos does not depend on it",
     "confidence": "the mean over the parts of a frame",
     "box size": "the root of the area of the box around the labels of an animal",
 }
+UNIT_WORDS = {BOX: "box sizes", PIXELS: "pixels"}
 SETS = {"known": ("known", "How good is it on known videos?"), "new": ("new", "How good is it on new individuals?")}
 
 
-def findings(rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refused: str) -> list[Finding]:
+def findings(
+    rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refused: str, breaks: float = BREAKS
+) -> list[Finding]:
     """Return an answer to each question.
 
     Args:
@@ -36,6 +43,7 @@ def findings(rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refu
         videos: see `video_rows`.
         label: see `label_next`.
         refused: why an adapter could not be tried.
+        breaks: how many times the error makes a corruption one that breaks the network.
     """
     errors = overall(rows, "normalised_error")
     errors = errors.assign(cell=errors["shift"] + "\n" + errors["stream"] + errors["severity"].astype(str))
@@ -43,7 +51,7 @@ def findings(rows: pd.DataFrame, videos: pd.DataFrame, label: pd.DataFrame, refu
     bare = errors[errors["adapter"] == "none"]
     for stream, (word, question) in SETS.items():
         told += _quality(rows, stream, word, question)
-    told += _corruptions(bare)
+    told += _corruptions(bare, breaks)
     told += _adaptation(errors, refused)
     told += _domain(videos)
     if not label.empty:
@@ -70,7 +78,14 @@ def _quality(rows: pd.DataFrame, stream: str, word: str, question: str) -> list[
         f"{pck['value']:.1%} of {count(int(pck['n']), 'keypoint')} within {pck['threshold']:g} {unit} of the label, "
         f"mean error {error['value']:.3f} {unit}"
     )
-    numbers = {"pck": pck["value"], "normalised_error": error["value"], "threshold": pck["threshold"], "n": pck["n"]}
+    pixels: dict[str, Any] = {} if unit == UNIT_WORDS[PIXELS] else {"pixel_error": own.loc["pixel_error", "value"]}
+    sentence += "".join(f" ({value:.1f} pixels)" for value in pixels.values())
+    numbers = pixels | {
+        "pck": pck["value"],
+        "normalised_error": error["value"],
+        "threshold": pck["threshold"],
+        "n": pck["n"],
+    }
     return answer(word, question, sentence, **{f"{stream}_{key}": float(value) for key, value in numbers.items()})
 
 
@@ -80,8 +95,7 @@ def unit_of(normalise: str) -> str:
     >>> unit_of("box"), unit_of("nose,eye")
     ('box sizes', 'times nose to eye')
     """
-    words = {BOX: "box sizes", PIXELS: "pixels"}
-    return words.get(normalise, f"times {' to '.join(normalise.split(','))}")
+    return UNIT_WORDS.get(normalise, f"times {' to '.join(normalise.split(','))}")
 
 
 def _ratios(bare: pd.DataFrame) -> pd.Series:
@@ -90,22 +104,23 @@ def _ratios(bare: pd.DataFrame) -> pd.Series:
     return wide.div(wide.loc["clean"]).drop(index="clean").max(axis=1).sort_values(ascending=False)
 
 
-def _corruptions(bare: pd.DataFrame) -> list[Finding]:
+def _corruptions(bare: pd.DataFrame, breaks: float) -> list[Finding]:
     if set(bare["shift"]) <= {"clean"}:
         return []
     ratios = _ratios(bare)
-    broken = ratios[ratios >= BREAKS]
+    broken = ratios[ratios >= breaks]
     worst = ", ".join(f"{name} ({ratio:.1f} times)" for name, ratio in broken.head(SHOWN).items())
     more = f" and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
-    sentence = f"{len(broken)} of {count(len(ratios), 'corruption')} break it" + (f": {worst}{more}" if worst else "")
-    held = (
-        f"the others raise the error {ratios[ratios < BREAKS].max():.1f} times at most"
-        if len(broken) < len(ratios)
-        else ""
-    )
+    sentence = f"{len(broken)} of {count(len(ratios), 'corruption')} break it (at least {breaks:g} times the error)"
+    sentence += f": {worst}{more}" if worst else ""
+    held = ""
+    if len(broken) < len(ratios):
+        which = "the others multiply" if len(broken) else "at worst they multiply"
+        held = f"{which} the error by {ratios[ratios < breaks].max():.1f}" + " at most" * bool(len(broken))
     numbers = {
         "broken": len(broken),
         "corruptions": len(ratios),
+        "breaks_from": breaks,
         "times": {str(k): float(v) for k, v in ratios.items()},
     }
     numbers |= {"more": max(len(broken) - SHOWN, 0)}
@@ -125,9 +140,11 @@ def _adaptation(errors: pd.DataFrame, refused: str) -> list[Finding]:
         shift = str(gain.index[0]).partition("\n")[0]
         sentence = f"{name} lowers the error in {int((gain > 1).sum())} of {count(len(gain), 'cell')}"
         sentence += f", most under {shift} (divided by {gain.iloc[0]:.2f})"
-        sentence += f"; on the frames as they are it divides the error by {clean.min():.2f}"
+        least = float(clean.min())
+        factor, verb = (least, "divides") if least >= 1 else (1 / least, "multiplies")
+        sentence += f"; on the frames as they are it {verb} the error by {factor:.2f}"
         numbers = {"cells_with_lower_error": int((gain > 1).sum()), "cells": len(gain), "largest_gain": gain.iloc[0]}
-        numbers |= {"clean_gain": clean.min()}
+        numbers |= {"clean_gain": least, "clean_factor": factor}
         numbers = {f"{name}: {key}": float(value) for key, value in numbers.items()}
         told += answer("" if told else "adaptation", "" if told else question, sentence, **numbers)
     return [*told, *([Finding("", "", refused)] if refused else [])]

