@@ -18,6 +18,8 @@ import torch
 from tests.commands import call
 from tests.forking import Command, ForkServer
 
+# Virtual machines may announce AMX and die of it in the first product of bfloat16; oneDNN reads this at its first use.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 torch.set_num_threads(1)  # the networks here are too small to share among cores
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:  # by nohup, or a shell that runs the tests behind it

@@ -28,12 +28,12 @@ from haptera.theory.known_models import ProbitModels
 def cases_of_models() -> dict[str, Case]:
     """Name -> case."""
     found: dict[str, Case] = {}
-    for n, choose_on in ((4, "holdout"), (15, "holdout"), (15, "all")):
+    for n, choose_on in ((4, "holdout"), (15, "holdout"), (4, "all"), (8, "all"), (15, "all")):
         found[f"accuracy of one model without labels, {choose_on}, tried on {n} corruptions"] = Case(
             partial(_next_accuracy, choose_on=choose_on),
             partial(_known_shifts, n=n, told_exactly=4 if choose_on == "holdout" else 0),
             lambda *drawn: drawn[-1],
-            quick=SEVERAL if choose_on == "holdout" else 15,
+            quick=SEVERAL,
         )
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)

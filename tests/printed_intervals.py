@@ -14,7 +14,6 @@ from tests.interval_case import SEVERAL, Case, Random
 from tests.intervals_of_models import cases_of_models
 
 from haptera import measures
-from haptera.live.estimators import Clean, choose_estimator, normal_quantile
 from haptera.measures.corruptions import spearman_interval
 from haptera.measures.pairs import newcombe, paired_interval
 from haptera.outputs import Outputs
@@ -37,7 +36,6 @@ MAKERS = {
     "haptera.measures.combination": ("accuracy of one model without labels",),
     "haptera.statistics.comparison": ("groups",),
     "haptera.statistics.simultaneous": ("twelve differences",),
-    "haptera.live.estimators": ("accuracy of a new shift",),
 }
 """Module with a formula of its own -> how the names of its cases begin."""
 
@@ -76,10 +74,6 @@ def cases() -> dict[str, Case]:
         )
     for n in (60, 400):
         found[f"twelve differences of the same {n}"] = Case(_all_at_once, partial(_fates, n=n), 0.1, quick=SEVERAL)
-    for n in (8, 19):
-        found[f"accuracy of a new shift, told from {n}"] = Case(
-            _new_shift, partial(_shifts, n=n), _last, most=1.0, quick=SEVERAL
-        )
     for n in (6, 12, 40):
         most = 1.0 if n == 6 else MOST  # there are few orders of six
         found[f"rank correlation of {n}"] = Case(_rank, partial(_ranked, n=n), 6 / np.pi * np.arcsin(0.4), most=most)
@@ -97,26 +91,6 @@ def _fates(random: Random, n: int) -> tuple[np.ndarray, ...]:
     shared = random.random(n)
     fates = [np.where(random.random(n) < 0.7, shared, random.random(n)) for _ in range(12)]
     return tuple(np.where(fate < 0.05, -1.0, np.where(fate > 0.85, 1.0, 0.0)) for fate in fates)
-
-
-def _new_shift(known: pd.DataFrame, window: dict[str, float], truth: float) -> tuple[float, float]:
-    estimator = choose_estimator(known, Clean(0.1, 0.92), 10_000)
-    accuracy = estimator.accuracy(window)
-    half = normal_quantile(0.95) * estimator.deviation(accuracy, 10_000, 0.95)
-    return accuracy - half, accuracy + half
-
-
-def _shifts(random: Random, n: int) -> tuple[pd.DataFrame, dict[str, float], float]:
-    """Corruptions of three severities, each with a factor of its own from doubt to error; and a new one."""
-    rows = []
-    for shift in range(n + 1):
-        factor = np.exp(0.2 * random.normal())
-        for severity in (1, 2, 3):
-            rise = 0.15 * severity * random.uniform(0.7, 1.3)
-            numbers = {"doubt": 0.1 + rise, "confidence": 0.92 - 0.5 * rise, "size": 2 * rise}
-            rows.append({"shift": str(shift), "error": 0.1 + factor * rise} | numbers)
-    *known, new = rows[: 3 * n + 1]
-    return pd.DataFrame(known), {name: new[name] for name in ("doubt", "confidence", "size")}, 1 - new["error"]
 
 
 def _last(*drawn: Any) -> Any:

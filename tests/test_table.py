@@ -52,3 +52,10 @@ def test_rows_of_a_cell_carry_its_names():
     outputs = Outputs({"labels": np.arange(2)}, np.arange(2), provenance={"model": "net", "stream": "s", "seed": 4})
     rows = tables.measure_outputs(outputs, [lambda _: [{"measure": "m", "value": 1.0}]])
     assert rows == [{"model": "net", "stream": "s", "adapter": "", "seed": 4, "measure": "m", "value": 1.0}]
+
+
+def test_the_table_of_a_study_comes_back_as_it_was_without_being_sorted(tmp_path, monkeypatch):
+    table, path = tables.tidy(ROWS), tmp_path / "table.parquet"
+    tables.write(table, path, digest="of a study")
+    monkeypatch.setattr(tables, "tidy", None)
+    pd.testing.assert_frame_equal(tables.read(path), table, check_exact=True)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from haptera import __version__
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, unknown
 from haptera.files.atomic import whole, writable_folder, write_text
 from haptera.files.json import plain, read_json
 from haptera.files.schema import TABLE, TEXT, check, list_of
+from haptera.report.display import Display
+from haptera.report.figure import Figure
 from haptera.report.page import page_data, render, write_page
 from haptera.report.section import Finding, Listing, Section
 
@@ -75,6 +77,22 @@ class Analysis(ABC):
     @abstractmethod
     def sections(self) -> Sequence[Section | None]:
         """Return the figures and tables of the page; None stands for a section that would show nothing."""
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the charts of the page by their titles."""
+        return {figure.title: figure for section in self.sections() if section for figure in section.figures}
+
+    def draw(self, title: str, engine: str = "matplotlib") -> Display:
+        """Draw a figure of the page for a notebook.
+
+        Args:
+            title: as `figures()` lists it.
+            engine: `matplotlib`, or `plotly`, which is interactive.
+        """
+        figures = self.figures()
+        if title not in figures:
+            raise unknown("figure", title, figures)
+        return Display([figures[title]], engine)
 
     def headline(self) -> str:
         """Return what was looked at, such as `66 models, 50,000 examples`; the first line of the summary."""

@@ -24,6 +24,7 @@ from haptera.live.accuracy import Accuracy
 from haptera.live.alarms import Alarms
 from haptera.live.place import ShiftWindow
 from haptera.live.profile import Profile
+from haptera.measures.label_free import ESTIMATES
 from haptera.models import LeNet
 from haptera.models.weights import load_weights
 from haptera.outputs import Outputs
@@ -253,10 +254,8 @@ def _profile(path: Path) -> None:
     data = ArrayData(RANDOM.integers(0, 255, (120, 8, 8), dtype=np.uint8), np.arange(120) % 5, "noise")
     profile = Profile.measure(net, Clean(data, batch_size=60))
     row = {"shift": "fog", "family": "weather", "holdout": False, "severity": 3.0, "size": 0.5, "error": 0.5}
-    frame = pd.DataFrame(
-        [row | {"doubt": 0.4, "confidence": 0.6}, row | {"shift": "snow", "doubt": 0.3, "confidence": 0.7}]
-    )
-    known = KnownShifts(frame, RANDOM.normal(size=(2, 8)), {"error": 0.2}, 0.3, 100)
+    frame = pd.DataFrame([row | dict.fromkeys(ESTIMATES, 0.6), row | {"shift": "snow"} | dict.fromkeys(ESTIMATES, 0.7)])
+    known = KnownShifts(frame, RANDOM.normal(size=(2, 8)), {"error": 0.2}, 100)
     replace(profile, known=known).save(path)
 
 

@@ -14,9 +14,10 @@ from tests.report.conftest import write_report
 
 from haptera.report.page import render
 from haptera.report.section import Section
-from haptera.report.study import REPORTED, complete
+from haptera.report.study import REPORTED, at_rest, complete
 from haptera.report.study import sections as made
 from haptera.report.study.summary import summarise
+from haptera.run.report import StudyReport
 from haptera.table import tidy
 
 SETTINGS = {
@@ -193,3 +194,19 @@ def test_a_million_rows_make_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     table = tidy(pd.concat([table, accuracy.assign(measure="accuracy", n=1000, seed=0)]))
     write_report(table, tmp_path / "report.html", title="large", settings={})  # benchmarks/report.py times it
     assert (tmp_path / "report.html").stat().st_size < 25e6
+
+
+def test_rows_along_steps_are_left_out_of_what_compares_cells() -> None:
+    rows = [
+        {"model": "net", "measure": "accuracy", "value": 0.5},
+        {"model": "net", "measure": "accuracy", "value": 0.6, "step": 3},
+        {"model": "net", "measure": "accuracy_over_steps", "value": 0.5, "step": 3},
+    ]
+    assert at_rest(tidy(rows))["measure"].tolist() == ["accuracy", "accuracy"]
+    assert len(at_rest(tidy(rows[:1]))) == 1
+
+
+def test_a_table_that_was_measured_is_taken_as_it_is(study: pd.DataFrame) -> None:
+    plain = study[~study["measure"].isin(REPORTED)]
+    assert len(StudyReport(plain, measured=True).table()) == len(plain)
+    assert len(StudyReport(plain).table()) > len(plain)

@@ -130,6 +130,26 @@ def test_damage_of_results_that_were_not_asked_for_is_left_alone(tmp_path, caplo
     assert "made again" not in caplog.text
 
 
+def test_a_cut_off_result_of_another_call_is_named_before_it_is_forgotten(tmp_path, caplog, made):
+    finish(TASKS, tmp_path, "squares")
+    (tmp_path / "squares" / "3.txt").write_text("")
+    assert finish(TASKS[:1], tmp_path, "squares").results == [4]
+    assert str(tmp_path / "squares" / "3.txt") in caplog.text
+    assert finish(TASKS, tmp_path, "squares").results == [4, 9, 16]
+    assert made == [2, 3, 4, 3]
+
+
+def test_results_that_the_caller_holds_are_neither_read_nor_told_again(tmp_path, made):
+    finish(TASKS[:2], tmp_path, "squares")
+    told = []
+    held = {"k2": -4}
+    found = finish(TASKS, tmp_path, "squares", held=held, each=lambda task, result: told.append(result))
+    assert (found.results, told, held) == ([-4, 9, 16], [9, 16], {"k2": -4})
+    (tmp_path / "squares" / "2.txt").write_text("8")
+    assert finish(TASKS, tmp_path, "squares", held=held).results == [4, 9, 16]
+    assert made == [2, 3, 4, 2]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kept", [False, True])
 def test_processes_make_the_same_results_and_each_is_told_as_it_ends(tmp_path, kept):

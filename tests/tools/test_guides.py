@@ -14,6 +14,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 import guides  # noqa: E402
 
 PAGES = sorted(path for path in guides.QUESTIONS.glob("*.md") if path.stem != "index")
+PRINTED = sorted(set(guides.pages()) - set(PAGES))
+FOLLOWED = [page for page in PRINTED if {step.words[0] for step in guides.page_steps(page)} != {"python"}]
+"""Pages that run nothing but examples are left to the tests of those."""
 LABEL = re.compile(r"^(\w[\w -]{0,15}?)  +\S")
 
 
@@ -82,7 +85,7 @@ def test_there_is_a_guide_for_each_question():
     assert not [path.name for path in PAGES if f"({path.name})" not in index]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", [*PAGES, *PRINTED], ids=lambda path: path.stem)
 def test_every_command_shows_what_it_printed(page):
     silent = [step.command for step in guides.page_steps(page) if not step.output.strip()]
     assert not [command for command in silent if "--quiet" not in command]
@@ -99,3 +102,21 @@ def test_who_follows_the_guide_ends_where_it_says(page, tmp_path):
             f"{step.command}\n{printed}\nthe page shows other words: `make guides`"
         )
     ENDS[page.stem](tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda path: path.stem)
+def test_commands_of_other_pages_print_what_they_show(page, tmp_path):
+    guides.clone(tmp_path)
+    for step in guides.page_steps(page):
+        if "--help" not in step.words:
+            printed = guides.run(step, tmp_path)
+            assert code(printed) == code(step.output), f"{step.command}\n{printed}"
+            assert labels(step.output) <= labels(printed), f"{step.command}\n{printed}\n`make guides`"
+
+
+@pytest.mark.long
+def test_help_is_shown_as_it_is(tmp_path):
+    shown = guides.page_steps(ROOT / "docs" / "reference" / "commands.md")
+    stale = [step.command for step in shown if guides.run(step, tmp_path) != step.output]
+    assert not stale, "`python tools/guides.py reference/commands`"

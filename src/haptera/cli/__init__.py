@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from haptera import catalog
+from haptera.cli.flags import Command, Group, with_plain_flags
 from haptera.cli.say import complain
 from haptera.errors import HapteraError
 from haptera.run.stopping import ending_quietly
@@ -43,6 +44,7 @@ def app_for(asked: str | None) -> typer.Typer:
         help="How a trained model holds when the world shifts, why, and how to make it hold without labels.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        cls=Group,
     )
     app.callback(invoke_without_command=True)(_root)
     for name, (target, summary) in COMMANDS.items():
@@ -50,14 +52,14 @@ def app_for(asked: str | None) -> typer.Typer:
         if name != asked:
             app.command(name, help=summary)(_nothing)
         elif isinstance(found := getattr(import_module(f"haptera.cli.{module}"), attribute), typer.Typer):
-            app.add_typer(found, name=name)
+            app.add_typer(with_plain_flags(found), name=name, cls=found.info.cls or Group)
         else:
-            app.command(name)(found)
+            app.command(name, cls=Command)(found)
     for name, entry in catalog.entries("analyses").items():
         if name in COMMANDS:  # one with commands of its own
             continue
         if name == asked:
-            app.command(name)(_analysis(name))
+            app.command(name, cls=Command)(_analysis(name))
         else:
             app.command(name, help=f"{entry.summary[:1].upper()}{entry.summary[1:]}.")(_nothing)
     return app

@@ -3,15 +3,15 @@
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from haptera.analyses.dependencies import compare_cut, dependencies, learn_new_classes
+from haptera.cli.flags import Group
 from haptera.cli.present import command_of
 
 SHOW = "show"
 
 
-class _Logits(TyperGroup):
+class _Logits(Group):
     """`dependencies LOGITS` is `dependencies show LOGITS`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

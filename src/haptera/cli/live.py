@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from haptera.cli.flags import Group
 from haptera.cli.options import Json, Out, Quiet, expand_groups
 from haptera.cli.present import present
 from haptera.cli.say import say, session
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHOW = "show"
 
 
-class _Log(TyperGroup):
+class _Log(Group):
     """`live LOG` is `live show LOG`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

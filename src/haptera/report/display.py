@@ -13,7 +13,6 @@ import base64
 import io
 import json
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -86,8 +85,7 @@ class Display:
             return {"application/vnd.plotly.v1+json": json.loads(self.figure.to_json()), "text/plain": repr(self)}
         file = io.BytesIO()
         self.figure.savefig(file, format="png", bbox_inches="tight")
-        picture = f'<img src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
-        return {"text/html": picture, "text/plain": repr(self)}
+        return {"image/png": base64.b64encode(file.getvalue()).decode(), "text/plain": repr(self)}
 
 
 def opened(chart: Figure) -> pd.DataFrame:
@@ -102,6 +100,11 @@ def opened(chart: Figure) -> pd.DataFrame:
 
 
 def _drawing(engine: str) -> ModuleType:
-    package = "matplotlib.figure" if engine == "matplotlib" else "plotly.graph_objects"
-    import_extra(package, "notebook" if engine == "matplotlib" else "", "plotting")
-    return import_module(f"haptera.report.drawn_by_{engine}")
+    if engine == "matplotlib":
+        import_extra("matplotlib.figure", "notebook", "plotting")
+        from haptera.report import drawn_by_matplotlib
+
+        return drawn_by_matplotlib
+    from haptera.report import drawn_by_plotly
+
+    return drawn_by_plotly

@@ -1,4 +1,4 @@
-"""Charts drawn by matplotlib: clouds in two or three dimensions, lines, points, heatmaps; no global state of pyplot."""
+"""Charts drawn by matplotlib: clouds in two or three dimensions, lines, points, heatmaps, layers; no pyplot."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,15 +6,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure as Canvas
 
 from haptera.errors import HapteraError
 from haptera.report.figure import Figure
 from haptera.report.groups import Group, axis_names, groups, matrix
+from haptera.report.layers_by_matplotlib import draw_layers
 
 SIZE = 4.6
 """Inches of a panel."""
 DASHES = ("-", "--", ":", "-.")
+MOST_BANDS = 10
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 
 
@@ -31,7 +34,7 @@ def draw(charts: Sequence[tuple[Figure, pd.DataFrame]], ax: Any = None) -> Any:
 
 
 def _panel(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:
-    kinds = {"cloud": _points, "scatter": _points, "line": _lines, "heatmap": _heatmap}
+    kinds = {"cloud": _points, "scatter": _points, "line": _lines, "heatmap": _heatmap, "layers": draw_layers}
     if chart.kind not in kinds:
         raise HapteraError(f"{chart.title!r} is a chart of kind {chart.kind!r}; {', '.join(kinds)} can be drawn here")
     if chart.kind == "cloud" and chart.depth and not hasattr(ax, "get_zlim"):
@@ -64,13 +67,40 @@ def _points(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:
 def _lines(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:
     every = groups(chart, frame)
     for group in every:
+        x = pd.to_datetime(group.frame[chart.x]) if chart.time_x else group.frame[chart.x]
         style = DASHES[group.dash % len(DASHES)]
-        ax.plot(group.frame[chart.x], group.frame[chart.y], style, color=_color(group, every), label=group.name or None)
+        ax.plot(x, group.frame[chart.y], style, color=_color(group, every), label=group.name or None)
+        if chart.low and chart.high and len(every) <= MOST_BANDS:
+            ends = (group.frame[name].astype(float) for name in (chart.low, chart.high))
+            ax.fill_between(x, *ends, color=_color(group, every), alpha=0.15, linewidth=0)
+    if chart.bands:
+        _shade(ax, chart, frame.drop_duplicates(chart.x))
+    if chart.time_x:
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
     if chart.log_x:
         ax.set_xscale("log")
     if chart.limits:
         ax.set_ylim(*chart.limits)
     _legend(ax, every)
+
+
+def _shade(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:
+    """Shade the runs of a column along x: those with a name, or, where all have one, every other."""
+    x = pd.to_datetime(frame[chart.x]) if chart.time_x else frame[chart.x]
+    names = frame[str(chart.bands)].fillna("").astype(str).to_numpy()
+    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+    ends = np.append(starts[1:], len(names) - 1)
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        if names[start] and (place % 2 or not names.all()):
+            ax.axvspan(x.iloc[start], x.iloc[end], color="gray", alpha=0.12, linewidth=0)
+        if names[start] and len(starts) <= MOST_BANDS:
+            style: dict[str, Any] = {
+                "rotation": 90,
+                "fontsize": "x-small",
+                "va": "bottom",
+                "transform": ax.get_xaxis_transform(),
+            }
+            ax.text(x.iloc[start], 0.02, f" {names[start]}", **style)
 
 
 def _heatmap(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:

@@ -61,7 +61,7 @@ class Figure:
         scale: For layers, of both axes: `linear`, or `probit` for accuracies.
         ends: For a graph, the columns with name, x and y of the node at the other end of an edge; the node at (`x`,
             `y`) is named by `choose`, and the first of `value` is the weight of the edge, empty for a node without one.
-        names: For layers, the column whose text is printed beside points; empty for those without.
+        names: For layers and scatters, the column whose text is printed beside points; empty for those without.
         x_low: For layers, the lower end of the interval around `x` of points.
         x_high: The upper end of it.
         depth: For a cloud, the third position; without it the cloud is flat.

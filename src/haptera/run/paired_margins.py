@@ -8,7 +8,7 @@ seeds. Where the images do not give the margin of the table, or hardly any image
 as it is. Costs reading the cells of two adapters for each model and stream.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,20 +40,26 @@ def pair_margins(ledger: Ledger, rows: Rows) -> Rows:
             margins.setdefault(tuple(str(row[name]) for name in PAIR), []).append(place)
     paired = list(rows)
     if margins:
-        cells = cells_of(ledger)
-        for pair, places in margins.items():
-            differences = _differences(ledger, cells, *pair)
+        cells: dict[tuple[str, str], list[CellEntry]] = {}
+        for cell in cells_of(ledger):
+            cells.setdefault((cell.model, cell.stream), []).append(cell)
+        for (model, stream, best, second), places in margins.items():
+            differences = _differences(ledger, cells.get((model, stream), []), best, second)
             for place in places:
                 paired[place] = paired[place] | _interval(differences, paired[place])
     return paired
 
 
-def _differences(
-    ledger: Ledger, cells: Iterable[CellEntry], model: str, stream: str, best: str, second: str
-) -> pd.DataFrame:
-    """Return a row for each image and a column for each shift and severity; empty where the two do not pair."""
-    own = [cell for cell in cells if cell.model == model and cell.stream == stream]
-    sides = [[cell for cell in own if (cell.adapter or NONE) == adapter] for adapter in (best, second)]
+def _differences(ledger: Ledger, cells: Sequence[CellEntry], best: str, second: str) -> pd.DataFrame:
+    """Return a row for each image and a column for each shift and severity; empty where the two do not pair.
+
+    Args:
+        ledger: of the study.
+        cells: of one model and stream.
+        best: an adapter.
+        second: another one.
+    """
+    sides = [[cell for cell in cells if (cell.adapter or NONE) == adapter] for adapter in (best, second)]
     seeds = {cell.seed for cell in sides[0]} & {cell.seed for cell in sides[1]}
     if len(seeds) != 1:
         return pd.DataFrame()

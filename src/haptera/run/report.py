@@ -36,6 +36,7 @@ class StudyReport(Analysis):
         notes: sentences shown near the top, such as which cells failed.
         checks: what the preflight of each model found: rows of `model`, `check`, `verdict`, `sentence`.
         samples: small pictures that the study kept.
+        measured: every measure that a report reads was asked for the table, so what it lacks has no answer.
     """
 
     kind: ClassVar[str] = "study"
@@ -52,13 +53,14 @@ class StudyReport(Analysis):
         notes: Sequence[str] = (),
         checks: Sequence[Mapping[str, Any]] = (),
         samples: Sequence[Sample] = (),
+        measured: bool = False,
     ) -> None:
         self.title, self.notes, self.checks, self.samples = title, notes, checks, samples
         self.settings = {key: value for key, value in (settings or {}).items() if key != "protocol"}
         self.protocol = dict((settings or {}).get("protocol", {}))
         if not isinstance(table, pd.DataFrame) or any(column not in table for column in COLUMNS):
             table = tidy(table)
-        self._table = complete(table)
+        self._table = table if measured else complete(table)
         if self.protocol.get("streams"):
             self._table = join(self._table, published_rows(self._table, self.protocol))
 

@@ -39,7 +39,7 @@ class Results:
 
     Attributes:
         ledger: of the study.
-        table: every value that was asked for.
+        table: every value of all measures of the catalog that need no settings.
         damage: what is wrong with each finished cell that was left out, by key.
     """
 
@@ -62,7 +62,8 @@ class Results:
         if self.table.empty and not self.ledger.pieces:
             raise HapteraError(f"{folder} has no cells yet; run a study or import predictions first")
         name = about["name"] or folder.name
-        return StudyReport(self.table, name, about["settings"], self.notes, read_checks(folder), samples)
+        checks = read_checks(folder)
+        return StudyReport(self.table, name, about["settings"], self.notes, checks, samples, measured=True)
 
 
 def measure(folder: Path, measures: Sequence[str | Measure] | None = None) -> pd.DataFrame:

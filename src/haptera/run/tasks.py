@@ -143,6 +143,7 @@ def finish(
     tolerate: tuple[type[Exception], ...] = (),
     jobs: int = 1,
     each: Callable[[Task[T], T], None] | None = None,
+    held: Mapping[str, T] | None = None,
     progress: bool | None = None,
 ) -> Outcome[T]:
     """Make the results that are missing, and return all of them.
@@ -156,6 +157,7 @@ def finish(
         tolerate: errors that make a task fail and not the others.
         jobs: processes; 1 is this one.
         each: called with every task and its result as soon as it is there, those found finished first.
+        held: results by key that the caller has; found finished, they are neither read again nor told of.
         progress: show a bar; None does on a terminal.
     """
     once: dict[str, Task[T]] = {}
@@ -173,10 +175,10 @@ def finish(
         if ledger.pieces and ledger.about.get(VERSION) != __version__:
             log.info("%s was begun by another version of haptera; its %ss are made again", ledger.folder, noun)
             ledger.journal.clear()
-        others = [piece for piece in ledger.finished if piece.key not in own]  # of calls with other settings
-        ledger.plan([*own.values(), *others], {VERSION: __version__, **(about or {})})
+        ledger.plan([*own.values(), *_others(ledger, own)], {VERSION: __version__, **(about or {})})
         todo = [once[piece.key] for piece in ledger.missing(own.values())]
-        made = {key: making.told(task, ledger) for key, task in once.items() if task not in todo}
+        made = dict(held or {})
+        made |= {key: making.told(task, ledger) for key, task in once.items() if task not in todo and key not in made}
         new, failures = making.run(todo, ledger)
         made |= new
     if kept := len(once) - len(todo):
@@ -275,6 +277,15 @@ def _write_one(
         return str(error) or type(error).__name__
     _write(tasks[index], result, places[index], folder)
     return ""
+
+
+def _others(ledger: Ledger, own: Mapping[str, Piece]) -> list[Piece]:
+    """Return what calls with other settings finished; the plan forgets what is damaged of it, so that is said."""
+    others = [piece for key, piece in ledger.pieces.items() if key not in own]
+    for piece in others:
+        if not ledger.there(piece) and (wrong := ledger.damage(piece)):
+            log.warning("%s; it is made again where it is asked for", wrong)
+    return [piece for piece in others if ledger.there(piece)]
 
 
 @contextmanager

@@ -128,7 +128,8 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
     if (number === null) continue;
     z[i][j] = number;
     text[i][j] = hoverText(frame, encoding, row, encoding.value[0]);
-    labels[i][j] = (diverging && number > 0 ? '+' : '') + number.toFixed(2).replace('-', '−');
+    const rounded = number.toFixed(2);
+    labels[i][j] = Number(rounded) === 0 ? '0.00' : (diverging && number > 0 ? '+' : '') + rounded.replace('-', '−');
     [least, most, largest] = [Math.min(least, number), Math.max(most, number), Math.max(largest, Math.abs(number))];
   }
   const layout = baseLayout(encoding, width);

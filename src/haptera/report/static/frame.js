@@ -141,6 +141,8 @@ function formatted(number, whole = Number.isInteger(number)) {
   return FIXED[whole || size >= 1000 ? 0 : size >= 10 ? 1 : 3].format(number).replace('-', '−');
 }
 
+const counted = (rows) => `${formatted(rows)} ${rows === 1 ? 'row' : 'rows'}`;
+
 function embedded(id) { return JSON.parse(document.getElementById(id).textContent); }
 
 function save(name, text, type) {

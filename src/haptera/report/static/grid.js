@@ -102,10 +102,10 @@ class Grid {
     this.offer(this.next, several, end < total);
     const [count, whole] = [formatted(total), formatted(this.rows.length)];
     const filtered = this.words.length ? ` (filtered from ${whole})` : '';
-    this.csv.textContent = this.words.length ? `CSV (${count} filtered rows)` : `CSV (all ${count} rows)`;
+    this.csv.textContent = this.words.length ? `CSV (${counted(total)}, filtered)` : `CSV (${total === 1 ? '' : 'all '}${counted(total)})`;
     this.status.textContent = several
       ? `rows ${formatted(start + 1)}–${formatted(end)} of ${count}${filtered}`
-      : `${count} row${total === 1 ? '' : 's'}${filtered}`;
+      : `${counted(total)}${filtered}`;
   }
 
   // A disabled button would drop the focus of whoever pages by keyboard, so it is only said to be disabled.

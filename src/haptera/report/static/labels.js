@@ -53,8 +53,11 @@ function endLabels(frame, encoding, lines, style, layout, width) {
   }))];
 }
 
-// The name of each point beside it, where every name has one point: at the nearest place that is free.
-function pointLabels(frame, encoding, groups, layout, width) {
+// The name of each point beside it, in a column of its own or where every name has one point: at the nearest place that is free.
+function pointLabels(frame, encoding, drawn, layout, width) {
+  const groups = encoding.names
+    ? drawn.flatMap((group) => group.rows.map((row) => ({ rows: [row], color: frame.column(encoding.names).shown(row) })))
+    : drawn;
   const { range } = layout.yaxis;
   if (width < LABEL_WIDTH || groups.length < 2 || groups.length > MOST_LABELS || groups.some((group) => group.rows.length > 1) || !range) return;
   const scaled = encoding.log_x ? Math.log10 : (value) => value;

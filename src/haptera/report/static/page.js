@@ -128,8 +128,8 @@ class FigureView {
     else this.plotChart(chart, width);
     legend(this.box.querySelector('.legend'), chart.legend, chart.toggles ? this.state : null);
     this.status.textContent = chart.note;
-    this.csvShown.textContent = `CSV (${formatted(this.rows.length)} rows shown)`;
-    this.csvAll.textContent = `CSV (all ${formatted(this.frame.length)} rows)`;
+    this.csvShown.textContent = `CSV (${counted(this.rows.length)} shown)`;
+    this.csvAll.textContent = `CSV (${this.frame.length === 1 ? '' : 'all '}${counted(this.frame.length)})`;
     this.csvShown.hidden = this.rows.length === this.frame.length;
     this.fillTable();
   }

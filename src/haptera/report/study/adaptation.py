@@ -5,7 +5,7 @@ import pandas as pd
 from haptera import catalog
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
-from haptera.report.study.cells import NONE, adapters, cells, in_order, led_by, named, pool, summed
+from haptera.report.study.cells import CLEAN, NONE, adapters, cells, in_order, led_by, named, pool, summed
 from haptera.report.study.findings import model_order
 from haptera.report.study.time import LINE, streams_in_parts
 from haptera.report.thin import FEWEST, bounded, over_steps
@@ -72,7 +72,12 @@ def along(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, str]:
     parted = [streams_in_parts(part)[0] for part in kept]
     every = pd.concat([part.astype(dict.fromkeys(LINE, "str")) for part in parted])
     longest = every.groupby("stream")["step"].max().sort_values(ascending=False, kind="stable")
-    orders = {"shown": led_by(WORDS.values(), every["shown"].unique()), "stream": longest.index.tolist()}
+    shifted = every.loc[every["shift"] != CLEAN, "stream"].unique()
+    lively = [stream for stream in longest.index if stream in shifted]  # a reader does not open on clean data
+    orders = {
+        "shown": led_by(WORDS.values(), every["shown"].unique()),
+        "stream": led_by(lively, longest.index),
+    }
     order = in_order(every[lines].drop_duplicates(), ["stream", "shown", "model", "adapter"], orders)
     shown, left_out = bounded(order, "stream", MOST_POINTS // FEWEST)
     if left_out:

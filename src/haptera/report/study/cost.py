@@ -39,6 +39,7 @@ def section(table: pd.DataFrame) -> Section | None:
         high="high",
         color=("adapter",),
         palette=adapters(table),
+        names="model" if drawn["model"].nunique() > 1 else None,
         log_x=True,
         limits=(0.0, 1.0),
         labels=LABELS,

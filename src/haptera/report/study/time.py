@@ -4,7 +4,7 @@ import pandas as pd
 
 from haptera.report.figure import Figure
 from haptera.report.section import Section
-from haptera.report.study.cells import adapters, cells, in_order, led_by, named
+from haptera.report.study.cells import CLEAN, adapters, cells, in_order, led_by, named
 from haptera.report.study.findings import model_order
 from haptera.report.thin import FEWEST, bounded, over_steps
 
@@ -50,7 +50,7 @@ def section(table: pd.DataFrame) -> Section | None:
         select=("stream", "model"),
         bands="shift",
         flags="collapse" if "collapse" in points else None,
-        start={"model": best[0]} if best else {},
+        start=opening(points) | ({"model": best[0]} if best else {}),
         limits=(0.0, 1.0),
         labels={"n": "images"},
     )
@@ -72,6 +72,19 @@ def over_time(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, int, str]:
     return points[[*LINE, "step", "shift", "severity", "accuracy", "low", "high", "n"]], windows, left_out
 
 
+def opening(points: pd.DataFrame, value: str = "accuracy") -> dict[str, str]:
+    """Return the stream that the reader sees first: with most shifts, and of those where adapters differ most.
+
+    Nothing is returned where all of it is clean, and the first stream is shown.
+    """
+    shifts = points[points["shift"] != CLEAN].groupby("stream")["shift"].nunique()
+    if shifts.empty:
+        return {}
+    lively = points[points["stream"].isin(shifts.index[shifts == shifts.max()])]
+    means = lively.groupby(LINE)[value].mean().groupby(["stream", "model"])
+    return {"stream": str((means.max() - means.min()).groupby("stream").max().idxmax())}
+
+
 def apart(rows: pd.DataFrame) -> pd.DataFrame:
     """Clean batches in between are a stream of their own, or a line would jump between them and the others."""
     if "interleaved" not in rows:
@@ -82,7 +95,7 @@ def apart(rows: pd.DataFrame) -> pd.DataFrame:
 
 def flagged(points: pd.DataFrame, falls: pd.DataFrame) -> pd.DataFrame:
     """The points with a column `collapse` that says from where on an adapter stays below, if one does in most seeds."""
-    if "against" not in falls:
+    if "against" not in falls or falls.empty:
         return points
     parts = set(points["stream"]) - set(falls["stream"].astype("str"))
     names = _part_names(falls)
