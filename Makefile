@@ -1,4 +1,4 @@
-# make demo | test | setup: each does all its own set-up in .venv on a fresh machine with Python 3.11.
+# make demo | test | setup: each does all its own set-up in .venv on a fresh machine with Python 3.11 to 3.13.
 # `make setup` installs what haptera needs to run; `make setup-dev` adds tests, documentation, extras and peers.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -7,7 +7,7 @@ READY := .venv/.ready
 RESULTS := docs/evidence/results
 PATIENT := --timeout=7200 -o faulthandler_timeout=0  # for tests that train for minutes
 
-.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides gallery accessibility house benchmarks experiments clean
+.PHONY: setup setup-dev demo test lint test-long test-slow test-real wheel docs evidence guides notebooks gallery accessibility house benchmarks experiments clean
 
 setup: $(LEAN)
 
@@ -35,8 +35,8 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-wheel: $(READY)  # built, installed into a clean environment that borrows this one's libraries, and used from there
-	$(BIN)/python tools/wheel.py
+wheel: $(READY)  # built, installed into a clean environment that borrows this one's libraries, and used from there; PYTHONS= for others
+	$(BIN)/python tools/wheel.py $(PYTHONS)
 
 test-long: $(READY)  # kill tests, the browser, guides and examples: what CI runs besides `make test`
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m "long and not real" $(PATIENT)
@@ -49,12 +49,17 @@ test-real: $(READY)
 
 docs: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+	$(BIN)/python tools/links.py docs/_build
 
-evidence:  # the pages of docs/evidence/sources, from the rows beside them
-	$(PYTHON) tools/evidence.py
+evidence: $(READY)  # the pages of docs/evidence/sources, from the rows beside them; and what pages show of other files
+	$(BIN)/python tools/evidence.py
+	$(BIN)/python tools/shown.py
 
 guides: $(READY)  # what the commands of docs/questions print; some minutes
 	$(BIN)/python tools/guides.py
+
+notebooks: $(READY)  # what the cells of docs/tutorials show; a minute or two
+	$(BIN)/python tools/notebooks.py
 
 gallery: $(READY)  # pictures of all figures; needs Chromium, some minutes
 	$(BIN)/python experiments/gallery.py
@@ -67,9 +72,11 @@ house: $(READY)  # BEFORE=path of another checkout, to see both side by side
 	$(BIN)/python tools/house.py $(BEFORE) .
 
 benchmarks: $(READY)  # all that measures speed; best on a machine that does nothing else
-	$(BIN)/python benchmarks/loop.py
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/loop.py > $(RESULTS)/loop.txt
+	$(BIN)/python benchmarks/report.py > $(RESULTS)/report.txt
+	$(BIN)/python benchmarks/page_size.py
 	$(BIN)/python benchmarks/studies.py > $(RESULTS)/studies.txt
+	$(BIN)/python benchmarks/growth.py > $(RESULTS)/growth.txt
 	$(BIN)/python benchmarks/demo.py
 	$(BIN)/python benchmarks/imports.py $(BEFORE)
 	$(BIN)/python benchmarks/trends.py
@@ -79,7 +86,8 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/peers.py > $(RESULTS)/peers.txt
 	$(BIN)/python benchmarks/ccc.py > $(RESULTS)/ccc.txt
 	$(BIN)/python benchmarks/reading.py > $(RESULTS)/reading.txt
-	$(BIN)/python benchmarks/adapters.py speed long catalog > $(RESULTS)/adapters.txt
+	$(BIN)/python benchmarks/adapters.py speed catalog > $(RESULTS)/adapters.txt
+	$(BIN)/python benchmarks/adapters.py long > $(RESULTS)/adapters_long.txt
 	$(BIN)/python benchmarks/diagnose.py > $(RESULTS)/diagnose.txt
 	$(BIN)/python benchmarks/dependencies.py > $(RESULTS)/dependencies.txt
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
@@ -88,8 +96,9 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/compat_cebra.py files > $(RESULTS)/compat_cebra_files.txt
 	$(BIN)/python benchmarks/embed_first_look.py
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
-	$(BIN)/python benchmarks/pose_video.py
+	$(BIN)/python benchmarks/pose_video.py > $(RESULTS)/pose_video.txt
 	$(if $(DEEPLABCUT),$(BIN)/python benchmarks/pose_snapshots.py $(DEEPLABCUT))  # a checkout of its repository
+	$(if $(DEEPLABCUT_RUN),$(BIN)/python benchmarks/pose_deeplabcut.py compare $(DEEPLABCUT_RUN) > $(RESULTS)/pose_deeplabcut.txt)  # what its verb train left
 	$(BIN)/python benchmarks/device.py
 
 experiments: $(READY)  # all tables and pictures of the evidence; some hours
@@ -122,15 +131,19 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/head_direction.py
 	$(BIN)/python experiments/attribution_maps.py
 	$(BIN)/python experiments/attribution_command.py
+	$(BIN)/python experiments/sessions_command.py
 	$(BIN)/python experiments/identify.py rows limit pictures > $(RESULTS)/identify.txt
 	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
 	$(BIN)/python experiments/pose_on_drawn_animals.py
 	$(BIN)/python experiments/pose_confidence.py
 	$(BIN)/python experiments/pose_out_of_domain.py
+	$(BIN)/python experiments/pose_backbones.py
+	$(BIN)/python experiments/pose_corruptions.py
+	$(BIN)/python experiments/pose_pseudo_labels.py
 	$(if $(OPENFIELD),$(BIN)/python experiments/pose_openfield.py $(OPENFIELD))  # DeepLabCut's example project
 	$(BIN)/python experiments/twenty_adapters.py build/twenty_adapters
 	$(BIN)/python experiments/gallery.py
 
 clean:
-	rm -rf .venv docs/_build haptera-demo
+	rm -rf .venv docs/_build docs/jupyter_execute haptera-demo

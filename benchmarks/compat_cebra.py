@@ -1,12 +1,12 @@
 """A script written for the package `cebra`, as it is and with its import changed: what both decode, and its files.
 
-    python benchmarks/compat_cebra.py [script] [files] [--seeds N]
+    python benchmarks/compat_cebra.py [script] [files] [--seeds N] [--steps N]
 
 `script`: the first block of docs/guides/from-cebra.md is run by the package itself and, with `haptera.compat.cebra` in
 its import, by haptera; both at once, in a process of its own each, on one thread. The data: a synthetic session of 40
 neurons and 3,000 samples, with as many seeds as asked for, and the first 4,000 bins of 100 ms of a mouse's head
 direction (`head-direction.nwb` in $HAPTERA_DATA), if it is there; the label is then the cosine of the direction. R² is
-of positions decoded on the last fifth.
+of positions decoded on the last fifth. With `--steps` both sides take so many instead of the script's 1,000.
 `files`: a model of every architecture is fitted for three steps and saved by the package, and read here; the largest
 difference between the two embeddings of the same signal, and the number of parameters on both sides.
 The package (0.6.1) is in an environment of its own: see embed.py.
@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guides" / "from-cebra.md"
 DATA = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera"))
 AIM = 0.02
+STEPS = "max_iterations=1000"
 THEIRS, OURS = "import cebra\n", "import haptera.compat.cebra as cebra\n"
 NAMES = (
     *("offset1-model", "offset1-model-v2", "offset1-model-v3", "offset1-model-v4", "offset1-model-v5"),
@@ -81,10 +82,13 @@ def write_data(folder: Path, seeds: int) -> list[tuple[str, Path, int]]:
     return found
 
 
-def script(folder: Path, seeds: int) -> None:
+def script(folder: Path, seeds: int, steps: int | None) -> None:
     code = block()
     assert code.count(THEIRS) == 1, "the block of the guide does not import cebra"
-    print(f"A script of {len(code.splitlines())} lines: R² of decoded positions\n")
+    assert code.count(STEPS) == 1, "the block of the guide does not say how many steps it takes"
+    told = "" if steps is None else f", with {steps} steps instead of its own"
+    code = code if steps is None else code.replace(STEPS, f"max_iterations={steps}")
+    print(f"A script of {len(code.splitlines())} lines{told}: R² of decoded positions\n", flush=True)
     print(f"{'':<18}{'seed':>5}  {'pairs by':<10}{'cebra':>8}{'haptera':>9}{'apart':>8}{'aim':>6}")
     for name, path, seed in write_data(folder, seeds):
         sides = [(peer_python(), code, "a.pt"), (sys.executable, code.replace(THEIRS, OURS), "b.pt")]
@@ -119,10 +123,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", nargs="*", default=["script", "files"])
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--steps", type=int, help="of every fit, on both sides")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if "script" in given.what:
-            script(Path(folder), given.seeds)
+            script(Path(folder), given.seeds, given.steps)
         if "files" in given.what:
             files(Path(folder))
 

@@ -1,6 +1,6 @@
 """A study's loop against the bare PyTorch loop, on the same model and data: time, and memory as samples grow.
 
-    python benchmarks/loop.py
+    python benchmarks/loop.py [time] [jobs] [memory]
 
 The bare loop slices a tensor, calls the model under no_grad and keeps the logits. Ours reads a stream, wraps the model
 in an adapter, checks, keeps logits with ids, targets, context and a record per step, and writes one file per cell.
@@ -26,7 +26,7 @@ from haptera.run.loop import evaluate
 from haptera.run.study import Study
 from haptera.streams import Clean
 
-REPEATS = 9
+REPEATS = 3
 BATCH = 64
 CELLS = 12
 
@@ -99,27 +99,39 @@ def stream_of(samples: int) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def main() -> None:
+def print_times() -> None:
     print(f"threads {torch.get_num_threads()}, batch {BATCH}, grey images, median CPU seconds of {REPEATS}")
-    print(f"{'model':<28}{'pixels':>7}{'samples':>8}{'bare s':>9}{'ours s':>9}{'ratio':>8}")
+    print(f"{'model':<28}{'pixels':>7}{'samples':>8}{'bare s':>9}{'ours s':>9}{'ratio':>8}", flush=True)
     cases = {
-        "ResNet, width 16, 9 blocks": (ResNet(width=16, blocks=3), 1024, 32),
-        "ResNet, width 8": (ResNet(width=8), 2048, 32),
-        "LeNet, width 8": (LeNet(width=8), 8192, 32),
-        "ResNet, width 16": (ResNet(width=16), 128, 224),
+        "LeNet, width 8": (LeNet(width=8), 4096, 32),
+        "ResNet, width 8": (ResNet(width=8), 1024, 32),
+        "ResNet, width 16, 9 blocks": (ResNet(width=16, blocks=3), 256, 32),
+        "ResNet, width 16": (ResNet(width=16), 64, 224),
     }
     for name, (model, samples, side) in cases.items():
         one, two = times(model.eval(), samples, side)
         print(f"{name:<28}{side:>7}{samples:>8}{one:>9.3f}{two:>9.3f}{two / one:>8.3f}", flush=True)
+
+
+def print_jobs() -> None:
     alone, both = (clock_of(jobs) for jobs in (1, 2))
-    print(f"\n{CELLS} cells: {alone:.1f} s with one process, {both:.1f} s with two, {alone / both:.2f} times as fast")
+    print(f"{CELLS} cells: {alone:.1f} s with one process, {both:.1f} s with two, {alone / both:.2f} times as fast")
+
+
+def print_memory() -> None:
     small, large = 1_000_000, 3_000_000
     first, last = peak(small), peak(large)
     per_sample = (last - first) * 1024**2 / (large - small)
     outputs = 10 * 4 + 8 + 8 + 4 + 5 * 4 + 8  # logits, id, target, step, shift ("clean"), severity
     data = 8 + 8 + 8  # the data set's own row numbers and targets, and the order
-    print(f"\npeak memory: {first:.0f} MB at {small:,} samples, {last:.0f} MB at {large:,}")
+    print(f"peak memory: {first:.0f} MB at {small:,} samples, {last:.0f} MB at {large:,}")
     print(f"growth {per_sample:.0f} bytes per sample: outputs {outputs}, the data set's rows, targets and order {data}")
+
+
+def main() -> None:
+    parts = {"time": print_times, "jobs": print_jobs, "memory": print_memory}
+    for part in sys.argv[1:] or parts:
+        parts[part]()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from haptera import table as tables
+from haptera.report.study import complete
 from haptera.run.cells import list_cells, study_ledger
 from haptera.run.results import TABLE, digest_of
 
@@ -49,7 +50,7 @@ def rows(streams: int = STREAMS) -> pd.DataFrame:
 
 def write_table(folder: Path, size: int) -> int:
     """Write the folder of a study whose table has so many rows, or about as many; return how many."""
-    table = tables.tidy(rows(STREAMS * size // (MODELS * STREAMS * WINDOWS)))
+    table = complete(tables.tidy(rows(STREAMS * size // (MODELS * STREAMS * WINDOWS))))
     with study_ledger(folder) as ledger:
         list_cells(ledger, [], name=f"{size:,} rows")
         tables.write(table, folder / TABLE, digest_of(ledger))

@@ -12,9 +12,10 @@ author = "the haptera authors"
 copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live", "older"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live", "older", "root_pages"]
 exclude_patterns = ["_build", "evidence/results/*.md"]  # those are parts of pages
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # notebooks show what `make notebooks` stored in them, and CI runs them again
 default_role = "code"  # docstrings write `code` with single backticks
 suppress_warnings = ["config.cache"]
 
@@ -28,6 +29,8 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_title = f"haptera {__version__}"
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 
 def setup(app):

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
+from haptera.adapters.passes import arrange
+
 OLDER = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 CHECKED = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "85"}
 
@@ -45,8 +47,9 @@ def layers() -> dict[str, tuple[int, nn.Module]]:
         add(nn.Conv2d, channels, 8, 3, stride=2, padding=1)
         add(nn.Conv2d, channels, 8, 3, stride=1, padding=2, dilation=2)
         add(nn.Conv2d, channels, channels, 3, stride=2, padding=1, groups=channels)
-    for size, stride in ((2, 2), (2, 3), (4, 4), (5, 2), (7, 2)):
+    for size, stride in ((2, 2), (2, 3), (4, 4), (5, 2), (7, 2), (5, 1)):
         add(nn.Conv2d, 3, 8, size, stride=stride)
+        add(nn.Conv2d, 1, 8, size, stride=stride)
     for inputs, outputs in ((2, 8), (4, 8), (8, 4), (8, 8), (16, 3)):
         add(nn.ConvTranspose2d, inputs, outputs, 1, stride=2)
         add(nn.ConvTranspose2d, inputs, outputs, 2, stride=2)
@@ -78,7 +81,7 @@ def try_layer(name: str, passes: int) -> None:
     for size in ((24, 20), (17, 13)):
         for needed in (True, False):
             images = torch.rand(4, channels, *size)
-            last = images.contiguous(memory_format=torch.channels_last).requires_grad_(needed)
+            last = arrange(images, True).requires_grad_(needed)
             for _ in range(passes):
                 found = _gradients(layer, last)
             for one, two in zip(found, _gradients(layer, images.requires_grad_(needed)), strict=True):

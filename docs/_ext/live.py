@@ -1,8 +1,8 @@
-"""Two directives that cannot go stale: what commands print, and which laws there are.
+"""A directive for commands whose output is not stored yet: the build runs them and shows what they print.
 
-`prints` runs the commands of its content, one after the other, in a temporary folder that also holds `examples/`, and
-shows them with what they printed; a command goes on after a backslash. `laws` lists the laws of one kind with the first
-line of their docstrings.
+`prints` runs the commands of its content, one after the other, in a temporary folder that also holds `examples/`; a
+command goes on after a backslash. `make guides` turns it into a block with the output in the page, which is quicker to
+build and reads well without a build (decision 15).
 """
 
 import contextlib
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,6 @@ from sphinx.util.docutils import SphinxDirective
 from typer.testing import CliRunner
 
 WIDTH = 92
-SINGULAR = {
-    "shifts": "shift",
-    "streams": "stream",
-    "adapters": "adapter",
-    "measures": "measure",
-    "analyses": "analysis",
-}
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -52,23 +44,6 @@ class Prints(SphinxDirective):
         return [nodes.literal_block(text, text, language="text")]
 
 
-class Laws(SphinxDirective):
-    """The laws of `shifts`, `streams`, `adapters`, `measures` or `analyses`."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """One entry for each law, with the sentence that states it."""
-        kind = self.arguments[0]
-        laws = getattr(import_module(f"haptera.testing.{kind}"), f"{SINGULAR[kind].upper()}_LAWS")
-        entries = nodes.definition_list()
-        for law in laws:
-            sentence, _ = self.parse_inline((law.__doc__ or "").strip().splitlines()[0])
-            term = nodes.term("", law.__name__.replace("_", " "))
-            entries += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", "", *sentence)))
-        return [entries]
-
-
 def _folded(text: str) -> list[str]:
     """The lines of an output, no longer than the page is wide."""
     lines = (line.rstrip() for line in text.strip("\n").splitlines())
@@ -89,7 +64,6 @@ def _run(words: list[str]) -> tuple[int, str]:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directives."""
+    """Register the directive."""
     app.add_directive("prints", Prints)
-    app.add_directive("laws", Laws)
     return {"parallel_read_safe": False}
