@@ -113,6 +113,12 @@ def test_plasma_is_diamond_square(size, decay):
         assert np.allclose(one.numpy(), plasma_reference(values, size, decay), atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [2, 9, 64])
+def test_plasma_of_kernels_is_the_same(size):
+    plain, compiled = SampleRandom([4, 5, 6], 1), SampleRandom([4, 5, 6], 1).fast()
+    assert torch.allclose(plasma(compiled, size, 1.4), plasma(plain, size, 1.4), atol=1e-6)
+
+
 def test_plasma_has_the_next_power_of_two():
     assert [plasma(SampleRandom([0]), side, 2).shape[-1] for side in (8, 9, 224, 256)] == [8, 16, 256, 256]
 

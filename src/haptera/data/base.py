@@ -55,6 +55,7 @@ class Data(ABC):
         targets: `(samples,)` int64, index of the sample's class, or None where there are no labels.
         names: the names of the classes, or None.
         classes: how they relate to the model's, or None if class i is the model's class i.
+        decodes: whether an image is decoded anew each time it is read.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Data(ABC):
     targets: np.ndarray | None
     names: tuple[str, ...] | None = None
     classes: Classes | None = None
+    decodes: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

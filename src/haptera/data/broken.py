@@ -30,13 +30,17 @@ class IntactData(Data):
 
     def __init__(self, source: Data, kept: np.ndarray) -> None:
         self.name, self.names, self.classes = source.name, source.names, source.classes
-        self.rows = source.rows[kept]
+        self.decodes, self.rows = source.decodes, source.rows[kept]
         self.targets = None if source.targets is None else source.targets[kept]
         self._source, self._kept = source, kept
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         return self._source.images(self._kept[np.asarray(positions, np.int64)])
+
+    def pixels(self, positions: np.ndarray) -> torch.Tensor | None:
+        """Return the same as bytes; None where the source has none."""
+        return self._source.pixels(self._kept[np.asarray(positions, np.int64)])
 
     @property
     def crop(self) -> float | None:

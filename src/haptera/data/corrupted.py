@@ -19,7 +19,7 @@ import torch
 from haptera.data.arrays import read_labels
 from haptera.data.base import CorruptedImages, CorruptedPart, Data
 from haptera.data.folder import FolderData, Listing, file_digest, has_images, list_images, sub_folders
-from haptera.data.pixels import Layout, Resize, check_channels, read_layout, to_images
+from haptera.data.pixels import Layout, Resize, channels_first, check_channels, read_layout, to_images
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 from haptera.files.npz import map_npy
@@ -56,10 +56,17 @@ class NpyData(Data):
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
+        return to_images(self._rows(positions), self._layout, self._channels)
+
+    def pixels(self, positions: np.ndarray) -> torch.Tensor | None:
+        """Return the same as bytes; None where the file holds floats."""
+        rows = self._rows(positions)
+        return channels_first(rows, self._layout, self._channels) if rows.dtype == np.uint8 else None
+
+    def _rows(self, positions: np.ndarray) -> np.ndarray:
         if self._pixels is None:
             self._pixels = map_npy(self._path)[self._start : self._start + len(self)]
-        rows = np.asarray(self._pixels[np.asarray(positions, np.int64)])
-        return to_images(rows, self._layout, self._channels)
+        return np.asarray(self._pixels[np.asarray(positions, np.int64)])
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the file's name, size and time of change at opening, of labels and settings."""

@@ -42,6 +42,7 @@ class EncodedData(Data):
     """
 
     _fingerprint: str
+    decodes = True
 
     def __init__(self, resize: Resize | None = None, channels: int | None = None) -> None:
         check_channels(channels)
@@ -59,10 +60,13 @@ class EncodedData(Data):
 
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
-        return self.pixels(positions).float().div_(255)
+        return self._read(positions).float().div_(255)
 
-    def pixels(self, positions: np.ndarray) -> torch.Tensor:
-        """Return `(len(positions), channels, height, width)` in bytes."""
+    def pixels(self, positions: np.ndarray) -> torch.Tensor | None:
+        """Return the same as bytes; None where a subclass makes images in its own way."""
+        return self._read(positions) if type(self).images is EncodedData.images else None
+
+    def _read(self, positions: np.ndarray) -> torch.Tensor:
         shape = (len(positions), *self._shape, self._channels)
         if prod(shape) > LARGEST_BATCH:
             raise HapteraError(

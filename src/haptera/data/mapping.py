@@ -52,7 +52,7 @@ class MappedData(Data):
                 f"{where} names no class that has samples in {source.name}: the data has "
                 f"{_shortlist(numbered.values())}; the mapping has {_shortlist(mapping)}"
             )
-        self.name = source.name
+        self.name, self.decodes = source.name, source.decodes
         self.names = tuple(kept.values())
         self.rows = source.rows[self._keep]
         self.targets = np.searchsorted(numbers, source.targets[self._keep])
@@ -64,6 +64,10 @@ class MappedData(Data):
     def images(self, positions: np.ndarray) -> torch.Tensor:
         """Return `(len(positions), channels, height, width)`, float32 in [0, 1]."""
         return self._source.images(self._keep[np.asarray(positions, np.int64)])
+
+    def pixels(self, positions: np.ndarray) -> torch.Tensor | None:
+        """Return the same as bytes; None where the source has none."""
+        return self._source.pixels(self._keep[np.asarray(positions, np.int64)])
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the source, the classes that are kept, and what they accept."""

@@ -24,6 +24,7 @@ class SampleRandom:
     Attributes:
         ids: the samples' numbers, as given.
         seed: as given.
+        compiled: whether they come from kernels, so that whoever needs them may use kernels as well.
 
     >>> ids = torch.tensor([7, 8])
     >>> both = SampleRandom(ids, seed=0).normal((3,))
@@ -31,6 +32,8 @@ class SampleRandom:
     >>> bool((both[1] == alone[0]).all())
     True
     """
+
+    compiled = False
 
     def __init__(self, ids: torch.Tensor | Sequence[int], seed: int = 0, salt: int = 0) -> None:
         self.ids, self.seed, self._salt = ids, seed, salt
@@ -101,6 +104,8 @@ class SampleRandom:
 
 class _CompiledRandom(SampleRandom):
     """Numbers by kernels: for many samples of few numbers each, many times faster."""
+
+    compiled = True
 
     def normal(self, shape: Sequence[int] = ()) -> torch.Tensor:
         from haptera.shifts.kernels.sfc64 import fill_table
