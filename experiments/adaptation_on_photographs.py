@@ -28,7 +28,7 @@ from haptera import Study
 from haptera.adapters import ETA, LAME, ROID, RPL, BatchNorm, Tent
 from haptera.catalog import find
 from haptera.data import ArrayData
-from haptera.data.pixels import Resize
+from haptera.data.decode import Resize
 from haptera.models import Classifier, Preprocessing
 from haptera.streams import Clean, Corruptions
 

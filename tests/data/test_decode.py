@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from haptera.data import open_data
-from haptera.data.pixels import Resize, check_size, decode, header_size
+from haptera.data.decode import Resize, check_size, decode, header_size
 from haptera.errors import HapteraError
 
 Put = Callable[..., np.ndarray]
@@ -104,7 +104,7 @@ def test_an_image_of_more_pixels_than_memory_holds_is_refused(
     tmp_path: Path, put_image: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_image(tmp_path / "x.png", (64, 64, 3))
-    monkeypatch.setattr("haptera.data.pixels.LARGEST", 4095)
+    monkeypatch.setattr("haptera.data.decode.LARGEST", 4095)
     with pytest.raises(HapteraError, match=r"x\.png: it says that it has 64 x 64 pixels; 4,095 in all"):
         decode(tmp_path / "x.png", 3)
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from haptera.data.arrays import read_labels
+from haptera.data.decode import Resize
 from haptera.data.encoded import EncodedData
 from haptera.data.folder import file_digest
-from haptera.data.pixels import Resize
 from haptera.errors import HapteraError, unknown
 from haptera.files.atomic import WriteError, whole
 from haptera.files.fingerprint import fingerprint

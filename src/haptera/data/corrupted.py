@@ -18,8 +18,9 @@ import torch
 
 from haptera.data.arrays import read_labels
 from haptera.data.base import CorruptedImages, CorruptedPart, Data
+from haptera.data.decode import Resize
 from haptera.data.folder import FolderData, Listing, file_digest, has_images, list_images, sub_folders
-from haptera.data.pixels import Layout, Resize, channels_first, check_channels, read_layout, to_images
+from haptera.data.pixels import Layout, channels_first, check_channels, read_layout, to_images
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 from haptera.files.npz import map_npy

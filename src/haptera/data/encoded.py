@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from haptera.data.base import Data
-from haptera.data.pixels import Layout, Resize, channels_first, check_channels, decode, read_header
+from haptera.data.decode import Resize, decode, read_header
+from haptera.data.pixels import Layout, channels_first, check_channels
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 

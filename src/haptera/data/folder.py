@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from haptera.data.decode import CROP, INTERPOLATION, Resize
 from haptera.data.encoded import EncodedData
-from haptera.data.pixels import CROP, INTERPOLATION, Resize
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 

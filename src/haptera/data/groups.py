@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from haptera.data.base import CorruptedImages, CorruptedPart
+from haptera.data.decode import Resize
 from haptera.data.folder import SPLITS, FolderData, has_images, list_images, sub_folders
-from haptera.data.pixels import Resize
 from haptera.errors import HapteraError
 
 SHARED = 0.5

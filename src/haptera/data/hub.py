@@ -16,8 +16,8 @@ from pathlib import Path
 
 from haptera.data.arrow import ArrowData
 from haptera.data.base import CorruptedImages, CorruptedPart, Data
+from haptera.data.decode import Resize
 from haptera.data.groups import group_parts
-from haptera.data.pixels import Resize
 from haptera.errors import HapteraError
 from haptera.files.json import read_json
 

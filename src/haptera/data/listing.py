@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from haptera.data.decode import Resize
 from haptera.data.folder import FolderData, Listing, has_images, list_images
 from haptera.data.named_mappings import ilsvrc_index, wnid_index
-from haptera.data.pixels import Resize
 from haptera.errors import HapteraError
 from haptera.files.atomic import check_plain_file
 from haptera.files.fingerprint import fingerprint

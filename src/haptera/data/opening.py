@@ -18,6 +18,7 @@ from haptera.data.base import CorruptedImages, Data
 from haptera.data.broken import drop_broken
 from haptera.data.cifar import find_cifar, open_cifar
 from haptera.data.corrupted import LABELS, find_corruptions, open_cifar_c, open_imagenet_c
+from haptera.data.decode import Resize, check_size
 from haptera.data.folder import FolderData
 from haptera.data.groups import find_domains, open_domains
 from haptera.data.hub import find_tables, open_tables
@@ -25,7 +26,7 @@ from haptera.data.items import ItemData
 from haptera.data.listing import find_ground_truth, open_table, open_validation
 from haptera.data.mapping import with_mapping
 from haptera.data.named_mappings import find_mapping
-from haptera.data.pixels import Resize, check_channels, check_size
+from haptera.data.pixels import check_channels
 from haptera.data.tars import COMPRESSED, TarData
 from haptera.errors import HapteraError, hint, unknown
 from haptera.own_code import find_object

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from haptera.data.decode import Resize
 from haptera.data.encoded import EncodedData
 from haptera.data.folder import SUFFIXES, file_digest
-from haptera.data.pixels import Resize
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 

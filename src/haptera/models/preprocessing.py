@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from haptera.checks import check_number, check_whole_number
-from haptera.data.pixels import INTERPOLATIONS, Resize, check_crop
+from haptera.data.decode import INTERPOLATIONS, Resize, check_crop
 from haptera.errors import HapteraError, hint, unknown
 
 log = logging.getLogger("haptera")

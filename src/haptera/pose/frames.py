@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from PIL import Image
 
+from haptera.data.decode import decode, read_header
 from haptera.data.encoded import THREADS
-from haptera.data.pixels import Layout, check_values, decode, read_header, read_layout, to_images
+from haptera.data.pixels import Layout, check_values, read_layout, to_images
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
 

@@ -20,8 +20,8 @@ from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
 from haptera.adapters.passes import arrange, device_of, takes_channels_last
 from haptera.adapters.wrapper import Wrapper
 from haptera.data import Data
+from haptera.data.decode import header_size
 from haptera.data.folder import SUFFIXES
-from haptera.data.pixels import header_size
 from haptera.errors import HapteraError, Unfinished, WriteError
 from haptera.files.deeplabcut import KeypointTable, check_target
 from haptera.files.fingerprint import fingerprint, of_model

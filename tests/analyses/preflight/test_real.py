@@ -10,7 +10,7 @@ from PIL import Image
 
 import haptera
 from haptera.data import ArrayData
-from haptera.data.pixels import Resize
+from haptera.data.decode import Resize
 from haptera.models import Classifier, Preprocessing
 
 SCRIPT = Path(__file__).parents[3] / "experiments" / "preflight.py"

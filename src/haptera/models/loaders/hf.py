@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from haptera.data.pixels import SQUASH
+from haptera.data.decode import SQUASH
 from haptera.errors import HapteraError, first_line
 from haptera.models.classifier import Classifier
 from haptera.models.loaders.finding import import_extra

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from haptera.data.pixels import INTERPOLATION, INTERPOLATIONS, SQUASH
+from haptera.data.decode import INTERPOLATION, INTERPOLATIONS, SQUASH
 from haptera.errors import HapteraError, first_line
 from haptera.models.classifier import Classifier
 from haptera.models.loaders.finding import import_extra
