@@ -48,13 +48,14 @@ def save(net: nn.Module, name: str, known: bool = True) -> Path:
     return FOLDER / name
 
 
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, KNOWN))
-train(net, range(EARLY))
-found, cut = haptera.dependencies(save(net, "early.npz")), copy.deepcopy(net)
-edge = found.pairs.iloc[0][["class", "on"]].astype(int).tolist()
-train(net, range(EARLY, EPOCHS))
-train(cut, range(EARLY, EPOCHS), DependencyPenalty([tuple(edge)], weight=0.2))
-unseen = save(net, "before-unseen.npz", known=False), save(cut, "after-unseen.npz", known=False)
-both = save(net, "before.npz"), save(cut, "after.npz")
-print(compare_cut(*both, pair=tuple(found.names[place] for place in edge), unseen=unseen).summary())
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, KNOWN))
+    train(net, range(EARLY))
+    found, cut = haptera.dependencies(save(net, "early.npz")), copy.deepcopy(net)
+    edge = found.pairs.iloc[0][["class", "on"]].astype(int).tolist()
+    train(net, range(EARLY, EPOCHS))
+    train(cut, range(EARLY, EPOCHS), DependencyPenalty([tuple(edge)], weight=0.2))
+    unseen = save(net, "before-unseen.npz", known=False), save(cut, "after-unseen.npz", known=False)
+    both = save(net, "before.npz"), save(cut, "after.npz")
+    print(compare_cut(*both, pair=tuple(found.names[place] for place in edge), unseen=unseen).summary())

@@ -35,6 +35,13 @@ def cases_of_models() -> dict[str, Case]:
             lambda *drawn: drawn[-1],
             quick=SEVERAL,
         )
+    for n in (4, 8, 15):
+        found[f"accuracy of one model without labels, estimators of many slopes, {n} corruptions"] = Case(
+            partial(_next_accuracy, choose_on="all"),
+            partial(_many_slopes, n=n),
+            lambda *drawn: drawn[-1],
+            quick=SEVERAL,
+        )
     for n in (5, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)
         found[f"line, new model after {n}"] = Case(_new_model, partial(_trend, n=n), lambda x, y: y[0], quick=SEVERAL)
@@ -75,6 +82,20 @@ def _known_shifts(random: Random, n: int, told_exactly: int) -> tuple[pd.DataFra
     rows = pd.DataFrame(dict.fromkeys(ESTIMATES, told) | {SIZE: loss, "accuracy": told + off, "holdout": held})
     rows["shift"], new = rows.index.astype(str), rows.iloc[-1]
     return rows.iloc[:-1], {name: float(new[name]) for name in (*ESTIMATES, SIZE)}, float(new["accuracy"])
+
+
+def _many_slopes(random: Random, n: int) -> tuple[pd.DataFrame, dict[str, float], float]:
+    """n + 1 corruptions at three severities; each estimator has its slope and its errors, alike at all severities."""
+    loss = random.uniform(0.2, 0.7, n + 1)[:, None] * np.arange(1, 4) / 3
+    room = 0.15 + loss
+    shared, by_size = random.normal(size=(2, n + 1, 1))
+    rows: dict[str, Any] = {"shift": np.repeat(np.arange(n + 1).astype(str), 3), "holdout": False}
+    for name in ESTIMATES:
+        off = 0.075 * shared + random.uniform(0.05, 0.3) * random.normal(size=(n + 1, 1))
+        rows[name] = (0.9 - random.uniform(0.4, 1.2) * (loss + room * off)).ravel()
+    rows |= {SIZE: (loss * np.exp(0.3 * by_size)).ravel(), "accuracy": (0.9 - loss).ravel()}
+    known, new = pd.DataFrame(rows).iloc[:-3], pd.DataFrame(rows).iloc[-1 - random.integers(3)]
+    return known, {name: float(new[name]) for name in (*ESTIMATES, SIZE)}, float(new["accuracy"])
 
 
 def _next_accuracy(

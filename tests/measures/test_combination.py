@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from haptera.measures.combination import FORMS, SIZE, combine
+from haptera.measures.combination import FORMS, SIZE, _shares, _weigh, combine
 from haptera.measures.label_free import ESTIMATES
 
 CLEAN = dict.fromkeys(ESTIMATES, 0.9) | {"accuracy": 0.9, SIZE: 0.0}
@@ -52,6 +52,37 @@ def test_the_interval_is_students_over_corruptions_that_chose_nothing(known):
         squares.append(np.mean(((told - own["accuracy"]) / (np.median(loss) + np.maximum(0.9 - told, 0))) ** 2))
     half = t.ppf(0.975, 6) * np.sqrt(np.mean(squares)) * (np.median(loss) + 0.3)
     assert found.interval(0.6, 10**9) == pytest.approx((0.6 - half, 0.6 + half), rel=1e-4)
+
+
+def test_a_row_counts_in_a_prediction_as_much_as_the_prediction_moves_with_it(known):
+    rows = {str(name): known[name].to_numpy() for name in known}
+    taken, scale = rows["shift"] != "3", np.linspace(0.2, 0.4, len(known))
+    candidates = _weigh({name: values[taken] for name, values in rows.items()}, CLEAN)
+
+    def predict(accuracies: np.ndarray) -> np.ndarray:
+        told = np.zeros((~taken).sum())
+        for each in candidates:
+            used = [each.estimate, SIZE] if FORMS[each.name][2] else [each.estimate]
+            if FORMS[each.name][1]:
+                design = np.column_stack([np.ones(len(known) + 1), np.vstack([known[used], [CLEAN[x] for x in used]])])
+                use = np.append(taken, True)
+                line = np.linalg.lstsq(design[use], np.append(accuracies, 0.9)[use], rcond=None)[0]
+                told += each.weight * design[:-1][~taken] @ line
+        return told
+
+    found, base = _shares(rows, CLEAN, candidates, ~taken, taken, scale), predict(rows["accuracy"])
+    for place, row in enumerate(np.flatnonzero(taken)):
+        moved = predict(rows["accuracy"] + scale[row] * (np.arange(len(known)) == row)) - base
+        assert found[:, place] == pytest.approx(moved / scale[~taken], abs=1e-9)
+
+
+def test_corruptions_that_also_choose_have_fewer_degrees_of_freedom(known):
+    assert combine(known, CLEAN, 100, "holdout").spread.freedom == pytest.approx(6)
+    few = combine(known[known["shift"].isin(list("0123"))], CLEAN, 100).spread
+    assert 1 <= few.freedom < 3
+    assert few.corruptions == 4
+    assert 5 < combine(known, CLEAN, 100).spread.freedom < 10
+    assert combine(known[known["shift"].isin(list("012"))], CLEAN, 100).interval(0.5, 100) == (0.0, 1.0)
 
 
 def test_corruptions_that_only_try_do_not_choose(known):

@@ -7,9 +7,14 @@ corruptions is left out in turn, at all severities; a candidate counts by the in
 them.
 The interval is from corruptions that had no say in what told them: each predicted by what all the others choose; or,
 where hold-out corruptions choose alone, all others. Errors are relative to an offset plus the predicted loss of
-accuracy, root mean square within each corruption, then Student's t over corruptions. It holds for a new shift whose
-relative error is normal, with the same spread as theirs and alike at all severities; it promises nothing of a shift of
-another kind. The sampling error of both sets of images is added in quadrature.
+accuracy, root mean square within each corruption, then Student's t over corruptions.
+Where all choose, the errors are not independent: each corruption also moved the lines that told the others. A mean
+square of n of them has fewer than n degrees of freedom, and with few corruptions far fewer. Both its expectation and
+its degrees of freedom follow from how much every corruption counts in every prediction (Satterthwaite, 1946, for a
+quadratic form of normal errors), and so does how much a line that all of them gave is off on a new shift. The weights
+count as given there.
+It holds for a new shift whose relative error is normal, with the same spread as theirs and alike at all severities; it
+promises nothing of a shift of another kind. The sampling error of both sets of images is added in quadrature.
 `haptera diagnose` tells the accuracy of a set of images so, and a guard that of a window of its stream.
 Cost: a line for each candidate and corruption; then some microseconds for each accuracy.
 """
@@ -75,6 +80,21 @@ class Candidate:
         return np.clip(value, 0.0, 1.0)
 
 
+@dataclass(frozen=True)
+class Spread:
+    """How relative errors on new shifts are spread.
+
+    Attributes:
+        deviation: a normal error's standard deviation; infinite with too few corruptions.
+        freedom: degrees of freedom behind it.
+        corruptions: how many it is from; 0 with too few.
+    """
+
+    deviation: float = inf
+    freedom: float = 0.0
+    corruptions: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Combination:
     """A mean of candidates, and how far off it is.
@@ -87,6 +107,7 @@ class Combination:
         clean: accuracy without a shift.
         offset: added to the predicted loss of accuracy.
         images: that each corruption was tried on.
+        spread: of relative errors on new shifts, as those that were tried tell it.
     """
 
     candidates: tuple[Candidate, ...]
@@ -95,6 +116,7 @@ class Combination:
     clean: float
     offset: float
     images: int
+    spread: Spread
 
     def accuracy(self, estimates: Mapping[str, float]) -> float:
         """Return the accuracy that estimates amount to."""
@@ -113,7 +135,7 @@ class Combination:
 
         It is the half width of the interval of this level, divided by what a normal distribution has.
         """
-        return _deviation(accuracy, self._scale(accuracy), self._spread, (images, self.images), level)
+        return _deviation(accuracy, self._scale(accuracy), self.spread, (images, self.images), level)
 
     @property
     def off(self) -> float:
@@ -123,7 +145,7 @@ class Combination:
     @property
     def held(self) -> float:
         """Share of corruptions that had no say whose interval, by the others of them, holds; NaN with too few."""
-        if self._spread[1] <= FEWEST:
+        if self.spread.corruptions <= FEWEST:
             return nan
         inside = (self.tried["low"] <= self.tried["accuracy"]) & (self.tried["accuracy"] <= self.tried["high"])
         return float(inside.mean())
@@ -135,12 +157,6 @@ class Combination:
     def _lines(self) -> np.ndarray:
         """`(4, candidates)`: intercepts, slopes, slopes by size and weights."""
         return np.array([[own.intercept, own.slope, own.size_slope, own.weight] for own in self.candidates]).T
-
-    @cached_property
-    def _spread(self) -> tuple[float, int]:
-        tried = self.tried
-        errors = (tried["predicted"] - tried["accuracy"]).to_numpy(float) / tried["scale"].to_numpy(float)
-        return _spread_of(tried["shift"].to_numpy(), errors)
 
 
 def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int, choose_on: str = "all") -> Combination | None:
@@ -161,24 +177,38 @@ def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int, choose
         return None
     candidates = _weigh(rows, clean)
     if choose_on == "holdout":
-        parts = [_try(_take(every, ~held), candidates)]
+        others = _take(every, ~held)
+        fits = [(candidates, np.ones(len(others["shift"]), bool))]
     else:
+        others = rows = _take(rows, np.concatenate([np.flatnonzero(rows["shift"] == name) for name in names]))
         own = [rows["shift"] == name for name in names if len(names) >= FEWEST]
-        parts = [_try(_take(rows, each), _weigh(_take(rows, ~each), clean)) for each in own]
-    tried = pd.concat([*parts, _try(_take(rows, rows["shift"] == ""), candidates)], ignore_index=True)
+        fits = [(_weigh(_take(rows, ~each), clean), each) for each in own]
+    nothing = _try(_take(rows, rows["shift"] == ""), candidates)  # keeps the columns where none is tried
+    tried = pd.concat([*(_try(_take(others, each), fit) for fit, each in fits), nothing])
     offset = max(float(np.median(np.maximum(clean["accuracy"] - rows["accuracy"], 0.0))), OFFSET)
-    tried["scale"] = offset + np.maximum(clean["accuracy"] - tried["predicted"], 0.0)
-    shifts = tried["shift"].to_numpy()
-    errors = ((tried["predicted"] - tried["accuracy"]) / tried["scale"]).to_numpy(float)
-    spreads = {name: _spread_of(shifts[shifts != name], errors[shifts != name]) for name in dict.fromkeys(shifts)}
+    scale = offset + np.maximum(clean["accuracy"] - tried["predicted"].to_numpy(float), 0.0)
+    tried = tried.assign(scale=scale).reset_index(drop=True)
+    _, place = np.unique(tried["shift"].astype(str), return_inverse=True)
+    member = np.eye(place.max(initial=-1) + 1)[place]  # (rows, corruptions)
+    errors = (tried["predicted"] - tried["accuracy"]).to_numpy(float) / scale
+    counts, added = -member, 0.0  # how much each corruption's own error counts in each row's
+    if choose_on != "holdout" and len(tried):
+        parts = [_shares(rows, clean, fit, each, ~each, scale) @ member[~each] for fit, each in fits]
+        counts = np.concatenate(parts) - member
+        every_row = np.ones(len(scale), bool)
+        whole = _shares(rows, clean, candidates, every_row, every_row, scale) @ member
+        added = float(np.square(whole).sum(1).mean())
+    squares, forms = _by_corruption(errors, counts, member)
+    spread = _spread_of(squares, forms, added)
+    without = [_spread_of(np.delete(squares, own), np.delete(forms, own, 0), added) for own in range(len(squares))]
     half = _quantile(LEVEL) * np.array(
         [
-            _deviation(value, scale, spreads[name], (images,) * 2, LEVEL)
-            for name, value, scale in zip(shifts, tried["predicted"], tried["scale"], strict=True)
+            _deviation(value, size, without[own], (images,) * 2, LEVEL)
+            for own, value, size in zip(place, tried["predicted"], scale, strict=True)
         ]
     )
     tried["low"], tried["high"] = np.maximum(tried["predicted"] - half, 0.0), np.minimum(tried["predicted"] + half, 1.0)
-    return Combination(candidates, names, tried, clean["accuracy"], offset, images)
+    return Combination(candidates, names, tried, clean["accuracy"], offset, images, spread)
 
 
 def _take(rows: Columns, taken: np.ndarray) -> Columns:
@@ -244,25 +274,58 @@ def _mean(candidates: Sequence[Candidate], estimates: Mapping[str, Any]) -> np.n
     return np.clip(np.sum(parts, axis=0), 0.0, 1.0)
 
 
-def _spread_of(names: np.ndarray, errors: np.ndarray) -> tuple[float, int]:
-    """Root mean square of relative errors on corruptions, each with the same weight, and how many there are."""
-    squares = [np.square(errors[names == name]).mean() for name in dict.fromkeys(names)]
-    return (sqrt(np.mean(squares)), len(squares)) if len(squares) >= FEWEST else (inf, 0)
+def _shares(
+    rows: Columns,
+    clean: Mapping[str, float],
+    candidates: Sequence[Candidate],
+    own: np.ndarray,
+    taken: np.ndarray,
+    scale: np.ndarray,
+) -> np.ndarray:
+    """Return `(own, taken)`: how much the relative error of a row that was taken counts in a prediction of another."""
+    fitted = [each for each in candidates if FORMS[each.name][1]]
+    forms = {each.name: FORMS[each.name] for each in fitted}
+    design, base = _design(rows, forms), _design(clean, forms)
+    there = np.concatenate([design[:, taken], base], axis=1)
+    inverse = np.linalg.pinv(there.swapaxes(1, 2) @ there, rcond=1e-10, hermitian=True)
+    weights = np.array([each.weight for each in fitted])
+    found = (design[:, own] @ inverse * weights[:, None, None]) @ design[:, taken].swapaxes(1, 2)
+    return found.sum(0) * scale[taken] / scale[own][:, None]
 
 
-def _deviation(
-    accuracy: float, scale: float, spread: tuple[float, int], images: tuple[int, int], level: float
-) -> float:
+def _by_corruption(errors: np.ndarray, counts: np.ndarray, member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean squares of errors, and the same as quadratic forms of the corruptions' own errors, each for all."""
+    share = member / member.sum(0)
+    return np.square(errors) @ share, np.einsum("rc,ri,rj->cij", share, counts, counts)
+
+
+def _spread_of(squares: np.ndarray, forms: np.ndarray, added: float) -> Spread:
+    """Return the spread of new relative errors from mean squares of `(corruptions,)` known ones.
+
+    Args:
+        squares: `(corruptions,)`.
+        forms: what they are of independent errors u with variance 1: uᵀ A u, with A `(corruptions, all, all)`.
+        added: the variance that u adds to a prediction of a new shift, beside the 1 of its own error.
+    """
+    if len(squares) < FEWEST:
+        return Spread()
+    form = forms.mean(0)
+    expected = float(np.trace(form))
+    freedom = expected**2 / float(np.square(form).sum())  # of Satterthwaite
+    return Spread(sqrt(squares.mean() * (1 + added) / expected), freedom, len(squares))
+
+
+def _deviation(accuracy: float, scale: float, spread: Spread, images: tuple[int, int], level: float) -> float:
     """Return half of the interval by the spread of relative errors, over what a normal distribution has."""
-    if not spread[1]:
+    if not spread.corruptions:
         return inf
     share = min(max((accuracy * images[0] + 2) / (images[0] + 4), 0.02), 0.98)  # a few images do not make it sure
     sampling = sqrt(share * (1 - share) * sum(1 / max(n, 1) for n in images))
-    return hypot(_student(level, spread[1]) / _quantile(level) * spread[0] * scale, sampling)
+    return hypot(_student(level, spread.freedom) / _quantile(level) * spread.deviation * scale, sampling)
 
 
 @cache
-def _student(level: float, freedom: int) -> float:
+def _student(level: float, freedom: float) -> float:
     return float(stdtrit(freedom, (1 + level) / 2))
 
 
