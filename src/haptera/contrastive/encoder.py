@@ -118,9 +118,14 @@ class ConvolutionalEncoder(Encoder):
         """Say whether a sequence may be encoded at once: not while every window leaves out channels of its own."""
         return not (self.training and self.dropout.p)
 
+    @property
+    def by_products(self) -> bool:
+        """Say whether a sequence is encoded by `convolution`, the last layers only where they are wanted."""
+        return isinstance(self.stem, nn.Conv1d) and self.convolutional
+
     def points(self, sequence: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Points of a sequence `(channels, time)`: all of them, or some `rows`."""
-        if not isinstance(self.stem, nn.Conv1d) or sequence.device.type != "cpu" or not self.convolutional:
+        if not self.by_products or not isinstance(self.stem, nn.Conv1d) or sequence.device.type != "cpu":
             return super().points(sequence, rows)
         hidden = F.gelu(convolve(sequence.T, self.stem))
         reach = self.last.kernel_size[0]  # places of a layer's output that a point sees

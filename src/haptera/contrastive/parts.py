@@ -28,6 +28,15 @@ def part_names(hybrid: Any) -> tuple[str, ...]:
     return names
 
 
+def learns_from_time(hybrid: Any) -> bool:
+    """Say whether time is one of the objectives beside labels.
+
+    >>> learns_from_time(3), learns_from_time({"0": [0], "1": [1]}), learns_from_time(False)
+    (True, False, False)
+    """
+    return hybrid is not False and "time" in (part_names(hybrid) or NAMES)
+
+
 def hybrid_dimensions(hybrid: Any, dimensions: int) -> list[list[int] | None]:
     """Return the dimensions of each objective; None is all of them.
 

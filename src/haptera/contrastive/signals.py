@@ -4,7 +4,8 @@ Samplers and encoders name a sample by its place on the timeline, which knows th
 trial. Nothing there grows with the number of samples: samples that may be drawn are kept as ranges.
 An array stays where it is, on disk if it is a memory map. Where the windows of a batch have more samples than the
 session itself (up to thirty times the batch for windows of ten), all points are computed in one convolution over the
-whole session, and those of the batch are taken from it.
+whole session, and those of the batch are taken from it. On a CPU, an encoder that can do so convolves only the samples
+that some window of the batch has, each once, laid end to end; what comes out where two stretches meet is not used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ from haptera.recordings.windows import Offset
 
 AT_ONCE = 2**15
 """Samples that are embedded together where no gradient is needed."""
+CROWDED = 3
+"""Samples of windows for each sample of a session, from which on nearly all of them are in some window."""
 
 
 class Ranges:
@@ -130,10 +133,32 @@ class Signal:
         """`(indices, channels, length)`."""
         return _tensor(self.offset.windows(self.values, indices), self.device).transpose(1, 2)
 
+    def samples(self, chosen: np.ndarray, keep: bool = False) -> torch.Tensor:
+        """Some of it, `(channels, chosen)`; with `keep` taken from `sequence`, which stays in memory."""
+        if keep:
+            return self.sequence.T.index_select(0, torch.from_numpy(chosen).to(self.device)).T
+        return _tensor(self.values[chosen], self.device).T
+
     @cached_property
     def sequence(self) -> torch.Tensor:
         """All of it, `(channels, samples)`."""
         return _tensor(self.values, self.device).T
+
+
+def join_windows(starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples that windows have, each once and in order, and where in them every window begins.
+
+    Args:
+        starts: first samples of the windows.
+        length: of a window.
+
+    >>> join_windows(np.array([7, 0, 2]), 3)
+    (array([0, 1, 2, 3, 4, 7, 8, 9]), array([5, 0, 2]))
+    """
+    first, which = np.unique(starts, return_inverse=True)
+    counts = np.append(np.minimum(np.diff(first), length), length)
+    places = counts.cumsum() - counts
+    return np.repeat(first - places, counts) + np.arange(counts.sum()), places[which]
 
 
 class Embedder:
@@ -143,10 +168,12 @@ class Embedder:
         self, encoders: Sequence[nn.Module], signals: Sequence[Signal], timeline: Timeline, rows: float
     ) -> None:
         self.encoders, self._signals, self._timeline = encoders, signals, timeline
-        self._whole = []
+        self._whole, self._joined = [], []
         for encoder, signal in zip(encoders, signals, strict=True):
             covered = rows * len(signal.offset) / int(getattr(encoder, "stride", 1))
             self._whole.append(bool(getattr(encoder, "convolutional", False)) and len(signal) <= covered)
+            by_products = bool(getattr(encoder, "by_products", False)) and signal.device.type == "cpu"
+            self._joined.append(by_products and covered < CROWDED * len(signal))
 
     def __call__(self, places: np.ndarray) -> torch.Tensor:
         """`(places, dimensions)`."""
@@ -170,6 +197,10 @@ class Embedder:
 
     def _session(self, number: int, indices: np.ndarray) -> torch.Tensor:
         encoder, signal = self.encoders[number], self._signals[number]
+        if self._joined[number]:
+            starts = signal.offset.clamp(indices, len(signal)) - signal.offset.left
+            chosen, begins = join_windows(starts, len(signal.offset))
+            return encode_sequence(encoder, signal.samples(chosen, self._whole[number]), torch.from_numpy(begins))
         if not self._whole[number]:
             return encode_windows(encoder, signal.windows(indices))
         rows = torch.from_numpy(indices - signal.offset.left).to(signal.device)

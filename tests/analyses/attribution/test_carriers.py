@@ -1,13 +1,17 @@
 """Maps of a part of an embedding come from the inverse of the whole Jacobian."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import nn
 
-from haptera.analyses.attribution.carriers import _align
+from haptera.analyses.attribution import DecoyTest
+from haptera.analyses.attribution.carriers import _align, carriers
 from haptera.analyses.attribution.maps import attribution_map, map_scores
+from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.recordings.windows import Offset
 
 
@@ -66,3 +70,25 @@ def test_other_methods_see_the_dimensions_of_the_label_alone():
     (encoder,) = _align([fitted_to(mixing)], signal, [0, 1], inverted=False)
     found = attribution_map(encoder, signal, "gradient") / len(signal)
     np.testing.assert_allclose(found, np.abs(np.linalg.pinv(mixing)[:2]), rtol=1e-4, atol=1e-5)
+
+
+def test_where_time_is_learnt_from_the_map_is_of_fits_that_see_no_decoys(monkeypatch):
+    _, signal = process()
+    seen = []
+
+    def watched(encoder, data, *arguments, **options):
+        seen.append(data.shape[1])
+        return attribution_map(encoder, data, *arguments, **options)
+
+    monkeypatch.setattr(sys.modules[carriers.__module__], "attribution_map", watched)
+    settings = {"output_dimension": 3, "max_iterations": 3, "batch_size": 32, "distance": "euclidean"}
+    settings |= {"model_architecture": "offset1-model-mse", "positive_in_denominator": True, "random_state": 0}
+    model = ContrastiveEmbedding(**settings, hybrid={"behaviour": [0], "time": [0, 1, 2]})
+    label, test = signal[:, 0] + signal[:, 5], DecoyTest(fits=1, copies=2)
+    alone = carriers(model, signal, label, dimensions=[0], test=test)
+    assert (alone.map_of, seen) == ("channels alone", [27, 9])
+    given = carriers(model, signal, label, dimensions=[0], test=test, fitted=clone(model).fit(signal, label))
+    assert given.map_of == "given model"
+    np.testing.assert_allclose(given.map, alone.map, rtol=1e-4)
+    assert carriers(model.set_params(hybrid=False), signal, label, test=test).map_of == "test"
+    assert seen[2:] == [27, 9, 27]

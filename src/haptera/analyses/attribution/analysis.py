@@ -3,7 +3,8 @@
     haptera.attribute("hd")              # the folder of an embedding
 
 The recording is read again and fitted anew. Map and test come from the same fits: with the settings of the model in
-the folder, the Jacobian term, which that model did not have, and decoys beside the channels.
+the folder, the Jacobian term, and decoys beside the channels. Only where time shapes the embedding beside labels is the
+map of fits without decoys, see `carriers`: of the model in the folder, if it had the same Jacobian term.
 Fits are kept in a folder as they end, and a call that was stopped goes on.
 Cost: `fits` fits as long as that of the embedding, with decoys beside the channels.
 """
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from haptera.analyses.attribution import DecoyTest
 from haptera.analyses.attribution.carriers import Carriers, carriers
@@ -149,13 +151,15 @@ def attribute_embedding(
     place = list(parts).index(labels[0]) if parts else 0
     where = folder / OUT if out is None else Path(out)
     true = None if truth is None else read_truth(Path(truth), signal.shape[1])
+    same = (model.jacobian_weight or 0.0) == weight
     found = carriers(
-        model.set_params(jacobian_weight=weight),
+        clone(model).set_params(jacobian_weight=weight),
         signal,
         *targets,
         trials=blocks,
         dimensions=hybrid_dimensions(model.hybrid, model.output_dimension)[place] if tied else None,
         test=test,
+        fitted=model if same else None,
         out=where,
         progress=progress,
     )

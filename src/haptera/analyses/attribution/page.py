@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.attribution.carriers import ALONE, GIVEN, TEST
 from haptera.analyses.attribution.maps import map_scores
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Section
@@ -20,8 +21,9 @@ DEFINITIONS = {
     "q": "p corrected for the number of channels (Benjamini and Hochberg): among channels with q below the level, that "
     "share is expected to be there by chance",
     "map": "absolute attributions summed over samples and window, inputs in units of their standard deviation; the "
-    "mean over the fits of the test, the largest of each axis 1",
-    "axis": "a principal axis of the embedding of the first fit, the widest first; other fits are turned towards it",
+    "mean over fits, the largest of each axis 1",
+    "axis": "a principal axis of the embedding of the first fit, the widest first, or a dimension that the label has "
+    "for itself, in units of its spread; other fits are turned towards it",
 }
 SHOWN = 60
 """Channels that are named in the sentence; all of them are in the table."""
@@ -137,10 +139,15 @@ def map_section(attribution: "Attribution") -> Section:
     """Show what each axis stands for."""
     frame = pd.DataFrame(attribution.map, index=attribution.axes, columns=attribution.names)
     rows = frame.rename_axis("axis").reset_index().melt("axis", var_name="channel", value_name="attribution")
+    fits = attribution.carriers.fits
+    of = {
+        TEST: f"Mean of the {fits} fits of the test, not of the model in the folder",
+        ALONE: f"Mean of {fits} fits to the channels without decoys, in which time would see structure",
+        GIVEN: "Of the model in the folder, which saw no decoys: in them time would see structure",
+    }
     text = (
-        f"Mean of the {attribution.carriers.fits} fits of the test, by {attribution.test.method.replace('_', ' ')}, "
-        f"with a Jacobian term of {attribution.jacobian_weight:g}; not of the model in the folder, which had none. "
-        f"{promise_of(attribution)}"
+        f"{of[attribution.carriers.map_of]}; by {attribution.test.method.replace('_', ' ')}, "
+        f"with a Jacobian term of {attribution.jacobian_weight:g}. {promise_of(attribution)}"
     )
     style: dict[str, Any] = {"x": "channel", "y": "axis", "value": ("attribution",), "limits": (0.0, 1.0)}
     figure = Figure("Attribution map", text, rows, kind="heatmap", **style)
