@@ -11,24 +11,18 @@ species. Networks stay in $HAPTERA_DATA/pose-backbones (default ~/.cache/haptera
 CPU-minutes for each shuffle. Intervals are 95 %, over individuals.
 """
 
-import argparse
-import json
-import os
-import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, fit, split_individuals
+from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, split_individuals
 from haptera.pose.backbone import EfficientNetLite, EfficientNetLite0, EfficientNetLite1, EfficientNetLite2, error_trend
 from haptera.pose.splits import leave_species_out
-from pose_on_drawn_animals import Errors, normalised, text
+from pose_pieces import Errors, arguments, kept_in, read, text, trained, write
 
-HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-backbones"
-TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
+HOME = kept_in("pose-backbones")
 LITE: dict[str, type[EfficientNetLite]] = {
     "efficientnet_lite0": EfficientNetLite0,
     "efficientnet_lite1": EfficientNetLite1,
@@ -72,7 +66,6 @@ class Bench:
     def __init__(self, size: Size) -> None:
         self.size, self.errors = size, Errors()
         self.curves: dict[str, list[list[float]]] = {}
-        size.home.mkdir(parents=True, exist_ok=True)
 
     def add(self, run: Run, data: PoseData, split: Split, shuffle: int) -> None:
         """Train, and evaluate within and out of domain."""
@@ -85,23 +78,11 @@ class Bench:
     def trained(self, run: Run, data: PoseData, split: Split, shuffle: int) -> tuple[PoseModel, list[float]]:
         """From its file, or trained now; with the error on new individuals after each sixth of the steps."""
         path = self.size.home / f"{run.name}-{self.size.steps}-{shuffle}.safetensors".replace(" ", "-")
-        if path.is_file() and path.with_suffix(".json").is_file():
-            return PoseModel.load(path), json.loads(path.with_suffix(".json").read_text())
         torch.manual_seed(shuffle)
         model = PoseModel(data.parts, run.backbone, settings=dict(run.settings), skeleton=data.skeleton)
-        few, curve, start = data.select(split.out[::16]), [], time.process_time()
         steps = self.size.steps * run.longer
-        training = Training(
-            steps=steps, lr=RATE, cycles=run.cycles, frozen_statistics=run.frozen, seed=shuffle
-        )  # fmt: skip
-        fit(
-            model, data.select(split.train), training, every=-(-steps // 6), progress=False,
-            watch=lambda _: curve.append(float(np.nanmean(normalised(evaluate(model, few))))),
-        )  # fmt: skip
-        model.save(path)
-        path.with_suffix(".json").write_text(json.dumps(curve))
-        print(f"{path.stem}: {time.process_time() - start:.0f} CPU-seconds, {curve}", file=sys.stderr, flush=True)
-        return model, curve
+        training = Training(steps=steps, lr=RATE, cycles=run.cycles, frozen_statistics=run.frozen, seed=shuffle)
+        return trained(path, model, data.select(split.train), training, data.select(split.out[::16]), 6)
 
     def row(self, *names: str) -> list[str]:
         """Errors within and out of domain of a run."""
@@ -186,14 +167,9 @@ def species(bench: Bench, size: Size) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
+    parser = arguments()
     parser.add_argument("--shuffles", type=int, default=1)
-    parser.add_argument("--tiny", action="store_true", help="a minute, to see that it runs; write elsewhere")
-    given = parser.parse_args()
-    if given.tiny and given.folder == TABLES:
-        sys.exit("--tiny needs a FOLDER of its own")
-    torch.set_num_threads(1)
+    given = read(parser)
     size = Size(shuffles=given.shuffles)
     if given.tiny:
         size = Size(4, 2, 40, steps=2, home=given.folder / "weights")
@@ -212,9 +188,7 @@ def main() -> None:
         ("One species left out, 11 blocks; within are other frames of the three species:", species(bench, size)),
     ):
         lines += ["", title, "", *part]
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "pose_backbones.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write(given.folder, "pose_backbones.md", lines)
 
 
 if __name__ == "__main__":

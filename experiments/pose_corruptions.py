@@ -10,23 +10,18 @@ FOLDER, by default docs/evidence/results. Some five CPU-minutes on one core. The
 `haptera pose score DATA --model M --split split.csv --shift all --out FOLDER`.
 """
 
-import argparse
-import os
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.pose import PoseData, drawn_animals, score, split_individuals
 from haptera.pose.corruptions import MEAN, by_severity, read_shifts
 from pose_backbones import FIRST, STARTS, Bench, Run, Size
+from pose_pieces import kept_in, read, write
 
-HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-corruptions"
-TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
+HOME = kept_in("pose-corruptions")
 ADAPTERS = {"base": NoAdaptation, "adapt": partial(BatchNorm, prior=0)}
 INDIVIDUALS, FRAMES = 4, 8
 
@@ -72,13 +67,7 @@ def summary(table: pd.DataFrame, clean: pd.DataFrame) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
-    parser.add_argument("--tiny", action="store_true", help="a minute, to see that it runs; write elsewhere")
-    given = parser.parse_args()
-    if given.tiny and given.folder == TABLES:
-        sys.exit("--tiny needs a FOLDER of its own")
-    torch.set_num_threads(1)
+    given = read()
     size = Size(4, 2, 40, steps=2, home=given.folder / "weights") if given.tiny else Size()
     data = drawn_animals(size.individuals, size.frames, seed=0)
     split = split_individuals(data, size.train, fraction=0.5, shuffle=0)
@@ -106,9 +95,7 @@ def main() -> None:
     means, every = table[table["severity"] == MEAN], table[table["severity"] != MEAN]
     lines += rows_of(means, [*networks], [*sets])
     lines += ["", "Every severity (tables D.6 to D.8):", *rows_of(every, [*networks], [*sets])]
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "pose_corruptions.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write(given.folder, "pose_corruptions.md", lines)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,9 @@ both shares, for the same number of steps. It needs `pip install 'haptera[pretra
 out. Weights stay in $HAPTERA_DATA/pose-drawn (default ~/.cache/haptera), so a second run only evaluates, and a stopped
 one goes on. Writes `pose.md`, the table of the documentation, into FOLDER, by default docs/evidence/results. About 25
 CPU-minutes on one core.
-
-Intervals are over individuals: each individual's mean over the shuffles in which it was tested, then Student's t.
-Both sides of a comparison see the same frames, so the interval of a difference is of differences frame by frame.
 """
 
-import argparse
 import importlib.util
-import json
-import os
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,17 +20,13 @@ import numpy as np
 import torch
 
 from haptera.adapters import BatchNorm, NoAdaptation
-from haptera.measures import keypoint_distances, keypoint_scales, mean_over_individuals
-from haptera.measures.keypoints import Mean
 from haptera.observe import layer_similarity
-from haptera.outputs import Outputs
-from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, fit, split_individuals
+from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, split_individuals
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import Clean
+from pose_pieces import THRESHOLD, Errors, kept_in, read, text, trained, write
 
-HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-drawn"
-TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
-THRESHOLD = 0.3
+HOME = kept_in("pose-drawn")
 SHIFTS = {"clean": None, "gaussian noise 3": GaussianNoise(3), "contrast 5": Contrast(5)}
 ADAPTERS = {"none": NoAdaptation, "batchnorm": partial(BatchNorm, prior=0)}
 LAYERS = [f"backbone.blocks.{block}" for block in (0, 2, 4, 7, 10)]
@@ -82,78 +70,25 @@ def runs(size: Size) -> Iterator[tuple[str, float, int, int]]:
                     yield kind, share, shuffle, size.steps
 
 
-def trained(
+def network(
     name: str, share: float, shuffle: int, steps: int, data: PoseData, split: Split, home: Path
-) -> tuple[PoseModel, list[tuple[int, float]]]:
+) -> tuple[PoseModel, list[float]]:
     """From its file, or trained now; with the error on new individuals after each quarter of the steps."""
     kind = KINDS[name]
-    path = home / f"{name}-{share:g}-{shuffle}.safetensors"
-    watched = path.with_suffix(".json")
-    if path.is_file() and watched.is_file():
-        return PoseModel.load(path), json.loads(watched.read_text())
     torch.manual_seed(shuffle)
     model = PoseModel(data.parts, kind.backbone, settings=dict(kind.settings), skeleton=data.skeleton)
-    few = data.select(split.out[::5])
-    errors: list[tuple[int, float]] = []
-
-    def watch(step: int) -> None:
-        errors.append((step, float(np.nanmean(normalised(evaluate(model, few))))))
-
-    start = time.process_time()
-    chosen = data.select(split.train)
     training = Training(steps=steps, lr=kind.lr, seed=shuffle)
-    fit(model, chosen, training, every=-(-steps // 4), watch=watch, progress=False)
-    model.save(path)
-    watched.write_text(json.dumps(errors))
-    print(f"{path.stem}: {time.process_time() - start:.0f} CPU-seconds, errors {errors}", file=sys.stderr, flush=True)
-    return model, errors
+    path = home / f"{name}-{share:g}-{shuffle}.safetensors"
+    return trained(path, model, data.select(split.train), training, data.select(split.out[::5]), 4)
 
 
-def normalised(outputs: Outputs) -> np.ndarray:
-    """`(frames, parts)`, NaN where nothing is labelled."""
-    assert outputs.targets is not None
-    scales = keypoint_scales(outputs.targets, outputs.context["individual"], outputs.provenance["parts"])
-    return keypoint_distances(outputs.arrays["keypoints"], outputs.targets) / scales[:, None]
-
-
-class Errors:
-    """Normalised errors of all shuffles, by what was evaluated."""
-
-    def __init__(self) -> None:
-        self.parts: dict[tuple[object, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
-
-    def add(self, key: tuple[object, ...], outputs: Outputs) -> None:
-        self.parts.setdefault(key, []).append((normalised(outputs), outputs.context["individual"]))
-
-    def of(self, *key: object) -> tuple[np.ndarray, np.ndarray]:
-        values, who = zip(*self.parts[key], strict=True)
-        return np.concatenate(values), np.concatenate(who)
-
-    def error(self, *key: object) -> Mean:
-        return mean_over_individuals(*self.of(*key), scale="log")
-
-    def pck(self, *key: object) -> Mean:
-        values, who = self.of(*key)
-        return mean_over_individuals(np.where(np.isnan(values), np.nan, values <= THRESHOLD), who, "share")
-
-    def difference(self, one: tuple[object, ...], two: tuple[object, ...]) -> Mean:
-        (first, who), (second, _) = self.of(*one), self.of(*two)
-        return mean_over_individuals(first - second, who)
-
-
-def text(mean: Mean, digits: int = 3) -> str:
-    """Mean with its interval."""
-    return f"{mean.value:.{digits}f} ({mean.low:.{digits}f} .. {mean.high:.{digits}f})"
-
-
-def collect(size: Size, home: Path) -> tuple[Errors, dict[tuple[str, float], list[list[tuple[int, float]]]], list[str]]:
+def collect(size: Size, home: Path) -> tuple[Errors, dict[tuple[str, float], list[list[float]]], list[str]]:
     """Train what is missing and evaluate everything."""
-    home.mkdir(parents=True, exist_ok=True)
     data = drawn_animals(size.individuals, size.frames, seed=0)
     found, over_steps, nets = Errors(), {}, {}
     for name, share, shuffle, steps in runs(size):
         split = split_individuals(data, size.train, fraction=share, shuffle=shuffle)
-        model, errors = trained(name, share, shuffle, steps, data, split, home)
+        model, errors = network(name, share, shuffle, steps, data, split, home)
         over_steps.setdefault((name, share), []).append(errors)
         nets[name, share, shuffle] = model
         for domain, rows in (("within", split.within), ("out", split.out)):
@@ -177,8 +112,8 @@ def collect(size: Size, home: Path) -> tuple[Errors, dict[tuple[str, float], lis
     return found, over_steps, similar
 
 
-def write(size: Size, folder: Path, home: Path) -> None:
-    """All tables in one file."""
+def tables(size: Size, home: Path) -> list[str]:
+    """All tables of one file."""
     found, over_steps, similar = collect(size, home)
     kinds = sorted(
         {(str(key[0]), float(str(key[1]))) for key in found.parts}, key=lambda kind: (kind[1] < 0.5, kind[0])
@@ -235,27 +170,24 @@ def write(size: Size, folder: Path, home: Path) -> None:
             "|---" * 6 + "|",
             *similar,
         ]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pose.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    return lines
 
 
-def over_time(over_steps: dict[tuple[str, float], list[list[tuple[int, float]]]]) -> list[str]:
+def over_time(over_steps: dict[tuple[str, float], list[list[float]]]) -> list[str]:
     """A row for each network and share of frames, a column for each quarter."""
     lines = ["| network | frames | ¼ | ½ | ¾ | all steps |", "|---|---|---|---|---|---|"]
     for (name, share), shuffles in over_steps.items():
-        means = np.mean([[error for _, error in errors] for errors in shuffles], axis=0)
+        means = np.mean(shuffles, axis=0)
         lines.append(f"| {name} | {share:.0%} | {' | '.join(f'{mean:.3f}' for mean in means)} |")
     return lines
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
-    parser.add_argument("--tiny", action="store_true", help="a minute, to see that it runs; write elsewhere")
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    if given.tiny and given.folder == TABLES:
-        sys.exit("--tiny needs a FOLDER of its own")
+def main() -> None:
+    given = read()
     tiny = Size(individuals=4, train=2, frames=40, shuffles=1, small_steps=8, steps=4)
-    write(tiny if given.tiny else Size(), given.folder, given.folder / "weights" if given.tiny else HOME)
+    lines = tables(tiny, given.folder / "weights") if given.tiny else tables(Size(), HOME)
+    write(given.folder, "pose.md", lines)
+
+
+if __name__ == "__main__":
+    main()

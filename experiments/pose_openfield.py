@@ -16,8 +16,6 @@ with its split, for `haptera pose audit`. The same network by the command line:
 Some five CPU-minutes on one core.
 """
 
-import argparse
-import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -37,9 +35,9 @@ from haptera.pose.project import Project, open_project
 from haptera.pose.splits import split_time
 from haptera.pose.video import learn_video, to_batch
 from haptera.shifts import Contrast, GaussianNoise
+from pose_pieces import arguments, kept_in, read, write
 
-HOME = Path(os.environ.get("HAPTERA_DATA", Path.home() / ".cache" / "haptera")) / "pose-openfield"
-TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
+HOME = kept_in("pose-openfield")
 SIZE = (144, 192)
 SHARE, STEPS, FRAMES, JUMP, NEAR = 0.7, 200, 300, 30.0, 10.0
 ADAPTERS = {
@@ -111,14 +109,9 @@ def other_video(model: PoseModel, project: Project, frames: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = arguments()
     parser.add_argument("project", type=Path)
-    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
-    parser.add_argument("--tiny", action="store_true", help="a minute, to see that it runs; write elsewhere")
-    given = parser.parse_args()
-    if given.tiny and given.folder == TABLES:
-        sys.exit("--tiny needs a FOLDER of its own")
-    torch.set_num_threads(1)
+    given = read(parser)
     project = open_project(given.project, size=SIZE)
     split = split_time(project.data, SHARE)
     home = given.folder / "weights" if given.tiny else HOME
@@ -130,9 +123,7 @@ def main() -> None:
     lines += held_out(model, project.data.select(split.within))
     lines += ["", f"The other recording, {project.videos[0].name}, which has no labels:", ""]
     lines += other_video(model, project, 12 if given.tiny else FRAMES)
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "pose_openfield.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write(given.folder, "pose_openfield.md", lines)
 
 
 if __name__ == "__main__":

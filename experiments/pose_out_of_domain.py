@@ -8,30 +8,17 @@ from labelled frames; the truth is their normalised error. Spearman's rank corre
 `pose_out_of_domain.md` into FOLDER, by default docs/evidence/results. A CPU-minute on one core.
 """
 
-import argparse
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
-import torch
 from scipy.stats import spearmanr
 
-from haptera.measures import keypoint_distances, keypoint_scales
-from haptera.outputs import Outputs
-from haptera.pose import PoseData, PoseModel, Training, drawn_animals, evaluate, fit, split_individuals
+from haptera.pose import PoseData, PoseModel, evaluate
 from haptera.pose.unlabelled import FAR, distance
 from haptera.run.parts import make_shift
+from pose_pieces import mean_error, read, small_network, write
 
-TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
 SHIFTS = ("clean", "gaussian_noise:2", "contrast:4", "motion_blur:3", "fog:3", "brightness:4", "jpeg_compression:5")
 AIM = 0.7
-
-
-def mean_error(outputs: Outputs) -> float:
-    assert outputs.targets is not None
-    scales = keypoint_scales(outputs.targets, outputs.context["individual"], outputs.provenance["parts"])
-    return float(np.nanmean(keypoint_distances(outputs.arrays["keypoints"], outputs.targets) / scales[:, None]))
 
 
 def videos(model: PoseModel, data: PoseData, reference: np.ndarray) -> pd.DataFrame:
@@ -70,24 +57,12 @@ def report(table: pd.DataFrame, known: float) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
-    parser.add_argument("--tiny", action="store_true", help="seconds, to see that it runs; write elsewhere")
-    given = parser.parse_args()
-    if given.tiny and given.folder == TABLES:
-        sys.exit("--tiny needs a FOLDER of its own")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    data = drawn_animals(4 if given.tiny else 20, 12)
-    split = split_individuals(data, 2 if given.tiny else 8, fraction=0.75)
-    model = PoseModel(data.parts, settings={"width": 16}, skeleton=data.skeleton)
-    fit(model, data.select(split.train), Training(steps=4 if given.tiny else 700, lr=5e-3), every=100)
+    given = read()
+    model, data, split = small_network(4, 2, 4) if given.tiny else small_network(20, 8, 700)
     within = evaluate(model, data.select(split.within))
     table = videos(model, data.select(split.out), within.arrays["confidence"].mean(1))
     lines = ["Rank correlation with the true error, no label used:", "", *report(table, mean_error(within))]
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "pose_out_of_domain.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write(given.folder, "pose_out_of_domain.md", lines)
     overall = spearmanr(-table["confidence"], table["error"]).statistic
     print(f"{overall:.2f}, aim {AIM}")
 

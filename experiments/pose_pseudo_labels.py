@@ -11,11 +11,9 @@ missing. Settings are chosen on four individuals, and the table is of the eight 
 into FOLDER, by default docs/evidence/results. Some five CPU-minutes on one core.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,10 +21,10 @@ import torch
 
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation
 from haptera.measures import keypoint_distances, keypoint_scales
-from haptera.pose import KeypointLabels, PoseData, PoseModel, Training, drawn_animals, fit, split_individuals
+from haptera.pose import KeypointLabels, PoseData, PoseModel
 from haptera.shifts import Contrast, GaussianNoise, Shift
+from pose_pieces import read, small_network, write
 
-TABLES = Path(__file__).parents[1] / "docs" / "evidence" / "results"
 SHIFTS: dict[str, Shift | None] = {
     "as they are": None,
     "contrast 4": Contrast(4),
@@ -146,23 +144,11 @@ def cells(row: pd.Series) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", type=Path, default=TABLES)
-    parser.add_argument("--tiny", action="store_true", help="seconds, to see that it runs; write elsewhere")
-    given = parser.parse_args()
-    if given.tiny and given.folder == TABLES:
-        sys.exit("--tiny needs a FOLDER of its own")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    data = drawn_animals(7 if given.tiny else 20, 12)
-    split = split_individuals(data, 2 if given.tiny else 8, fraction=0.75)
-    model = PoseModel(data.parts, settings={"width": 16}, skeleton=data.skeleton)
-    fit(model, data.select(split.train), Training(steps=4 if given.tiny else 700, lr=5e-3), every=100)
+    given = read()
+    model, data, split = small_network(7, 2, 4) if given.tiny else small_network(20, 8, 700)
     lines = ["Normalised error of eight new individuals; settings chosen on four others:", ""]
     lines += report(measured(model, data.select(split.out)))
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "pose_pseudo_labels.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write(given.folder, "pose_pseudo_labels.md", lines)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,45 @@ def test_what_breaks_a_network_is_a_setting(breaks, broken):
     assert "a choice; nothing was fitted" in DEFINITIONS["breaks"]
 
 
+def cells(errors):
+    """Scores of labelled frames: (shift, adapter) -> error."""
+    rows = [
+        {"part": "", "individual": "", "measure": measure, "stream": "known", "adapter": adapter, "shift": shift}
+        | {"severity": 3.0 * (shift != "clean"), "value": value, "n": 9, "threshold": 0.3, "normalise": "box"}
+        for (shift, adapter), value in errors.items()
+        for measure in ("normalised_error", "pck", "pixel_error")
+    ]
+    return {each.word: each for each in findings(pd.DataFrame(rows), pd.DataFrame(), pd.DataFrame(), "")}
+
+
+def test_a_network_without_error_on_clean_frames_has_no_ratio_that_is_not_a_number():
+    told = cells({("clean", "none"): 0.0, ("fog", "none"): 0.0, ("snow", "none"): 0.4, ("frost", "none"): 0.7})
+    broken = told["corruptions"]
+    assert "2 of 3 corruptions break it" in broken.sentence
+    assert "frost (from no error to 0.700), snow (from no error to 0.400)" in broken.sentence
+    assert broken.numbers["times"] == {"fog": 1.0}
+    assert broken.numbers["from_no_error_to"] == {"frost": 0.7, "snow": 0.4}
+    assert not any(word in broken.sentence for word in ("inf", "nan"))
+
+
+@pytest.mark.parametrize(
+    ("clean", "fog", "sentence"),
+    [
+        ((0.0, 0.1), (0.5, 0.25), "in 1 of 2 cells, most under fog (divided by 2.00); on the frames as they are the "
+         "error is 0 before and 0.100 after"),
+        ((0.0, 0.0), (0.5, 0.0), "in 1 of 2 cells, most under fog (0.500 before and 0 after); on the frames as they "
+         "are the error is the same"),
+        ((0.1, 0.2), (0.5, 0.6), "in 0 of 2 cells; on the frames as they are the error is multiplied by 2.00"),
+    ],
+)  # fmt: skip
+def test_adaptation_of_a_network_without_error_is_told_without_a_ratio(clean, fog, sentence):
+    errors = {(shift, adapter): value for shift, pair in (("clean", clean), ("fog", fog))
+              for adapter, value in zip(("none", "batchnorm"), pair, strict=True)}  # fmt: skip
+    told = cells(errors)["adaptation"]
+    assert told.sentence == f"batchnorm lowers the error {sentence}"
+    assert np.isfinite(list(told.numbers.values())).all()
+
+
 def test_what_is_far_from_the_labelled_frames_is_a_setting():
     videos = {"a": {"numbers": [0], "confidence": [0.5], "rate": 10.0, "frames": 40}}
     reference = [0.4, 0.6, 0.7, 0.8]  # three of four are surer: a distance of .75

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from haptera.measures.keypoints import BOX, PIXELS
 from haptera.pose.page import DEFINITIONS as SCORES
-from haptera.pose.page import overall
+from haptera.pose.page import overall, times
 from haptera.pose.unlabelled import FAR
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Section, answer
@@ -98,32 +99,43 @@ def unit_of(normalise: str) -> str:
     return UNIT_WORDS.get(normalise, f"times {' to '.join(normalise.split(','))}")
 
 
-def _ratios(bare: pd.DataFrame) -> pd.Series:
-    """Return how many times larger the error is under each shift, of the set where that is most."""
+def _ratios(bare: pd.DataFrame) -> pd.DataFrame:
+    """Return the error under each shift and how many `times` larger it is, of the set where that is most."""
     wide = bare.pivot_table(index="shift", columns="stream", values="value", aggfunc="max")
-    return wide.div(wide.loc["clean"]).drop(index="clean").max(axis=1).sort_values(ascending=False)
+    shifted = wide.drop(index="clean")
+    ratios = pd.DataFrame(
+        {"times": shifted.apply(times, axis=1, others=wide.loc["clean"]).max(axis=1), "error": shifted.max(axis=1)}
+    )
+    return ratios.sort_values(["times", "error"], ascending=False)
 
 
 def _corruptions(bare: pd.DataFrame, breaks: float) -> list[Finding]:
     if set(bare["shift"]) <= {"clean"}:
         return []
     ratios = _ratios(bare)
-    broken = ratios[ratios >= breaks]
-    worst = ", ".join(f"{name} ({ratio:.1f} times)" for name, ratio in broken.head(SHOWN).items())
+    broken, finite = ratios[ratios["times"] >= breaks], np.isfinite(ratios["times"])
+    worst = ", ".join(
+        f"{row.Index} ({row.times:.1f} times)" if np.isfinite(row.times)
+        else f"{row.Index} (from no error to {row.error:.3f})"
+        for row in broken.head(SHOWN).itertuples()
+    )  # fmt: skip
     more = f" and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
     sentence = f"{len(broken)} of {count(len(ratios), 'corruption')} break it (at least {breaks:g} times the error)"
     sentence += f": {worst}{more}" if worst else ""
     held = ""
     if len(broken) < len(ratios):
         which = "the others multiply" if len(broken) else "at worst they multiply"
-        held = f"{which} the error by {ratios[ratios < breaks].max():.1f}" + " at most" * bool(len(broken))
+        most = ratios.loc[ratios["times"] < breaks, "times"].max()
+        held = f"{which} the error by {most:.1f}" + " at most" * bool(len(broken))
     numbers = {
         "broken": len(broken),
         "corruptions": len(ratios),
         "breaks_from": breaks,
-        "times": {str(k): float(v) for k, v in ratios.items()},
+        "times": {str(name): float(value) for name, value in ratios.loc[finite, "times"].items()},
     }
     numbers |= {"more": max(len(broken) - SHOWN, 0)}
+    if not finite.all():
+        numbers["from_no_error_to"] = {str(name): float(value) for name, value in ratios.loc[~finite, "error"].items()}
     return answer("corruptions", "Under which corruptions does it break?", sentence, held, **numbers)
 
 
@@ -135,19 +147,36 @@ def _adaptation(errors: pd.DataFrame, refused: str) -> list[Finding]:
         return answer("adaptation", question, refused)
     told: list[Finding] = []
     for name in others:
-        gain = (wide["none"] / wide[name]).sort_values(ascending=False)
-        clean = gain[[cell for cell in gain.index if cell.startswith("clean\n")]]
-        shift = str(gain.index[0]).partition("\n")[0]
-        sentence = f"{name} lowers the error in {int((gain > 1).sum())} of {count(len(gain), 'cell')}"
-        sentence += f", most under {shift} (divided by {gain.iloc[0]:.2f})"
-        least = float(clean.min())
-        factor, verb = (least, "divides") if least >= 1 else (1 / least, "multiplies")
-        sentence += f"; on the frames as they are it {verb} the error by {factor:.2f}"
-        numbers = {"cells_with_lower_error": int((gain > 1).sum()), "cells": len(gain), "largest_gain": gain.iloc[0]}
-        numbers |= {"clean_gain": least, "clean_factor": factor}
-        numbers = {f"{name}: {key}": float(value) for key, value in numbers.items()}
+        cells = wide[["none", name]].set_axis(["before", "after"], axis=1)
+        cells["gain"] = times(cells["before"], cells["after"])
+        cells = cells.sort_values(["gain", "before"], ascending=False)
+        helped = int((cells["gain"] > 1).sum())
+        sentence = f"{name} lowers the error in {helped} of {count(len(cells), 'cell')}"
+        numbers: dict[str, Any] = {"cells_with_lower_error": helped, "cells": len(cells)}
+        if helped:
+            most = cells.iloc[0]
+            shift = str(cells.index[0]).partition("\n")[0]
+            how, given = _change(most, "largest")
+            sentence += f", most under {shift} ({how})"
+            numbers |= given
+        clean = cells[cells.index.str.startswith("clean\n")].iloc[-1]
+        how, given = _change(clean, "clean")
+        sentence += f"; on the frames as they are the error is {how}"
+        numbers = {f"{name}: {key}": float(value) for key, value in (numbers | given).items()}
         told += answer("" if told else "adaptation", "" if told else question, sentence, **numbers)
     return [*told, *([Finding("", "", refused)] if refused else [])]
+
+
+def _change(cell: "pd.Series[float]", word: str) -> tuple[str, dict[str, float]]:
+    """Return what adaptation does to the error of a cell, in words, with its numbers; a factor where there is one."""
+    before, after, gain = float(cell["before"]), float(cell["after"]), float(cell["gain"])
+    if gain == 1:
+        return "the same", {f"{word}_gain": gain}
+    if gain == 0 or np.isinf(gain):
+        ends = f"{before:.3f} before and 0 after" if after == 0 else f"0 before and {after:.3f} after"
+        return ends, {f"{word}_before": before, f"{word}_after": after}
+    factor, verb = (gain, "divided") if gain > 1 else (1 / gain, "multiplied")
+    return f"{verb} by {factor:.2f}", {f"{word}_gain": gain, f"{word}_factor": factor}
 
 
 def _domain(videos: pd.DataFrame) -> list[Finding]:

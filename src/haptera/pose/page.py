@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from haptera.files.json import plain
@@ -48,6 +49,15 @@ def headline(rows: pd.DataFrame) -> str:
     return ", ".join(count(rows.loc[rows[name] != "", name].nunique(), name) for name in ("part", "individual"))
 
 
+def times(errors: pd.Series, others: pd.Series) -> pd.Series:
+    """Return how many times the others the errors are: 1 where both are 0, infinite where only the others are.
+
+    >>> times(pd.Series([6.0, 0.0, 2.0]), pd.Series([3.0, 0.0, 0.0])).tolist()
+    [2.0, 1.0, inf]
+    """
+    return (errors / others).mask((errors == 0) & (others == 0), 1.0)
+
+
 def findings(rows: pd.DataFrame) -> list[Finding]:
     """Return how well parts are found, and what adapters win back of what shifts cost."""
     every = overall(rows)
@@ -64,13 +74,16 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
     errors = overall(rows, "normalised_error")
     wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
     if others := [name for name in wide.columns if name != first]:
-        ratio = (wide[first] / wide[others].min(axis=1)).sort_values(ascending=False)
+        ratio = times(wide[first], wide[others].min(axis=1)).sort_values(ascending=False)
         (_, stream, shift, severity), gain, lower = ratio.index[0], ratio.iloc[0], int((ratio > 1).sum())
+        before = wide.loc[ratio.index[0], first]
+        how = f"divides the error by {gain:.1f}" if np.isfinite(gain) else f"brings the error from {before:.3f} to 0"
         sentence = (
-            f"most under {shift} {severity:g} ({stream}): {wide.loc[ratio.index[0], others].idxmin()} divides the "
-            f"error by {gain:.1f}; it lowers the error in {lower} of {len(ratio)} cells"
+            f"most under {shift} {severity:g} ({stream}): {wide.loc[ratio.index[0], others].idxmin()} {how}; it lowers "
+            f"the error in {lower} of {len(ratio)} cells"
         )
-        numbers = {"largest_gain": gain, "cells_with_lower_error": lower, "cells": len(ratio)}
+        numbers = {"largest_gain": gain} if np.isfinite(gain) else {"largest_before": before, "largest_after": 0.0}
+        numbers |= {"cells_with_lower_error": lower, "cells": len(ratio)}
         told += answer("adaptation", "Does adaptation help?", sentence, **numbers)
     return told + corruption_findings(rows)
 
