@@ -1,7 +1,11 @@
 """Compiled loops of normalisation layers agree with torch in double precision."""
 
+import logging
+import sys
+
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from haptera.adapters import BatchNorm, Tent, fused
@@ -96,3 +100,55 @@ def test_loops_are_for_large_single_precision_images_with_channels_last_on_one_t
     monkeypatch.setattr(fused, "LEAST", 1)
     torch.set_num_threads(2)
     assert not fused.suits(values)
+
+
+def normalised(values):
+    """Normalise by the batch itself, from a prior, and by image."""
+    ones = torch.ones(values.shape[1])
+    out, mean, var = train_mode(values, ones, ones, 1e-5, torch.float32)
+    return out + normalise(values, ones, ones, mean, mean, var, 0.5, 1e-5) + per_image(values).sum()
+
+
+def test_fake_tensors_go_through_torch():
+    with FakeTensorMode():
+        values = torch.empty(4, 16, 8, 8).contiguous(memory_format=torch.channels_last)
+        assert not fused.suits(values)
+        assert normalised(values).shape == (4, 16, 8, 8)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exported_layer_gives_what_the_loops_give(strict):
+    class Layer(torch.nn.Module):
+        def forward(self, values):
+            return normalised(values)
+
+    values = images((4, 16, 8, 8))
+    exported = torch.export.export(Layer(), (values,), strict=strict).module()
+    assert fused.suits(values)
+    torch.testing.assert_close(exported(values), normalised(values), rtol=1e-4, atol=1e-4)
+
+
+def test_tensors_of_torch_func_go_through_torch():
+    values = images((3, 16, 8, 8))
+    seen = []
+
+    def loss(each):
+        seen.append(fused.suits(each))
+        return each.square().sum()
+
+    gradient = torch.func.grad(loss)(values)
+    torch.testing.assert_close(gradient, 2 * values)
+    assert seen == [False]
+
+
+def test_a_numba_that_does_not_import_is_said_once_and_torch_runs(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "haptera.adapters.kernels", None)  # an import of it fails
+    monkeypatch.delattr("haptera.adapters.kernels", raising=False)
+    fused._kernels.cache_clear()
+    with caplog.at_level(logging.INFO, "haptera"):
+        values = images((3, 16, 8, 8))
+        assert not any(fused.suits(values) for _ in range(3))
+        assert normalised(values).shape == values.shape
+    fused._kernels.cache_clear()
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "numba does not import" in caplog.text

@@ -2,14 +2,23 @@
 
 They run on single-precision images with channels last on a CPU, on one thread, from a size at which memory is what
 takes the time: `kernels.py` says how. Everywhere else, and without numba (the extra `bytes`), torch's operations run,
-which use all threads. Results differ by rounding, as they do between layouts and numbers of threads.
+which use all threads; also where there is no memory to loop over, as in `torch.export`, in `torch.func` and with fake
+tensors. Results differ by rounding, as they do between layouts and numbers of threads. The first use on a machine
+compiles for some seconds; numba keeps what it made beside the package, or in the user's cache folder where it cannot
+write there. The log says once, at level info, which of these it is.
 """
 
+import logging
 from functools import cache
 from types import ModuleType
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from haptera.errors import first_line
+
+log = logging.getLogger("haptera")
 
 LEAST = 2**17
 """Values of a tensor that is large enough."""
@@ -17,12 +26,27 @@ LEAST = 2**17
 
 @cache
 def _kernels() -> ModuleType | None:
-    """Return the compiled loops; None where numba is missing."""
+    """Return the compiled loops; None, and a line in the log, where numba is missing or does not import."""
     try:
         from haptera.adapters import kernels
-    except ImportError:
+    except Exception as error:  # numba refuses a NumPy that is too new, or fails in its own libraries, in many ways
+        log.info("large images go through torch's normalisation, since numba does not import: %s", first_line(error))
         return None
+    log.info("large images go through compiled loops of normalisation; the first use compiles for some seconds")
     return kernels
+
+
+def in_memory(values: torch.Tensor) -> bool:
+    """Say whether a tensor is memory that NumPy can see, and nothing records or replaces what is done to it."""
+    if type(values) not in (torch.Tensor, torch.nn.Parameter) or values.layout != torch.strided:
+        return False
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or _get_current_dispatch_mode() is not None:
+        return False
+    try:
+        values.data_ptr()
+    except RuntimeError:  # a tensor of torch.func
+        return False
+    return True
 
 
 def suits(values: torch.Tensor) -> bool:
@@ -37,6 +61,7 @@ def suits(values: torch.Tensor) -> bool:
         and values.device.type == "cpu"
         and (values.ndim == 3 or (values.ndim == 4 and not values.is_contiguous()))
         and values.is_contiguous(memory_format=torch.channels_last if values.ndim == 4 else torch.contiguous_format)
+        and in_memory(values)
         and torch.get_num_threads() == 1
         and _kernels() is not None
     )
