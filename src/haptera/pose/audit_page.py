@@ -114,11 +114,11 @@ def _corruptions(bare: pd.DataFrame, breaks: float) -> list[Finding]:
         return []
     ratios = _ratios(bare)
     broken, finite = ratios[ratios["times"] >= breaks], np.isfinite(ratios["times"])
+    shown = broken.head(SHOWN)
     worst = ", ".join(
-        f"{row.Index} ({row.times:.1f} times)" if np.isfinite(row.times)
-        else f"{row.Index} (from no error to {row.error:.3f})"
-        for row in broken.head(SHOWN).itertuples()
-    )  # fmt: skip
+        f"{name} ({times:.1f} times)" if np.isfinite(times) else f"{name} (from no error to {error:.3f})"
+        for name, times, error in zip(shown.index, shown["times"], shown["error"], strict=True)
+    )
     more = f" and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
     sentence = f"{len(broken)} of {count(len(ratios), 'corruption')} break it (at least {breaks:g} times the error)"
     sentence += f": {worst}{more}" if worst else ""
