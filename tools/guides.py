@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +23,12 @@ QUESTIONS = DOCS / "questions"
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKED = re.compile(r"(?<=^<!-- prints -->\n)```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DIRECTIVE = re.compile(r"^```\{prints\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SENTENCE = re.compile(r"(?:\w[\w -]{0,15}?  +| *)(?=\S)")
+"""What stands before a sentence: the word of a finding, or nothing but the space below it."""
 WIDTH = 92
 """Characters that a page of the site is wide."""
+INSTALLED = "import sys; sys.argv[0] = 'haptera'; from haptera.__main__ import run; run()"
+"""What the installed script does, so that a command calls itself `haptera`, and nothing it prints is changed."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +78,28 @@ def _blocks(path: Path) -> re.Pattern[str]:
 def run(step: Step, folder: Path) -> str:
     """Run one command as somebody would who copies it, and return what it prints, with the exit code if it is not 0."""
     program, *words = step.words
-    start = {"haptera": [sys.executable, "-m", "haptera"], "python": [sys.executable]}[program]
+    start = {"haptera": [sys.executable, "-c", INSTALLED], "python": [sys.executable]}[program]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(WIDTH), "NO_COLOR": "1", "GITHUB_ACTIONS": ""}
     environment["PYTHONPATH"] = str(ROOT / "src")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run([*start, *words], cwd=folder, env=environment, **pipes, text=True, check=False)
-    printed = done.stdout.replace("python -m haptera", "haptera").strip("\n")  # the name that the page calls it by
-    text = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+    text = fold(done.stdout)
     return text + (f"[exit code {done.returncode}]\n" if done.returncode else "")
+
+
+def fold(output: str) -> str:
+    """Return an output with sentences no wider than a page, below where they begin; tables and JSON stay."""
+    lines = []
+    for line in map(str.rstrip, output.strip("\n").splitlines()):
+        match = SENTENCE.match(line)
+        if len(line) > WIDTH and match and "   " not in line[match.end() :] and line[:1] not in "{[|":
+            indent = " " * match.end()
+            lines += textwrap.wrap(
+                line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+        else:
+            lines.append(line)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def clone(folder: Path) -> None:
