@@ -11,13 +11,13 @@ from haptera.errors import HapteraError
 
 def test_a_name_that_is_not_there_names_the_nearest_beside_it(tmp_path: Path) -> None:
     np.savez(tmp_path / "mnist.npz", images=np.zeros((1, 4, 4)))
-    with pytest.raises(HapteraError, match=r"no data at .*mnits\.npz; did you mean 'mnist\.npz'\? an \.npz file"):
+    with pytest.raises(HapteraError, match=r"no data at .*mnits\.npz; did you mean 'mnist\.npz'\? an \.npz, "):
         open_data(tmp_path / "mnits.npz")
 
 
 def test_nothing_near_is_no_hint(tmp_path: Path) -> None:
     (tmp_path / "unrelated").mkdir()
-    with pytest.raises(HapteraError, match=r"xyz; an \.npz file, a folder or 'digits' was expected"):
+    with pytest.raises(HapteraError, match=r"xyz; an \.npz, .*, a folder or 'digits' was expected"):
         open_data(tmp_path / "xyz")
 
 
@@ -25,6 +25,13 @@ def test_digits_is_a_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     with pytest.raises(HapteraError, match=r"no data at digit; did you mean 'digits'\?"):
         open_data("digit")
+
+
+def test_settings_after_a_colon_are_told_where_they_belong(tmp_path: Path) -> None:
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label\n", encoding="utf-8")
+    with pytest.raises(HapteraError, match=r"data take no settings after a colon; .* --size 224"):
+        open_data(f"{table}:size=224")
 
 
 def test_a_missing_parent_folder_is_named(tmp_path: Path) -> None:

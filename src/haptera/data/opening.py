@@ -33,6 +33,7 @@ from haptera.own_code import find_object
 
 SPLITS = ("train", "test", "all")
 STOP, DROP = BROKEN = ("stop", "drop")
+KINDS = "an .npz, .parquet, .arrow, .tar or .csv file, a folder or 'digits'"
 NO_MAPPING = "restrict needs a mapping: it keeps the model's classes that the mapping accepts"
 
 
@@ -204,10 +205,7 @@ def _open_files(
     if file := find_cifar(paths[0]):
         return open_cifar(file, size=size, channels=channels)
     if kind != ".npz":
-        raise HapteraError(
-            f"{source} is a file of kind {kind!r}; an .npz, .parquet, .arrow, .tar or .csv file, a folder or 'digits' "
-            "was expected"
-        )
+        raise HapteraError(f"{source} is a file of kind {kind!r}; {KINDS} was expected")
     return NpzData(paths[0], channels=channels, size=size)
 
 
@@ -253,5 +251,11 @@ def _missing(source: str | Path, path: Path) -> HapteraError:
         beside = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".")]
     except OSError:
         beside = []
+    place, _, settings = str(source).partition(":")
+    if "=" in settings and os.path.exists(place):
+        return HapteraError(
+            f"no data at {source}: data take no settings after a colon; size, crop and mapping are settings of their "
+            f"own, such as --size 224 or size=224 beside data={place!r}"
+        )
     near = hint(path.name, [*beside, *(["digits"] if str(source) == path.name else [])], cutoff=0.6)
-    return HapteraError(f"no data at {source};{near} an .npz file, a folder or 'digits' was expected")
+    return HapteraError(f"no data at {source};{near} {KINDS} was expected")
