@@ -41,6 +41,7 @@ def test_what_the_print_calls_a_displacement_of_1_is_more():
     n, c = 32, 3
     printed = 1 / (pi / 4 * n**2 * log(c))  # T by equation (3)
     assert displacement(printed * n**2 / (n - 1) ** 2, n, n, c) == pytest.approx(1.08, abs=0.005)
+    assert displacement(printed, n, n, c) == pytest.approx(1.04, abs=0.005)  # the grid has spacing 1 / (n - 1)
 
 
 @pytest.mark.parametrize("rule", ["printed", "reference"])
