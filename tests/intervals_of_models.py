@@ -42,7 +42,7 @@ def cases_of_models() -> dict[str, Case]:
             lambda *drawn: drawn[-1],
             quick=SEVERAL,
         )
-    for n in (5, 8, 20):
+    for n in (5, 6, 7, 8, 20):
         found[f"line, slope over {n} models"] = Case(_slope_over_models, partial(_trend, n=n), 0.9, quick=SEVERAL)
         found[f"line, new model after {n}"] = Case(_new_model, partial(_trend, n=n), lambda x, y: y[0], quick=SEVERAL)
     for n in (5, 8, 30):

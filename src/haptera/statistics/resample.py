@@ -5,7 +5,8 @@ line is; both at once would count the noise of each model twice. All models are 
 they have in common stays in common; where only accuracies and n are known, each gets binomial counts of its own,
 which can only widen the interval of a difference. Intervals are bias-corrected percentiles (Efron, 1981), because
 noise on the reference flattens a line, once in the data and once more in each draw; their ends are moved out for
-small numbers of models as Student's t is (Hesterberg, 2015).
+small numbers of models as Student's t is (Hesterberg, 2015). His factor √(n / (n − 1)) is left out for fewer than eight
+models: draws of so few models vary widely by themselves, and with it a slope's interval holds 97 to 98 % instead of 96.
 Cost: draws x models x examples multiplications, in BLAS, and a random number for each draw and example.
 """
 
@@ -21,6 +22,8 @@ from haptera.statistics.intervals import LEVEL
 DRAWS = 1000
 FEWEST = 5
 """Units; of four models the interval of a line covers 87 %."""
+FEW = 8
+"""Units from which draws are too narrow by √((n − 1) / n)."""
 AT_ONCE = 2**22
 Sample = np.ndarray | tuple[np.ndarray, Any]
 
@@ -126,7 +129,7 @@ def interval(
     bias = ndtri(np.clip(smaller, 0.5 / np.maximum(known, 1), 1 - 0.5 / np.maximum(known, 1)))
     reach = float(-ndtri((1 - level) / 2))
     if units < float("inf"):
-        reach = sqrt(units / (units - 1)) * float(stdtrit(units - 1, (1 + level) / 2))
+        reach = float(stdtrit(units - 1, (1 + level) / 2)) * (sqrt(units / (units - 1)) if units >= FEW else 1)
         known = known if units >= FEWEST else np.zeros_like(known)
     ordered = np.sort(drawn, axis=0)  # NaN last
     return _quantile(ordered, known, ndtr(2 * bias - reach)), _quantile(ordered, known, ndtr(2 * bias + reach))
