@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 
 from haptera.adapters import BatchNorm, NoAdaptation
+from haptera.measures import mean_over_individuals
 from haptera.pose import PoseData, drawn_animals, score, split_individuals
 from haptera.pose.corruptions import MEAN, by_severity, read_shifts
 from pose_backbones import FIRST, STARTS, Bench, Run, Size
-from pose_pieces import kept_in, read, write
+from pose_pieces import kept_in, read, text, write
 
 HOME = kept_in("pose-corruptions")
 ADAPTERS = {"base": NoAdaptation, "adapt": partial(BatchNorm, prior=0)}
@@ -51,19 +52,27 @@ def rows_of(table: pd.DataFrame, networks: list[str], streams: list[str]) -> lis
     return lines
 
 
-def summary(table: pd.DataFrame, clean: pd.DataFrame) -> list[str]:
-    """The last rows of all: clean frames and the mean over corruptions, and in how many cells adaptation helps."""
-    lines = ["| network | individuals | clean, base | clean, adapt | corrupted, base | corrupted, adapt | helps in |"]
-    lines.append("|---" * 7 + "|")
-    for (network, stream), own in table.groupby(["model", "stream"], sort=False):
-        mean = own[own["shift"] == MEAN].iloc[0]
-        cells = own[own["severity"] != MEAN]
+def summary(rows: pd.DataFrame) -> list[str]:
+    """Lines for clean frames and the mean over corruptions, what adaptation changes, and in how many cells it helps."""
+    lines = ["| network | individuals | clean, base | clean, adapt | corrupted, base | corrupted, adapt "
+             "| base minus adapt, corrupted | helps in |"]  # fmt: skip
+    lines.append("|---" * 8 + "|")
+    for (network, stream), own in rows[rows["part"] == ""].groupby(["model", "stream"], sort=False):
+        cells = own[own["individual"] == ""].pivot_table(index=["shift", "severity"], columns="adapter", values="value")
+        cells = cells.drop(index="clean", level="shift")
+        each = own[own["individual"] != ""].assign(corrupted=own["shift"] != "clean")
+        wide = each.pivot_table(index=["corrupted", "individual"], columns="adapter", values="value")
+        means = [over_individuals(wide.loc[corrupted, adapter], "log") for corrupted in (False, True)
+                 for adapter in ADAPTERS]  # fmt: skip
+        means.append(over_individuals(wide.loc[True, "base"] - wide.loc[True, "adapt"]))
         helps = int((cells["adapt"] < cells["base"]).sum())
-        bare = clean[(clean["model"] == network) & (clean["stream"] == stream)].set_index("adapter")["value"]
-        numbers = [bare["base"], bare["adapt"], mean["base"], mean["adapt"]]
-        text = " | ".join(f"{value:.3f}" for value in numbers)
-        lines.append(f"| {network} | {stream} | {text} | {helps} of {len(cells)} |")
+        lines.append(f"| {network} | {stream} | {' | '.join(means)} | {helps} of {len(cells)} |")
     return lines
+
+
+def over_individuals(values: pd.Series, scale: str = "plain") -> str:
+    """Text of a mean with its interval; `values` has one for each individual."""
+    return text(mean_over_individuals(values.to_numpy(), values.index.to_numpy(), scale))
 
 
 def main() -> None:
@@ -86,12 +95,11 @@ def main() -> None:
         networks, sets, shifts=(None, *shifts), adapters=ADAPTERS, out=given.folder / "cells" if given.tiny else HOME
     )  # fmt: skip
     table = by_severity(scores.rows)
-    clean = scores.rows[
-        (scores.rows["shift"] == "clean") & (scores.rows["part"] == "") & (scores.rows["individual"] == "")
-        & (scores.rows["measure"] == "normalised_error")
-    ]  # fmt: skip
-    lines = [f"{len(shifts)} corruptions, {len(sets['within'])} and {len(sets['out'])} frames, normalised error:", ""]
-    lines += [*summary(table, clean), "", "Means over the five severities (table D.5):"]
+    errors = scores.rows[scores.rows["measure"] == "normalised_error"]
+    seen = " and ".join(f"{len(frames)} frames of {len(set(frames.individuals))}" for frames in sets.values())
+    about = f"{len(shifts)} corruptions; {seen} individuals, within and out of domain; networks of {size.steps} steps."
+    lines = [f"{about} Normalised error, 95 % intervals over individuals:", ""]
+    lines += [*summary(errors), "", "Means over the five severities (table D.5):"]
     means, every = table[table["severity"] == MEAN], table[table["severity"] != MEAN]
     lines += rows_of(means, [*networks], [*sets])
     lines += ["", "Every severity (tables D.6 to D.8):", *rows_of(every, [*networks], [*sets])]

@@ -20,10 +20,10 @@ import pandas as pd
 import torch
 
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation
-from haptera.measures import keypoint_distances, keypoint_scales
+from haptera.measures import keypoint_distances, keypoint_scales, mean_over_individuals
 from haptera.pose import KeypointLabels, PoseData, PoseModel
 from haptera.shifts import Contrast, GaussianNoise, Shift
-from pose_pieces import read, small_network, write
+from pose_pieces import read, small_network, text, write
 
 SHIFTS: dict[str, Shift | None] = {
     "as they are": None,
@@ -115,6 +115,9 @@ def report(table: pd.DataFrame) -> list[str]:
     head = f"| adapter | {' | '.join(SHIFTS)} |"
     lines = [head, "|---" * (len(SHIFTS) + 1) + "|"]
     lines += [f"| {label} | {cells(held.loc[name])} |" for name, label in shown.items()]
+    lines += ["", "Error minus that of BatchNorm on the same individuals; 95 % intervals over individuals:", ""]
+    lines += [head, lines[1]]
+    lines += [f"| {label} | {differences(tested, name)} |" for name, label in shown.items() if name != "batchnorm"]
     lines += [
         "",
         "Pseudo-labels of these: the share of keypoints that is one, and the share of them that is right.",
@@ -129,6 +132,13 @@ def report(table: pd.DataFrame) -> list[str]:
         *lines,
         *(f"| {words.get(name.split()[0], '')} {setting(name)} | {cells(row)} |" for name, row in wide.iterrows()),
     ]
+
+
+def differences(table: pd.DataFrame, name: str) -> str:
+    """Cells of an adapter's error minus that of BatchNorm, with intervals over individuals."""
+    wide = table.pivot_table(index=["shift", "individual"], columns="adapter", values="error")
+    each = [(wide[name] - wide["batchnorm"]).loc[shift] for shift in SHIFTS]
+    return " | ".join(text(mean_over_individuals(one.to_numpy(), one.index.to_numpy())) for one in each)
 
 
 def setting(name: str) -> str:

@@ -4,13 +4,17 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.analysis import SavedAnalysis
 from haptera.pose import PoseModel, score
+from haptera.pose.skeletons import Frame, contact_sheet, part_colour
 from haptera.shifts import Contrast
 
 SHIFTS = (None, Contrast(4))
@@ -30,6 +34,25 @@ def test_the_page_shows_skeletons_and_scores(scores):
     assert len(scores.frames) == 2 * 2 * 2
     assert {frame.caption for frame in scores.frames} >= {"all, clean, none", "all, contrast 4, bn"}
     assert "<img " not in replace(scores, frames=()).page()
+
+
+def test_frames_as_they_are_come_before_shifts_and_one_individual_has_no_section(scores):
+    rows = scores.rows.replace({"shift": {"contrast": "brightness"}})
+    made = {section.title: section for section in replace(scores, rows=rows).sections()}
+    assert list(dict.fromkeys(made["Shifts"].figures[0].frame["what"])) == ["clean", "brightness 4"]
+    assert "Individuals" in made
+    alone = rows[rows["individual"].isin(["", rows["individual"].max()])]
+    assert "Individuals" not in {section.title for section in replace(scores, rows=alone).sections()}
+
+
+def test_a_sheet_of_frames_names_the_colour_of_every_part():
+    parts = [f"part number {number}" for number in range(9)]  # more than a line of one frame has room for
+    nowhere = np.full((9, 2), np.nan)
+    sheet = contact_sheet([Frame(np.zeros((40, 60, 3), np.uint8), nowhere, nowhere, "bare")], parts, ())
+    pixels = np.asarray(Image.open(BytesIO(sheet)))
+    seen = set(map(tuple, pixels[40 * 4 :].reshape(-1, 3).tolist()))
+    assert {part_colour(number / 9) for number in range(9)} <= seen
+    assert not {part_colour(number / 9) for number in range(9)} & set(map(tuple, pixels[:160].reshape(-1, 3).tolist()))
 
 
 def test_what_it_writes_is_read_again_and_says_the_same(scores, tmp_path):

@@ -1,5 +1,6 @@
 """The audit of a network on a project that a test writes, and whose answers are known."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -103,6 +104,15 @@ def run(project, network, out=None, **more):
     settings = AuditSettings(sample=20, label=4, batch_size=8, normalise="pixels", threshold=2.0, far=0.8)
     opened = open_project(project)
     return audit(network, opened, new=["rex"], settings=settings, out=out, progress=False, **more)
+
+
+def test_videos_of_one_name_in_two_folders_are_two_videos_and_one_file_is_one(project, network):
+    (project / "more").mkdir()
+    write_video(project / "more" / "bright.mp4", scene(30, 4, dim=0.3)[0], Fraction(10))
+    opened = open_project(project)
+    opened = replace(opened, videos=(*opened.videos, project / "more" / "bright.mp4", opened.videos[0]))
+    found = audit(network, opened, settings=AuditSettings(sample=8, batch_size=8), progress=False)
+    assert sorted(found.videos["video"]) == ["dark", "more/bright", "videos/bright"]
 
 
 def test_the_five_answers_are_those_of_the_scene(project, network):

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from haptera.checks import check_whole_number
 from haptera.cli.options import Json, Quiet, expand_groups
 from haptera.cli.say import say, say_json, session
 from haptera.errors import HapteraError
+from haptera.files.atomic import writable_file
 from haptera.words import count
 
 if TYPE_CHECKING:
@@ -88,13 +90,17 @@ def predict(
 
 
 def _check(options: PredictOptions, video: bool) -> None:
-    """Refuse what is for videos alone."""
+    """Refuse what is for videos alone, and what could only fail after the prediction."""
+    for name in ("batch_size", "sample", "clip_frames"):
+        check_whole_number(f"--{name.replace('_', '-')}", getattr(options, name))
     if not video and (options.adapter != BARE or options.clip is not None):
         raise HapteraError("--adapter and --clip are for a video, whose frames are of one animal and one camera")
     if video and options.around is not None:
         raise HapteraError("--around is for images with several animals; take the frames out of the video first")
     if options.clip is not None and options.clip.suffix.lower() != ".mp4":
         raise HapteraError(f"--clip is {options.clip}; a name ending in .mp4 was expected")
+    if options.clip is not None:
+        writable_file(options.clip)
 
 
 def _images(
@@ -145,7 +151,7 @@ def _video(
     if options.clip is not None:
         lines = [(found.parts.index(one), found.parts.index(two)) for one, two in found.skeleton]
         headings = {"unadapted" if name == BARE else name: each for name, each in found.poses.items()}
-        shown: dict[str, Any] = {"cutoff": options.cutoff, "frames": options.clip_frames}
+        shown: dict[str, Any] = {"parts": found.parts, "cutoff": options.cutoff, "frames": options.clip_frames}
         write_clip(options.clip, Video(source), headings, lines, **shown)
         facts["clip"] = str(options.clip)
     return facts

@@ -135,6 +135,14 @@ def writable_folder(path: Path) -> Path:
     return path
 
 
+def writable_file(path: Path) -> Path:
+    """Make the folder of a file, or say why the file cannot be written before any work is done."""
+    if path.is_dir():
+        raise WriteError(f"cannot write {path}: it is a folder, a file was expected")
+    writable_folder(path.parent)
+    return path
+
+
 def umask() -> int:
     """Return the permissions that new files of this process do not get."""
     current = os.umask(0)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError
-from haptera.files.atomic import whole
+from haptera.files.atomic import whole, writable_file
 
 LEVELS = ["scorer", "bodyparts", "coords"]
 ANIMAL_LEVELS = ["scorer", "individuals", "bodyparts", "coords"]
@@ -130,6 +130,7 @@ def check_target(path: Path) -> None:
         raise HapteraError(f"cannot write keypoints to {path}; a name ending in .csv or .h5 was expected")
     if path.suffix == ".h5":
         need_tables(path)
+    writable_file(path)
 
 
 def check_likelihood(confidence: np.ndarray, where: str, files: np.ndarray, parts: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from haptera.errors import HapteraError
 from haptera.extras import import_extra
-from haptera.files.atomic import whole
+from haptera.files.atomic import WriteError, whole, writable_file
 from haptera.files.hdf5 import attribute, open_hdf5, values_of
 from haptera.files.keypoints import KeypointTable, check_target
 
@@ -118,8 +118,11 @@ def _ordered(data: Any, order: tuple[str, ...], what: str) -> np.ndarray:
 def check_video_target(out: Path) -> None:
     """Refuse a file to which no table can be written."""
     if is_analysis(out):
+        writable_file(out)
         return
     try:
         check_target(out)
+    except WriteError:
+        raise
     except HapteraError as error:
         raise HapteraError(f"{error}; .analysis.h5 for SLEAP") from error

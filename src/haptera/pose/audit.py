@@ -19,7 +19,7 @@ import pandas as pd
 
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis, numbers_table
-from haptera.checks import check_number
+from haptera.checks import check_number, check_whole_number
 from haptera.errors import NotApplicable
 from haptera.files.atomic import write_text
 from haptera.pose.analysis import PoseScores, score
@@ -28,7 +28,7 @@ from haptera.pose.evaluate import MakeAdapter
 from haptera.pose.further import Counting
 from haptera.pose.network import PoseNetwork
 from haptera.pose.project import Project, choose_sets
-from haptera.pose.unlabelled import FAR, LabelledConfidence, VideoConfidence, label_next, video_rows
+from haptera.pose.unlabelled import FAR, LabelledConfidence, VideoConfidence, label_next, name_videos, video_rows
 from haptera.report.section import Finding, Section
 from haptera.run.tasks import JsonTask, finish
 from haptera.shifts import Shift
@@ -65,7 +65,9 @@ class AuditSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse limits that mean nothing."""
+        """Refuse numbers that mean nothing."""
+        for name in ("frames", "sample", "label", "batch_size"):
+            check_whole_number(name, getattr(self, name))
         check_number("breaks", self.breaks, above=1, what="a factor of the error")
         check_number("far", self.far, least=0.5, most=1, what="a probability from 0.5 on")
 
@@ -149,16 +151,19 @@ def audit(
     sets = choose_sets(project.data, tuple(new), split, chosen.frames)
     usable, refused = _usable(network, adapters or {})
     counting = Counting(chosen.threshold, chosen.normalise, project.cutoff)
+    size = (project.data.height, project.data.width) if network.size else None
+    paths = name_videos(project.videos)
+    tasks: list[JsonTask] = [LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)]
+    tasks += [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
+    for task in tasks:
+        task.check()  # a video that cannot be read is found before an hour of scores, not after it
     scores = score(
         {name: network}, sets, shifts=(None, *shifts), adapters={"none": NoAdaptation, **usable},
         counting=counting, batch_size=chosen.batch_size, seed=chosen.seed, out=out,
         progress=progress,
     )  # fmt: skip
-    size = (project.data.height, project.data.width) if network.size else None
-    tasks: list[JsonTask] = [LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)]
-    tasks += [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in project.videos]
     reference, *found = finish(tasks, out, "pose scores", noun="cell", progress=progress).finished
-    videos = {path.stem: each for path, each in zip(project.videos, found, strict=True)}
+    videos = dict(zip(paths, found, strict=True))
     along = [
         {"video": video, "seconds": number / each["rate"], "confidence": value}
         for video, each in videos.items()

@@ -58,7 +58,7 @@ def findings(
     if not label.empty:
         worst = label.iloc[0]
         sentence = (
-            f"{count(len(label), 'frame')} in {count(label['video'].nunique(), 'video')}, first frame "
+            f"{count(len(label), 'frame')} in {count(label['video'].nunique(), 'video')}; the least certain is frame "
             f"{worst['frame']} of {worst['video']} (confidence {worst['confidence']:.2f})"
         )
         numbers: dict[str, Any] = {"frames_to_label": len(label), "videos_to_label": label["video"].nunique()}
@@ -186,7 +186,7 @@ def _domain(videos: pd.DataFrame) -> list[Finding]:
     names = ", ".join(f"{row['video']} (distance {row['distance']:.2f})" for _, row in out.head(SHOWN).iterrows())
     sentence = f"{len(out)} of {count(len(videos), 'video')} out of domain" + (f": {names}" if names else "")
     last = videos.iloc[0]
-    sentence += f"; least confidence {last['confidence']:.2f} in {last['video']}"
+    sentence += f"; lowest mean confidence {last['confidence']:.2f} in {last['video']}"
     numbers = {"out_of_domain": len(out), "videos": len(videos)}
     columns = [{"name": row["video"], "confidence": row["confidence"], "distance": row["distance"]}
                for _, row in videos.iterrows()]  # fmt: skip
@@ -202,7 +202,8 @@ def audit_sections(
         "Confidence along the videos", "Frames of a sample of each video; a low stretch is where to look.", along,
         kind="line", x="seconds", y="confidence", color=("video",), labels=labels, limits=(0.0, 1.0),
     )  # fmt: skip
-    ranking = Listing("Videos", "The least certain first. No label is used.", videos, labels)
+    said = videos.assign(out=videos["out"].map({True: "yes", False: "no"}))
+    ranking = Listing("Videos", "The least certain first. No label is used.", said, labels)
     chosen = Listing(
         "Frames to label next", "The least certain first, at least a second apart; look at each before labelling: a "
         "frame without the animal is uncertain too.", label, labels,

@@ -26,6 +26,7 @@ def write_clip(
     panels: Mapping[str, Poses],
     skeleton: Sequence[tuple[int, int]] = (),
     *,
+    parts: Sequence[str] = (),
     cutoff: float = 0.6,
     frames: int = 300,
 ) -> int:
@@ -36,20 +37,36 @@ def write_clip(
         video: what was predicted.
         panels: heading -> predictions, side by side.
         skeleton: numbers of the parts between which lines are drawn.
+        parts: their names, to be shown in their colours beside the heading, as many as there is room for.
         cutoff: confidence below which a part is drawn as a ring.
         frames: how many.
     """
     scale = min(1.0, WIDTH / video.width)
+    headings = [_heading(heading, parts, 2 * round(video.width * scale / 2)) for heading in panels]
 
     def pictures() -> Iterator[np.ndarray]:
         for place, frame in enumerate(video.read(0, frames)):
             drawn = [
-                _panel(frame, poses.keypoints[place], poses.confidence[place] >= cutoff, skeleton, scale, heading)
-                for heading, poses in panels.items()
+                _panel(frame, poses.keypoints[place], poses.confidence[place] >= cutoff, skeleton, scale)
+                for poses in panels.values()
             ]
-            yield np.concatenate(drawn, 1)
+            yield np.concatenate([np.concatenate(pair, 0) for pair in zip(headings, drawn, strict=True)], 1)
 
     return write_video(path, pictures(), video.rate)
+
+
+def _heading(text: str, parts: Sequence[str], width: int) -> np.ndarray:
+    """Return the strip above a panel: what it shows, then the parts in their colours."""
+    image = Image.new("RGB", (width, HEADING), (24, 24, 28))
+    draw, left = ImageDraw.Draw(image), 6.0
+    draw.text((left, 4), text, fill=(235, 235, 235))
+    left += draw.textlength(text) + 16
+    for number, part in enumerate(parts):
+        if left + draw.textlength(part) > width - 6:
+            break
+        draw.text((left, 4), part, fill=part_colour(number / len(parts)))
+        left += draw.textlength(part) + 10
+    return np.asarray(image)
 
 
 def _panel(
@@ -58,14 +75,11 @@ def _panel(
     sure: np.ndarray,
     skeleton: Sequence[tuple[int, int]],
     scale: float,
-    heading: str,
 ) -> np.ndarray:
     height, width = (2 * round(side * scale / 2) for side in frame.shape[:2])
-    image = Image.new("RGB", (width, height + HEADING), (24, 24, 28))
-    image.paste(Image.fromarray(frame).resize((width, height), Image.Resampling.BILINEAR), (0, HEADING))
+    image = Image.fromarray(frame).resize((width, height), Image.Resampling.BILINEAR)
     draw = ImageDraw.Draw(image)
-    draw.text((6, 4), heading, fill=(235, 235, 235))
-    places = (points + 0.5) * scale + [0, HEADING]
+    places = (points + 0.5) * scale
     for one, two in skeleton:
         if sure[one] and sure[two] and np.isfinite(places[[one, two]]).all():
             draw.line((*places[one], *places[two]), fill=LINE, width=2)

@@ -64,11 +64,15 @@ def confidence_section(found: ConfidenceScores | None) -> Section | None:
         labels=labels, diagonal=True, limits=(0.0, 1.0),
     )  # fmt: skip
     own = found.bins[found.bins["likelihood"] == GIVEN].reset_index(drop=True)
+    normalise = found.calibration.normalise
+    unit = {"pixels": "pixels", "box": "roots of the area of the box around the labels"}.get(
+        normalise, f"distances from {' to '.join(normalise.split(','))}"
+    )
     errors = Figure(
         "Error against likelihood",
-        f"Median of each bin, in units of {found.calibration.normalise}. The line through both logarithms, of the "
+        f"Median of each bin, in {unit}. The line through both logarithms, of the "
         f"error and of one minus the likelihood, has the slope {found.exponent:.2f}: 0 says nothing of errors.",
-        own, kind="line", x="confidence", y="error", labels=labels,
+        own, kind="line", x="confidence", y="error", color=("likelihood",), labels=labels,
     )  # fmt: skip
     cut = {"cutoff": "likelihood at least", "kept": "share kept", "error": "mean error, pixels", "right": "share right"}
     table = Listing("Cut-offs", "What is left of labelled keypoints, and how good it is.", found.cutoffs, cut)

@@ -13,6 +13,7 @@ from haptera.pose.further_page import further_line
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
 from haptera.report.section import Finding, Listing, Picture, Section, answer
+from haptera.streams.published import usual_order
 from haptera.words import count, interval
 
 CELL = ["model", "stream", "shift", "severity", "adapter"]
@@ -29,7 +30,10 @@ DEFINITIONS = {
 }
 FEW = 2
 """Of so many cells all scores are printed."""
-SKELETONS = "White rings are labels, coloured dots predictions, one colour for each part; lines join predictions."
+SKELETONS = (
+    "White rings are labels, dots predictions in the colours of the parts, which the last line names; lines join "
+    "predictions."
+)
 STATISTICS = "Means over individuals. Statistics of BatchNorm are estimated for each individual and shift."
 
 
@@ -145,6 +149,9 @@ def sections(
     """
     severity = [f" {value:g}" if value > 0 else "" for value in rows["severity"]]
     table = rows.assign(what=rows["shift"] + severity).drop(columns=["step", "seed"], errors="ignore")
+    table = table[[name for name in RECORD if name in table] + [name for name in table if name not in RECORD]]
+    order = {name: place for place, name in enumerate(["", "clean", *usual_order(set(rows["shift"]) - {"", "clean"})])}
+    table = table.sort_values("shift", key=lambda names: names.map(order), kind="stable")
     table = table.sort_values("adapter", key=lambda names: names != "none", kind="stable")  # unadapted first
     made = []
     if frames:
@@ -158,7 +165,7 @@ def sections(
         ("individual", "Individuals", "Which individuals are hard.", "One individual alone has no interval."),
     ):
         own = table[table[column] != ""]
-        if not own.empty:
+        if own[column].nunique() > 1:  # one alone is in the section before
             figures = _heatmaps(own, column, caption, "what", column, ("stream", "adapter"))
             made.append(Section(title, text, figures))
     return [*made, Section("All values", "", (), (Listing("Scores", "One row each.", table, LABELS),))]

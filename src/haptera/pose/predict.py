@@ -217,6 +217,8 @@ def list_frames(folder: Path) -> list[Path]:
     """Return the images in a folder and in those below it, sorted."""
     if folder.is_file() and folder.suffix.lower() in SUFFIXES:
         return [folder]
+    if folder.is_file():
+        raise HapteraError(f"{folder} is neither a video nor an image ({', '.join(SUFFIXES)})")
     if not folder.is_dir():
         raise HapteraError(f"there is no folder of images {folder}")
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())

@@ -67,6 +67,8 @@ def open_project(
         individual: how individuals are named, see `name_individuals`.
     """
     path = config / "config.yaml" if config.is_dir() else config
+    if path.is_file() and path.suffix.lower() not in (".yaml", ".yml"):
+        raise HapteraError(f"{path} is not a project; its config.yaml, or the folder in which that is, was expected")
     content = check(read_yaml(path), KINDS, str(path), missing=tuple(key for key in KINDS if key not in NEEDED))
     folder, several = path.parent, bool(content.get("multianimalproject"))
     labels = read_labels(folder, scorer=scorer or content["scorer"], individual=individual)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 SIDE = 240
 COLUMNS = 4
+LINE = 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +30,37 @@ class Frame:
 
 
 def contact_sheet(frames: Sequence[Frame], parts: Sequence[str], skeleton: Sequence[tuple[str, str]]) -> bytes:
-    """Return a PNG with all frames, four in a row."""
+    """Return a PNG with all frames, four in a row, and below them the colour of every part."""
     scale = max(1, round(SIDE / frames[0].image.shape[1]))
     height, width = (scale * side for side in frames[0].image.shape[:2])
-    rows = -(-len(frames) // COLUMNS)
-    sheet = Image.new("RGB", (min(len(frames), COLUMNS) * (width + 8), rows * (height + 24)), (24, 24, 28))
+    rows, across = -(-len(frames) // COLUMNS), min(len(frames), COLUMNS) * (width + 8)
+    key = _place_names(parts, across)
+    sheet = Image.new("RGB", (across, rows * (height + 24) + LINE * (key[-1][1] + 1)), (24, 24, 28))
     for place, frame in enumerate(frames):
         row, column = divmod(place, COLUMNS)
         left, top = column * (width + 8) + 4, row * (height + 24)
         sheet.paste(_with_skeleton(frame, parts, skeleton, scale), (left, top))
         ImageDraw.Draw(sheet).text((left + 2, top + height + 5), frame.caption, fill=(230, 230, 230))
+    for number, (part, (left, line)) in enumerate(zip(parts, key, strict=True)):
+        top = rows * (height + 24) + LINE * line
+        ImageDraw.Draw(sheet).ellipse((left, top + 5, left + 6, top + 11), fill=part_colour(number / len(parts)))
+        ImageDraw.Draw(sheet).text((left + 11, top + 2), part, fill=(230, 230, 230))
     buffer = BytesIO()
     sheet.save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def _place_names(parts: Sequence[str], width: int) -> list[tuple[int, int]]:
+    """Return where the name of each part begins, and in which line, so that none leaves the sheet."""
+    places, left, line = [], 6, 0
+    font = ImageFont.load_default()
+    for part in parts:
+        room = 28 + round(font.getlength(part))
+        if left > 6 and left + room > width:
+            left, line = 6, line + 1
+        places.append((left, line))
+        left += room
+    return places
 
 
 def _with_skeleton(frame: Frame, parts: Sequence[str], skeleton: Sequence[tuple[str, str]], scale: int) -> Image.Image:

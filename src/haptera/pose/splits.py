@@ -151,7 +151,9 @@ def read_parts(path: Path, data: PoseData) -> np.ndarray:
     try:
         frame = pd.read_csv(path, dtype=str)
         parts = dict(zip(frame["file"], frame["part"], strict=True))
-    except (KeyError, ValueError) as error:
+    except KeyError as error:
+        raise HapteraError(f"{path} is not a split of `haptera pose train`: it has no column {error}") from error
+    except ValueError as error:
         raise HapteraError(f"{path} is not a split of `haptera pose train`: {error}") from error
     found = np.array([parts.get(file, "") for file in data.files])
     if (found == "").any():

@@ -7,6 +7,7 @@ does not stop at 1. Frames to label are those with the least confidence, `apart`
 neighbours teach the same. Nothing here looks at a label. Cost: one pass of the network over a sample of each video.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pandas as pd
 import torch
 
 from haptera.adapters.passes import device_of
+from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.video import Video
 from haptera.pose.data import PoseData
@@ -58,6 +60,7 @@ class VideoConfidence(JsonTask):
 
     def __init__(self, network: PoseNetwork, path: Path, size: Any, sample: int, batch_size: int) -> None:
         self.network, self.path, self.size, self.sample, self.batch_size = network, path, size, sample, batch_size
+        check_video(path)
         stat, self.work = path.stat(), sample
         key = fingerprint(
             "video", of_model(network), str(path), stat.st_size, stat.st_mtime_ns, size, sample, batch_size
@@ -83,6 +86,27 @@ class VideoConfidence(JsonTask):
                     found += self.network.decode(outputs)[1].mean(1).tolist()
                 frames = []
         return {"numbers": numbers[: len(found)], "confidence": found, "rate": float(video.rate), "frames": len(video)}
+
+
+def check_video(path: Path) -> None:
+    """Refuse a path at which there is no file."""
+    if not path.is_file():
+        raise HapteraError(f"there is no video {path}")
+
+
+def name_videos(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return a name for each video: that of the file, and of its folder where two files have the same; each file once.
+
+    >>> list(name_videos([Path("monday/rex.mp4"), Path("tuesday/rex.mp4"), Path("ina.avi"), Path("ina.avi")]))
+    ['monday/rex', 'tuesday/rex', 'ina']
+    """
+    once = list({path.resolve(): path for path in paths}.values())
+    shared = Counter(path.stem for path in once)
+    named: dict[str, Path] = {}
+    for path in once:
+        name = path.stem if shared[path.stem] == 1 else f"{path.resolve().parent.name}/{path.stem}"
+        named[name if name not in named else str(path)] = path
+    return named
 
 
 def video_rows(videos: Mapping[str, Mapping[str, Any]], reference: Sequence[float], far: float = FAR) -> pd.DataFrame:

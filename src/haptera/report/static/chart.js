@@ -3,6 +3,7 @@
 const ERROR_POINTS = 80;
 const CELL_LABELS = 400;
 const LABEL_LENGTH = 30;
+const TICK_LENGTH = 6; // characters of a number that is a tick of its own
 
 // plotly reads a little markup in text; a name must stay a name.
 const plain = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
@@ -80,7 +81,7 @@ function axes(frame, encoding, rows, width, fitted) {
   const levels = frame.present(rows, encoding.x).map(Number).sort((a, b) => a - b);
   if (encoding.log_x) Object.assign(layout.xaxis, { type: 'log' }, logTicks(levels));
   else if (encoding.diagonal) layout.xaxis.range = [0, 1.02];
-  else if (levels.length <= 12) Object.assign(layout.xaxis, { tickmode: 'array', tickvals: levels });
+  else if (levels.length <= 12 && levels.every((level) => String(level).length <= TICK_LENGTH)) Object.assign(layout.xaxis, { tickmode: 'array', tickvals: levels });
   return layout;
 }
 
