@@ -1,7 +1,6 @@
 """Cut a dependency: train two thirds of the way, find the edge worth cutting, train on with and without the penalty.
 
-Run it as `python examples/cut_a_dependency.py [FOLDER]`. Two of scikit-learn's digits side by side make 100 classes, 20
-of which are never shown. `haptera dependencies cut before.npz after.npz CLASS CLASS` prints the same."""
+Run it as `python examples/cut_a_dependency.py [FOLDER]`; `haptera dependencies cut` prints the same of its files."""
 
 import copy
 import sys
@@ -22,7 +21,7 @@ FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="hap
 
 
 def pairs(samples: int, seed: int, known: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pixels of two digits and their class, of the known classes or of the others."""
+    """Pixels of two digits side by side and their class: of the 80 known classes, or of the 20 never shown."""
     pixels, digits = load_digits(return_X_y=True)
     left, right = np.random.default_rng(seed).integers(0, len(pixels), (2, samples))
     targets = 10 * digits[left] + digits[right]
