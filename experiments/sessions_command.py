@@ -96,8 +96,8 @@ def rows_of(seed: int) -> list[tuple[int, str, str, float]]:
 def table(frame: pd.DataFrame) -> str:
     """Means over the data sets that are there, with the least and the largest."""
     values = frame.groupby(["measure", "network"])["value"].agg(["mean", "min", "max"])
-    sets = frame["seed"].nunique()
-    text = f"{sets} data sets of three sessions with {', '.join(map(str, NEURONS[:3]))} neurons, {SAMPLES:,} samples\n"
+    sets, neurons = frame["seed"].nunique(), ", ".join(map(str, NEURONS[:3]))
+    text = f"{sets} data set{'s' * (sets > 1)} of three sessions with {neurons} neurons, {SAMPLES:,} samples\n"
     text += f"each, {STEPS} steps; a fourth session with {NEURONS[3]} in a fifth of them. Mean (least to largest)\n\n"
     text += f"{'':<46}" + "".join(f"{network:>27}" for network in NETWORKS) + "\n"
     for measure, name in ROWS.items():

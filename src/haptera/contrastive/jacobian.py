@@ -7,9 +7,9 @@ the pseudo-inverse of that of the process that made the data, which is what make
 (theorem 2). The exact norm needs a backward pass for each output. Here one random projection is the default: for signs
 v, E‖vᵀJ‖² = ‖J‖_F², so that the gradient is unbiased for the cost of one backward pass (after Hoffman et al., 2019).
 J is that of a reference with respect to its whole window.
-The text has no temperature τ. Over one, −‖x − y‖²/τ is the similarity of an embedding that is √τ times smaller, whose
-Jacobian counts for that much less: with the same λ and τ = .18, the term was too weak by a factor of 5.6, and maps were
-worse. So the term is divided by τ, and λ means the same at every temperature; of a learnt one, the present value holds.
+The text has no temperature τ. With one, the embedding that fits best is √τ times as large, since similarities are
+−‖x − y‖²/τ, and so is its Jacobian: at τ = .18 the same λ would be too weak by a factor of 5.6. So the term is divided
+by τ, and λ means the same at every temperature; of a learnt one, the present value holds.
 λ by the rule of the text, below (8.3), is the largest that leaves the contrastive fit at its minimum; here the goodness
 of fit may lose no more than a share of what the best fit has. That costs a fit for each value.
 """
