@@ -14,8 +14,8 @@ points to the true latent, which nobody had told; consistency of sessions, besid
 shuffled labels; R² of the label by decoders of the same session and of the others. Then of the fourth session, adapted
 in a fifth of the steps: its median error over that of a fit of its own with all steps, and over that of one with as
 few. Every number is the mean over data sets, with the least and the largest. Rows are kept in `sessions_command.csv`,
-and data sets that are there are not made again; the table is `sessions_command.txt`, both in FOLDER, by default
-`docs/evidence/results`. A data set takes about two minutes of one core.
+and data sets that are there are not made again; the table is `sessions_command.txt`, written after every data set. Both
+are in FOLDER, by default `docs/evidence/results`. A data set takes about two minutes of one core.
 """
 
 import json
@@ -93,27 +93,32 @@ def rows_of(seed: int) -> list[tuple[int, str, str, float]]:
     return rows
 
 
-def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    kept, columns = folder / "sessions_command.csv", ["seed", "network", "measure", "value"]
-    frame = pd.read_csv(kept) if kept.is_file() else pd.DataFrame(columns=columns)
-    for seed in range(SETS):
-        if (frame["seed"] == seed).any():
-            continue
-        rows = pd.DataFrame(rows_of(seed), columns=columns)
-        frame = rows if frame.empty else pd.concat([frame, rows], ignore_index=True)
-        frame.to_csv(kept, index=False, float_format="%.5g")
-        print(rows.to_string(), file=sys.stderr, flush=True)
+def table(frame: pd.DataFrame) -> str:
+    """Means over the data sets that are there, with the least and the largest."""
     values = frame.groupby(["measure", "network"])["value"].agg(["mean", "min", "max"])
-    text = f"{SETS} data sets of three sessions with {', '.join(map(str, NEURONS[:3]))} neurons, {SAMPLES:,} samples\n"
+    sets, neurons = frame["seed"].nunique(), ", ".join(map(str, NEURONS[:3]))
+    text = f"{sets} data set{'s' * (sets > 1)} of three sessions with {neurons} neurons, {SAMPLES:,} samples\n"
     text += f"each, {STEPS} steps; a fourth session with {NEURONS[3]} in a fifth of them. Mean (least to largest)\n\n"
     text += f"{'':<46}" + "".join(f"{network:>27}" for network in NETWORKS) + "\n"
     for measure, name in ROWS.items():
         cells = [values.loc[measure, network] for network in NETWORKS]
         shown = [f"{one['mean']:.3f} ({one['min']:.3f} to {one['max']:.3f})" for one in cells]
         text += f"{name:<46}" + "".join(f"{one:>27}" for one in shown) + "\n"
-    print(text)
-    (folder / "sessions_command.txt").write_text(text, encoding="utf-8")
+    return text
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    kept, columns = folder / "sessions_command.csv", ["seed", "network", "measure", "value"]
+    frame = pd.read_csv(kept) if kept.is_file() else pd.DataFrame(columns=columns)
+    for seed in range(SETS):
+        if not (frame["seed"] == seed).any():
+            rows = pd.DataFrame(rows_of(seed), columns=columns)
+            frame = rows if frame.empty else pd.concat([frame, rows], ignore_index=True)
+            frame.to_csv(kept, index=False, float_format="%.5g")
+            print(rows.to_string(), file=sys.stderr, flush=True)
+        (folder / "sessions_command.txt").write_text(table(frame), encoding="utf-8")
+    print(table(frame))
 
 
 if __name__ == "__main__":

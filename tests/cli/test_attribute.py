@@ -94,7 +94,8 @@ def test_mistakes_are_named(embedded, tmp_path, capsys):
     for arguments, message in (
         ((tmp_path,), "a folder that `haptera embed --out` wrote"),
         ((embedded / "hd", "--method", "gradent"), "did you mean 'gradient'"),
-        ((embedded / "hd", "--fits", 0), "at least 1"),
+        ((embedded / "hd", "--fits", -1), "at least 1 fit, or 0"),
+        ((embedded / "hd", "--fits", 0), "say --jacobian-weight 0 here"),
         ((embedded / "hd", "--jacobian-weight", -1), "at least 0"),
     ):
         assert call("attribute", *arguments) == 2
@@ -111,3 +112,19 @@ def test_a_map_is_scored_by_what_is_known(embedded, tmp_path, capsys):
     (tmp_path / "known.txt").write_text("1\n0\n")
     assert call("attribute", embedded / "hd", "--truth", tmp_path / "known.txt", *QUICK) == 2
     assert "known.txt has 2 values; 12 were expected" in capsys.readouterr().err
+
+
+def test_without_fits_there_is_the_map_of_the_model_and_no_test(embedded, tmp_path, capsys):
+    np.save(tmp_path / "known.npy", [1] * 8 + [0] * 4)
+    alone = ("--fits", 0, "--jacobian-weight", 0, "--truth", tmp_path / "known.npy", "--out", tmp_path / "map")
+    assert call("attribute", embedded / "hd", *alone, "--quiet") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("carriers    not tested for heading")
+    assert not (tmp_path / "map" / "fits").exists()
+    table = pd.read_parquet(tmp_path / "map" / "table.parquet").dropna(subset="channel")
+    assert "q" not in table
+    found, known = table[["axis 1", "axis 2"]].sum(axis=1), np.arange(len(table)) < 8
+    assert found[known].min() > found[~known].max()
+    page = (tmp_path / "map" / "report.html").read_text("utf-8")
+    assert "Attribution map" in page
+    assert "below nan" not in page

@@ -176,3 +176,35 @@ def test_an_encoder_of_ones_own_has_the_term():
     ).fit(signal)
     weight = model.encoders_[0].layer.weight.detach()
     assert model.jacobian_history_[-1] == pytest.approx(float(weight.square().sum()), rel=0.5)
+
+
+class Scaled(nn.Module):
+    """A linear encoder whose points are so many times larger."""
+
+    offset = (0, 1)
+
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+        self.layer = nn.Linear(8, 2)
+        with torch.no_grad():
+            self.layer.weight.copy_(torch.linspace(-1, 1, 16).reshape(2, 8))
+            self.layer.bias.zero_()
+
+    def forward(self, windows):
+        return self.scale * self.layer(windows[..., 0])
+
+
+@pytest.mark.parametrize("mode", ["constant", "auto"])
+def test_the_weight_means_the_same_at_every_temperature(mode):
+    """Half as large an embedding at a quarter of the temperature has the same similarities; the term must follow."""
+    signal, _ = walk()
+    common = {"output_dimension": 2, "distance": "euclidean", "positive_in_denominator": True, "batch_size": 64}
+    common |= {"jacobian_weight": 0.5, "jacobian_ramp": (0, 0), "max_iterations": 20, "learning_rate": 0.01}
+    common |= {"temperature_mode": mode, "random_state": 0}
+    layers = [
+        ContrastiveEmbedding(Scaled(scale), temperature=scale**2, **common).fit(signal).encoders_[0].layer
+        for scale in (1.0, 0.5)
+    ]
+    torch.testing.assert_close(layers[0].weight, layers[1].weight, rtol=1e-3, atol=1e-4)
+    assert (layers[0].weight - Scaled(1.0).layer.weight).abs().max() > 0.05  # it has learnt

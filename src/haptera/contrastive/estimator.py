@@ -55,7 +55,7 @@ class ContrastiveEmbedding(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerM
         min_temperature: the least that `auto` may reach.
         positive_in_denominator: the form of the loss that cannot run away.
         jacobian_weight: λ of the term that keeps the encoder's Jacobian small, which attribution maps need (8.3); 0 is
-            none.
+            none. It means the same at every temperature.
         jacobian_ramp: steps without that term, and steps over which it rises; None is an eighth of all steps each.
         jacobian_exact: the norm itself, with a backward pass for each dimension, instead of one random projection.
         separate_encoders: one encoder for references, another for positives and negatives.

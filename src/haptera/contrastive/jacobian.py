@@ -1,12 +1,15 @@
 """The Jacobian term: among encoders that fit as well, prefer the one that changes least with its inputs.
 
-    L = Σ InfoNCE + λ E‖J_f(x)‖_F²
+    L = Σ InfoNCE + λ/τ E‖J_f(x)‖_F²
 
 Source: thesis (8.3); λ is 0 for 2,500 of 20,000 steps, then rises for 2,500 to .1. With it the encoder's Jacobian is
 the pseudo-inverse of that of the process that made the data, which is what makes attribution maps identifiable
 (theorem 2). The exact norm needs a backward pass for each output. Here one random projection is the default: for signs
 v, E‖vᵀJ‖² = ‖J‖_F², so that the gradient is unbiased for the cost of one backward pass (after Hoffman et al., 2019).
 J is that of a reference with respect to its whole window.
+The text has no temperature τ. With one, the embedding that fits best is √τ times as large, since similarities are
+−‖x − y‖²/τ, and so is its Jacobian: at τ = .18 the same λ would be too weak by a factor of 5.6. So the term is divided
+by τ, and λ means the same at every temperature; of a learnt one, the present value holds.
 λ by the rule of the text, below (8.3), is the largest that leaves the contrastive fit at its minimum; here the goodness
 of fit may lose no more than a share of what the best fit has. That costs a fit for each value.
 """

@@ -157,7 +157,8 @@ def test_of_a_shuffled_label_nothing_is_carried():
 def test_a_wrong_number_is_named():
     signal, angle = tuned_and_silent(50)
     for options, message in (
-        ({"fits": 0}, "at least 1"),
+        ({"fits": -1}, "at least 1"),
+        ({"fits": 0}, "no model with this Jacobian term"),
         ({"copies": 1}, "2 decoys"),
         ({"level": 2.0}, "between 0 and 1"),
     ):

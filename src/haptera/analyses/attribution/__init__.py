@@ -22,7 +22,8 @@ class DecoyTest:
     Attributes:
         method: of attribution: inverted_jacobian, gradient, integrated_gradients, feature_ablation or shapley; the last
             are slow.
-        fits: with decoys beside the channels, each as long as that of embed; their maps are averaged.
+        fits: with decoys beside the channels, each as long as that of embed; their maps are averaged. 0 leaves out the
+            test: only the map of the model in the folder, in seconds.
         copies: decoys of each channel.
         level: rate of false discoveries among the channels that are named.
         seed: of decoys and fits.
@@ -37,9 +38,10 @@ class DecoyTest:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise unknown("method", self.method, METHODS)
-        if self.fits < 1 or self.copies < 2:
+        if self.fits < 0 or self.copies < 2:
             raise HapteraError(
-                f"fits is {self.fits}, copies {self.copies}; at least 1 fit, and 2 decoys of a channel, expected"
+                f"fits is {self.fits}, copies {self.copies}; at least 1 fit, or 0 for the map alone, and 2 decoys of a "
+                "channel, expected"
             )
         check_number("level", self.level, above=0, below=1, what="a rate")
 

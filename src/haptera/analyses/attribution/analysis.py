@@ -112,7 +112,9 @@ class Attribution(Analysis):
     def table(self) -> pd.DataFrame:
         """Return a row for each channel, and after them the other numbers of the findings."""
         found = [replace(one, numbers={**one.numbers, "channels": None}) for one in self.findings()]
-        channels = self.channels().astype({"carries": "boolean"})  # which may be missing, in the rows of the others
+        channels = self.channels()
+        if self.carriers.fits:  # may be missing, in the rows of the others
+            channels = channels.astype({"carries": "boolean"})
         return pd.concat([channels, numbers_table(found)], ignore_index=True)
 
     def channels(self) -> pd.DataFrame:
@@ -152,6 +154,12 @@ def attribute_embedding(
     where = folder / OUT if out is None else Path(out)
     true = None if truth is None else read_truth(Path(truth), signal.shape[1])
     same = (model.jacobian_weight or 0.0) == weight
+    if not (same or test.fits):
+        own = model.jacobian_weight or 0.0
+        raise HapteraError(
+            f"--fits 0 maps the model in {folder}, whose Jacobian term has a weight of {own:g}, and {weight:g} was "
+            f"expected; embed with --jacobian-weight {weight:g}, or say --jacobian-weight {own:g} here"
+        )
     found = carriers(
         clone(model).set_params(jacobian_weight=weight),
         signal,

@@ -44,6 +44,7 @@ from haptera.analyses.embedding.alignment import procrustes
 from haptera.contrastive.encoder import encode_windows
 from haptera.contrastive.model_file import known_settings, own_settings
 from haptera.contrastive.parts import learns_from_time
+from haptera.errors import HapteraError
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.run.ledger import Piece
 from haptera.run.tasks import Task, finish
@@ -66,12 +67,12 @@ class Carriers:
     Attributes:
         table: a row for each channel: `channel`, `value` (its attribution over the mean of its decoys, about 1 for one
             that carries nothing), `low` and `high` over fits, `p`, `q` (p corrected for the number of channels),
-            `carries`.
+            `carries`; without a test, `channel` alone.
         map: `(latents, channels)`, the mean over fits; of those of the test, its sums over latents are tested.
         map_of: whose map it is: `TEST`, `ALONE` or `GIVEN`.
         null: the values of all decoys.
         level: the rate of false discoveries.
-        fits: how many.
+        fits: how many; 0 if there was no test.
         assumptions: what could be seen of the premises of theorem 2 in the first fit.
     """
 
@@ -86,7 +87,7 @@ class Carriers:
     @property
     def channels(self) -> list[int]:
         """Return those that carry something."""
-        return [int(one) for one in self.table.loc[self.table["carries"], "channel"]]
+        return [int(one) for one in self.table.loc[self.table["carries"], "channel"]] if self.fits else []
 
     @property
     def least(self) -> int:
@@ -148,12 +149,19 @@ def carriers(
         trials: as in `fit`.
         dimensions: of the embedding that the attribution is summed over, such as those of the label; all by default.
         test: how many fits and decoys, and by which method.
-        fitted: a model of these channels with these settings, whose map is shown where time is learnt from.
+        fitted: a model of these channels with these settings, whose map is shown where time is learnt from, and where
+            there is no test.
         out: a folder for the fits, which are not made again.
         progress: show a bar; None does on a terminal.
     """
     test = test or DecoyTest()
     signal = np.asarray(signal, np.float32)
+    if not test.fits:
+        if fitted is None:
+            raise HapteraError("fits is 0, and no model with this Jacobian term is there to map; fit one, or make fits")
+        seen = check_assumptions(fitted, signal, *labels, trials=trials)
+        table, found = pd.DataFrame({"channel": np.arange(signal.shape[1])}), _maps([fitted], signal, dimensions, test)
+        return Carriers(table, found[0], np.empty(0), test.level, 0, seen, GIVEN)
     generator = np.random.default_rng(test.seed)
     together = np.hstack([signal, *(_decoys(signal, bool(labels), generator) for _ in range(test.copies))])
     of = ALONE if labels and learns_from_time(model.hybrid) else TEST

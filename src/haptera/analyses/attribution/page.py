@@ -38,6 +38,8 @@ def findings(attribution: "Attribution") -> list[Finding]:
     sentence = (
         f"{len(names)} of {len(attribution.names)} {noun} carry {what} (shuffle test, FDR {100 * test.level:g} %)"
     )
+    if not test.fits:
+        sentence, few = f"not tested for {what}: --fits is 0, and the map is of the model in the folder", ""
     numbers = {"what": what, "level": test.level, "fits": test.fits, "decoys": len(test.null), "carriers": names}
     numbers |= {"channels": attribution.channels().to_dict("records")}
     promise = promise_of(attribution)
@@ -86,7 +88,8 @@ def promise_of(attribution: "Attribution") -> str:
 
 def sections(attribution: "Attribution") -> list[Section]:
     """Return the channels beside their decoys, and the map."""
-    return [carriers_section(attribution), map_section(attribution), premises_section(attribution)]
+    tested = [carriers_section(attribution)] if attribution.carriers.fits else []
+    return [*tested, map_section(attribution), premises_section(attribution)]
 
 
 def premises_section(attribution: "Attribution") -> Section:
@@ -143,7 +146,7 @@ def map_section(attribution: "Attribution") -> Section:
     of = {
         TEST: f"Mean of the {fits} fits of the test, not of the model in the folder",
         ALONE: f"Mean of {fits} fits to the channels without decoys, in which time would see structure",
-        GIVEN: "Of the model in the folder, which saw no decoys: in them time would see structure",
+        GIVEN: "Of the model in the folder" + ", which saw no decoys: in them time would see structure" * bool(fits),
     }
     text = (
         f"{of[attribution.carriers.map_of]}; by {attribution.test.method.replace('_', ' ')}, "
