@@ -31,6 +31,7 @@ html_title = f"haptera {__version__}"
 html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("pictures.js", {"defer": "defer"})]
 
 
 def setup(app):
