@@ -1,23 +1,24 @@
 """Takes the pictures of a report that the README and the landing page show, light and dark.
 
-    python experiments/report_picture.py [FOLDER]
+    python experiments/report_picture.py
 
-Runs the demo into FOLDER (`haptera-demo` by default) first, which takes a minute or two where it has not been run
-before, and writes `docs/pictures/report.png` and `report-dark.png`. They show the answers and the first figure; what
-lies between them on the page, and what is below the figure, is left out. It needs Chromium.
+Runs `haptera demo --quick` first, half a minute, and writes `docs/pictures/report.png` and `report-dark.png`. They show
+the answers and the first figure; what lies between them on the page, and what is below the figure, is left out. It
+needs Chromium.
 """
 
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
-LEFT_OUT = ".bar, .notes, .definitions, .lead { display: none !important; }"
-CLOSER = "section { margin-top: 1.5rem; padding-top: 1.25rem; } h1 { margin-top: 1.5rem; }"
+LEFT_OUT = ".bar, .notes, .definitions, .lead, h2 { display: none !important; }"
+CLOSER = "section { margin-top: 1.25rem; padding-top: 0; } h1 { margin-top: 1.25rem; }"
 
 
 def main(report: Path) -> None:
@@ -32,13 +33,14 @@ def main(report: Path) -> None:
             page.wait_for_timeout(500)
             plot = page.locator(".js-plotly-plot").first.bounding_box()
             path = PICTURES / f"report{ending}.png"
-            page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1200, "height": plot["y"] + plot["height"] + 12})
+            page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1200, "height": plot["y"] + plot["height"] - 4})
             Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
             page.close()
         browser.close()
 
 
 if __name__ == "__main__":
-    demo = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1] / "haptera-demo")
-    subprocess.run([sys.executable, "-m", "haptera", "demo", "--out", str(demo)], check=True)
-    main(demo / "report.html")
+    with tempfile.TemporaryDirectory() as folder:
+        demo = Path(folder) / "demo"
+        subprocess.run([sys.executable, "-m", "haptera", "demo", "--quick", "--out", str(demo)], check=True)
+        main(demo / "report.html")
