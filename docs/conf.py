@@ -13,7 +13,7 @@ copyright = author
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "live", "older", "root_pages"]
-exclude_patterns = ["_build", "evidence/results/*.md"]  # those are parts of pages
+exclude_patterns = ["_build", "jupyter_execute", "evidence/results/*.md"]  # those are parts of pages
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks show what `make notebooks` stored in them, and CI runs them again
 default_role = "code"  # docstrings write `code` with single backticks
@@ -31,6 +31,7 @@ html_title = f"haptera {__version__}"
 html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("pictures.js", {"defer": "defer"})]
 
 
 def setup(app):

@@ -20,9 +20,10 @@ from playwright.sync_api import Locator, Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures" / "gallery"
-WIDTH = 420
+WIDTH = 480
+"""Pixels of the page when pictures are taken: so narrow that they need not be made smaller to stand side by side."""
 KINDS = {
-    "study": ("A study", "guides/report.md", "src/haptera/report/study"),
+    "study": ("A study", "guides/report.md", "src/haptera/report/study/__init__.py"),
     "diagnosis": ("Diagnosis", "guides/diagnosis.md", "src/haptera/analyses/diagnosis/page.py"),
     "trends": ("Trends", "guides/trends.md", "src/haptera/analyses/trends/page.py"),
     "dependencies": ("Dependencies", "guides/dependencies.md", "src/haptera/analyses/dependencies/page.py"),
@@ -35,7 +36,7 @@ KINDS = {
     "identify": ("Identifiability", "guides/identify.md", "src/haptera/analyses/identify/page.py"),
     "pose": ("Poses", "guides/pose.md", "src/haptera/pose/page.py"),
 }
-"""Kind -> what the gallery calls it, the page about it, and the code that draws its figures."""
+"""Kind -> what the gallery calls it, the page about it, and the file in whose folder is the code of its figures."""
 NET = "--model examples/net.py:build --weights net.safetensors --size 16"
 RUN = "--data digits --size 16 --stream clean --stream corruptions:shifts=fog,severities=3,5 --adapter none --quiet"
 MAKE = {
@@ -91,9 +92,16 @@ def take(page: Page, figure: Locator, path: Path) -> bool:
     if not plot.locator("svg, canvas, table").count():
         return False
     image = Image.open(io.BytesIO(plot.screenshot())).convert("RGB")
-    image = image.resize((WIDTH, max(1, round(image.height * WIDTH / image.width))), Image.Resampling.LANCZOS)
     image.quantize(64).save(path, optimize=True)
     return True
+
+
+def code_of(title: str, code: str) -> str:
+    """Return the file that draws a figure: the first beside `code` that gives it its title, else `code` itself."""
+    for path in sorted((ROOT / code).parent.glob("*.py")):
+        if f'title="{title}"' in path.read_text("utf-8"):
+            return path.relative_to(ROOT).as_posix()
+    return code
 
 
 def pictures_of(kind: str, report: Path, page: Page, scheme: str) -> list[Picture]:
@@ -112,26 +120,31 @@ def pictures_of(kind: str, report: Path, page: Page, scheme: str) -> list[Pictur
 def gallery(pictures: list[Picture]) -> str:
     """Return the page: a heading for each kind, a picture for each figure, light or dark as the reader's screen is."""
     lines = ["<!-- made by experiments/gallery.py -->", "", "# Gallery", ""]
-    lines += [
-        "Every figure of the reports, with the code that draws it. In a report each can be filtered and saved, and"
-    ]
-    lines += ["its numbers are below it.", ""]
+    lines += ["Every figure of the reports; the name of one leads to the code that draws it. In a report each can be"]
+    lines += ["filtered and saved, and its numbers are below it.", ""]
     for kind, (title, guide, code) in KINDS.items():
         shown = [picture for picture in pictures if picture.kind == kind]
-        if not shown:
-            continue
-        lines += [f"## {title}", "", f"[How to make and read them]({guide}); drawn by `{code}`.", ""]
-        for picture in shown:
-            source = f"pictures/gallery/{picture.name}"
-            lines += [
-                "<figure>",
-                f'<picture><source media="(prefers-color-scheme: dark)" srcset="{source}-dark.png">',
-                f'<img src="{source}.png" alt="{picture.title}" width="{WIDTH}" loading="lazy"></picture>',
-                f"<figcaption>{picture.title}</figcaption>",
-                "</figure>",
-                "",
-            ]
+        if shown:
+            lines += [f"## {title}", "", f"[How to make and read them]({guide})", ""]
+            lines += [line for picture in shown for line in _figure(picture, code)]
     return "\n".join(lines)
+
+
+def _figure(picture: Picture, code: str) -> list[str]:
+    """Return a picture and its name; Markdown inside HTML needs the empty lines."""
+    source = f"pictures/gallery/{picture.name}"
+    return [
+        "<figure>",
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{source}-dark.png">',
+        f'<img src="{source}.png" alt="{picture.title}" loading="lazy"></picture>',
+        "<figcaption>",
+        "",
+        f"[{picture.title}](../{code_of(picture.title, code)})",
+        "",
+        "</figcaption>",
+        "</figure>",
+        "",
+    ]
 
 
 def main(reports: dict[str, Path]) -> None:
@@ -141,7 +154,7 @@ def main(reports: dict[str, Path]) -> None:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
         for scheme in ("light", "dark"):
-            page = browser.new_page(viewport={"width": 1000, "height": 900}, color_scheme=scheme)
+            page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme)
             pictures = [each for kind, report in reports.items() for each in pictures_of(kind, report, page, scheme)]
         browser.close()
     (ROOT / "docs" / "gallery.md").write_text(gallery(pictures), "utf-8")

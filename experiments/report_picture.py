@@ -1,32 +1,46 @@
-"""Takes the picture of a report that the README shows.
+"""Takes the pictures of a report that the README and the landing page show, light and dark.
 
     python experiments/report_picture.py
 
-Runs the demo into `haptera-demo` first, which takes a minute or two where it has not been run before, and writes
-`docs/pictures/report.png`. It needs Chromium.
+Runs `haptera demo --quick` first, half a minute, and writes `docs/pictures/report.png` and `report-dark.png`. They show
+the answers and the first figure; what lies between them on the page, and what is below the figure, is left out. It
+needs Chromium.
 """
 
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+LEFT_OUT = ".bar, .notes, .definitions, .lead, h2 { display: none !important; }"
+CLOSER = "section { margin-top: 1.25rem; padding-top: 0; } h1 { margin-top: 1.25rem; }"
 
-def main(report: Path, picture: Path) -> None:
+
+def main(report: Path) -> None:
+    """Take both pictures, down to the end of the first plot."""
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1200, "height": 1240}, color_scheme="light")
-        page.goto(report.resolve().as_uri())
-        page.wait_for_selector(".js-plotly-plot .scatterlayer .trace")
-        page.wait_for_timeout(500)
-        page.screenshot(path=picture)
+        for scheme, ending in (("light", ""), ("dark", "-dark")):
+            page = browser.new_page(viewport={"width": 1200, "height": 1240}, color_scheme=scheme)
+            page.goto(report.resolve().as_uri())
+            page.add_style_tag(content=LEFT_OUT + CLOSER)
+            page.wait_for_selector(".js-plotly-plot .scatterlayer .trace", timeout=120_000)
+            page.wait_for_timeout(500)
+            plot = page.locator(".js-plotly-plot").first.bounding_box()
+            path = PICTURES / f"report{ending}.png"
+            page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1200, "height": plot["y"] + plot["height"] - 4})
+            Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+            page.close()
         browser.close()
 
 
 if __name__ == "__main__":
-    root = Path(__file__).parents[1]
-    demo = root / "haptera-demo"
-    subprocess.run([sys.executable, "-m", "haptera", "demo", "--out", str(demo)], check=True)
-    main(demo / "report.html", root / "docs" / "pictures" / "report.png")
+    with tempfile.TemporaryDirectory() as folder:
+        demo = Path(folder) / "demo"
+        subprocess.run([sys.executable, "-m", "haptera", "demo", "--quick", "--out", str(demo)], check=True)
+        main(demo / "report.html")

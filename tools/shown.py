@@ -8,9 +8,9 @@ A page says what it shows in a comment, and this script writes it below, up to t
 
 `shows FILE` is a file, a Markdown file as it is and any other in a fence; `shows FILE NAME` is a function or class of a
 Python file; `shows laws of KIND` the laws of `haptera.testing`; `shows contents N` links to the pages of the N-th
-toctree of the page, which is then hidden. A new one may be written as `{include}` or
-`{literalinclude}`, as Sphinx knows them: they become comments. `make evidence` runs this, and a test fails where a page
-is not current.
+toctree of the page, which is then hidden; `shows verdicts of FILE` the last row of its table of verdicts, as a
+sentence. A new one may be written as `{include}` or `{literalinclude}`, as Sphinx knows them: they become comments.
+`make evidence` runs this, and a test fails where a page is not current.
 """
 
 import ast
@@ -25,6 +25,7 @@ DOCS = ROOT / "docs"
 REGION = re.compile(r"^<!-- shows (.+?) -->\n.*?^<!-- end of \1 -->$", re.MULTILINE | re.DOTALL)
 DIRECTIVE = re.compile(r"^```\{(?:literalinclude|include)\} (\S+)\n((?::\w+:.*\n)*)```$", re.MULTILINE)
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+VERDICTS = re.compile(r"^\| source \|(.+)\|\n(?:\|.*\n)*?\| \*\*all\*\* \|(.+)\|$", re.MULTILINE)
 LANGUAGES = {".py": "python", ".toml": "toml"}
 SINGULAR = {"shifts": "shift", "streams": "stream", "adapters": "adapter", "measures": "measure",
             "analyses": "analysis"}  # fmt: skip
@@ -53,6 +54,8 @@ def _comments(match: re.Match[str]) -> str:
 def _region(what: str, folder: Path, toctrees: list[str]) -> str:
     if kind := re.fullmatch(r"laws of (\w+)", what):
         shown = _laws(kind[1])
+    elif file := re.fullmatch(r"verdicts of (\S+)", what):
+        shown = _verdicts(folder / file[1])
     elif number := re.fullmatch(r"contents (\d+)", what):
         shown = _links(toctrees[int(number[1]) - 1], folder)
     else:
@@ -78,6 +81,18 @@ def _links(toctree: str, folder: Path) -> str:
     found = [path for name in names for path in sorted(folder.glob(f"{name}.md"))]
     titles = {path: re.search(r"^# (.+)$", path.read_text("utf-8"), re.MULTILINE) for path in found}
     return "\n".join(f"- [{title[1]}]({path.relative_to(folder)})" for path, title in titles.items() if title)
+
+
+def _verdicts(path: Path) -> str:
+    """Return the sentence that the overview of the evidence amounts to."""
+    rows = VERDICTS.search(path.read_text("utf-8"))
+    if rows is None:
+        raise SystemExit(f"{path} has no table of verdicts that ends with the row of all")
+    names, counts = ([cell.strip(" *") for cell in row.split("|")] for row in rows.groups())
+    every = dict(zip(names, counts, strict=True))
+    total, errors = every.pop("rows"), every.pop("errors found")
+    told = ", ".join(f"{number} {name}" for name, number in every.items())
+    return f"{total} rows: {told}. {errors} errors were found in the sources."
 
 
 def _laws(kind: str) -> str:

@@ -175,10 +175,10 @@ class Analysis(ABC):
             self.table().to_parquet(file, index=False)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return pd.DataFrame([{"": finding.word, "finding": finding.sentence} for finding in self.findings()]).to_html(
-            index=False, border=0
-        )
+        """What a notebook shows; it would set sentences flush right by itself."""
+        rows = pd.DataFrame([{"": finding.word, "finding": finding.sentence} for finding in self.findings()])
+        plain = rows.to_html(index=False, border=0, justify="left")
+        return plain.replace("<td>", '<td style="text-align: left; vertical-align: top">')
 
 
 class SavedAnalysis(Analysis):

@@ -33,6 +33,7 @@ def test_a_table_of_paths_and_numbers(tmp_path, separator):
         ("path,label\na.png\n", "row 2: found 1 fields, the header has 2"),
         ("name,label\na.png,0\n", "has the columns name, label; one of paths"),
         ("path,label\n", "lists no images"),
+        ("path,lable\na.png,0\n", "no column of labels, but one called 'lable'; did you mean 'label'"),
     ],
 )
 def test_tables_that_cannot_be_right_are_refused(tmp_path, text, message):
@@ -40,6 +41,12 @@ def test_tables_that_cannot_be_right_are_refused(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(HapteraError, match=message):
         open_data(tmp_path / "t.csv")
+
+
+def test_a_table_without_labels_is_unlabelled_data(tmp_path):
+    write(tmp_path, "a.png")
+    (tmp_path / "t.csv").write_text("path,place\na.png,hall\n")
+    assert open_data(tmp_path / "t.csv").targets is None
 
 
 def test_the_flat_validation_folder_of_imagenet_with_its_ground_truth(tmp_path):

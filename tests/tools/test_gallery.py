@@ -16,7 +16,7 @@ def test_every_picture_is_there_in_both_schemes_and_small():
     assert max(path.stat().st_size for path in PICTURES.iterdir()) < 60_000
 
 
-def test_the_code_that_draws_a_figure_exists():
-    named = re.findall(r"drawn by `([^`]+)`", PAGE)
-    assert len(named) > 5
-    assert not [path for path in named if not (ROOT / path).exists()]
+def test_the_code_that_draws_each_figure_exists():
+    linked = re.findall(r"<figcaption>\n\n\[.+\]\(\.\./(src/\S+\.py)\)\n\n</figcaption>", PAGE)
+    assert len(linked) == PAGE.count("<figure>")
+    assert not [path for path in linked if not (ROOT / path).is_file()]

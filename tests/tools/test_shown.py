@@ -43,3 +43,12 @@ def test_an_include_becomes_what_it_includes_and_stays_so(tmp_path):
     assert "| b |" in shown.current(page)
     assert "| 1 |" not in shown.current(page)
     assert "Text." in shown.current(page)
+
+
+def test_verdicts_are_the_last_row_of_the_overview(tmp_path):
+    head = "| source | confirmed | undecided | rows | errors found |\n|---|---|---|---|---|\n"
+    (tmp_path / "index.md").write_text(f"{head}| one | 2 | – | 2 | 1 |\n| **all** | **7** | **3** | **10** | **4** |\n")
+    (tmp_path / "page.md").write_text("<!-- shows verdicts of index.md -->\n<!-- end of verdicts of index.md -->\n")
+    assert "10 rows: 7 confirmed, 3 undecided. 4 errors were found in the sources." in shown.current(
+        tmp_path / "page.md"
+    )

@@ -35,6 +35,12 @@ COMMANDS = {
     "check": ("lists:check", "Run the laws on a shift, stream, adapter, measure or analysis of your own."),
 }
 """Name -> where the command is, and its summary; the analyses of the catalog are commands as well."""
+PANELS = {
+    "Studies": ("demo", "run", "import", "measure", "report", "compare", "gate", "export"),
+    "Adaptation and deployment": ("tune", "profile", "live"),
+    "Data and parts": ("materialise", "calibrate", "list", "verify", "check"),
+}
+"""Heading of the help -> its commands; the others answer questions about a model or a recording."""
 
 
 def app_for(asked: str | None) -> typer.Typer:
@@ -50,7 +56,7 @@ def app_for(asked: str | None) -> typer.Typer:
     for name, (target, summary) in COMMANDS.items():
         module, _, attribute = target.partition(":")
         if name != asked:
-            app.command(name, help=summary)(_nothing)
+            app.command(name, help=summary, rich_help_panel=_panel(name))(_nothing)
         elif isinstance(found := getattr(import_module(f"haptera.cli.{module}"), attribute), typer.Typer):
             app.add_typer(with_plain_flags(found), name=name, cls=found.info.cls or Group)
         else:
@@ -61,8 +67,14 @@ def app_for(asked: str | None) -> typer.Typer:
         if name == asked:
             app.command(name, cls=Command)(_analysis(name))
         else:
-            app.command(name, help=f"{entry.summary[:1].upper()}{entry.summary[1:]}.")(_nothing)
+            summary = f"{entry.summary[:1].upper()}{entry.summary[1:]}."
+            app.command(name, help=summary, rich_help_panel=_panel(name))(_nothing)
     return app
+
+
+def _panel(name: str) -> str:
+    """Return the heading under which help lists a command."""
+    return next((panel for panel, names in PANELS.items() if name in names), "Questions about a model or a recording")
 
 
 def _analysis(name: str) -> Callable[..., None]:

@@ -24,7 +24,7 @@ import numpy as np
 from haptera.data.decode import Resize
 from haptera.data.folder import FolderData, Listing, has_images, list_images
 from haptera.data.named_mappings import ilsvrc_index, wnid_index
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, nearest
 from haptera.files.atomic import check_plain_file
 from haptera.files.fingerprint import fingerprint
 
@@ -53,6 +53,8 @@ def open_table(path: Path, resize: Resize | None = None, channels: int | None = 
     targets, names = None, None
     if any(name in header for name in LABELS):
         targets, names = _read_labels([row[_find(header, LABELS, path, "labels")] for row in rows[1:]], path)
+    else:
+        _check_for_slips(header, path)
     stats = [(path.parent / file).stat() for file in files]
     lines = [f"{file}\t{stat.st_size}\t{stat.st_mtime_ns}" for file, stat in zip(files, stats, strict=True)]
     listing = Listing(tuple(files), targets, names, fingerprint("\n".join(lines), targets, names))
@@ -113,6 +115,13 @@ def _find(header: Sequence[str], usual: Sequence[str], path: Path, what: str) ->
             "was expected"
         )
     return found[0]
+
+
+def _check_for_slips(header: Sequence[str], path: Path) -> None:
+    """Refuse a table without labels one of whose columns is almost called so: it would pass for unlabelled."""
+    for name in header:
+        if near := nearest(name, LABELS, cutoff=0.8):
+            raise HapteraError(f"{path} has no column of labels, but one called {name!r}; did you mean {near!r}?")
 
 
 def _read_labels(texts: list[str], path: Path) -> tuple[np.ndarray | None, tuple[str, ...] | None]:

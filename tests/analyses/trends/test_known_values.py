@@ -3,10 +3,12 @@
 The files are not part of the repository; they are looked for beside it, in `../shared/data`.
 """
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.closeness import closeness, events
@@ -81,6 +83,29 @@ def test_dominance_of_66_models(imagenet):
     largest = pairs.loc[pairs["dominance"].idxmax()]
     assert (largest["worse"], largest["better"], largest["dominance"]) == ("alexnet", "squeezenet1_0", 0.09094)
     assert round(pairs["excess"].mean(), 3) == 0.218
+
+
+def test_dominance_falls_as_the_difference_of_66_models_grows(imagenet):
+    pairs = imagenet.pairs
+    assert round(spearmanr(pairs["difference"], pairs["dominance"]).statistic, 3) == -0.779
+    small, large = pairs[pairs["difference"] < 0.01], pairs[pairs["difference"] >= 0.4]
+    assert (round(small["dominance"].mean(), 4), round(large["dominance"].mean(), 4)) == (0.0557, 0.0133)
+    assert large["dominance"].max() < small["dominance"].median()
+    random, found = np.random.default_rng(0), []
+    for _ in range(200):  # other models, drawn from these
+        drawn = Counter(random.choice(imagenet.models, 66))
+        weight = pairs["worse"].map(drawn).fillna(0) * pairs["better"].map(drawn).fillna(0)
+        again = pairs.loc[pairs.index.repeat(weight.astype(int))]
+        found.append(spearmanr(again["difference"], again["dominance"]).statistic)
+    assert np.percentile(found, 97.5) < -0.6
+
+
+def test_how_far_accuracies_fall(imagenet, cifar):
+    falls = [100 * (before - after) for before, after in (imagenet.accuracies, cifar.accuracies)]
+    assert [(round(fall.min(), 1), round(fall.max(), 1)) for fall in falls] == [(6.2, 13.6), (4.1, 15.4)]
+    assert ((falls[0] > 10.5) & (falls[0] < 14.5)).sum() == 64
+    least = falls[0].argsort()[:2]
+    assert {imagenet.models[at]: round(falls[0][at], 1) for at in least} == {"fv_4k": 6.2, "nasnetalarge": 10.3}
 
 
 def test_guarantees_of_66_models(imagenet):

@@ -124,3 +124,15 @@ def test_every_stream_and_model_has_a_table_of_its_own():
 def test_what_is_not_there_is_refused_by_name(choice, message):
     with pytest.raises(HapteraError, match=re.escape(message)):
         paper_tables(tidy(rows(ERRORS)), choice)
+
+
+def test_a_held_out_shift_is_no_column_and_no_part_of_the_mean_and_that_is_said():
+    blurred = [cell(name, "gaussian_blur", 0.1, seed) for name in ERRORS for seed in (0, 1, 2)]
+    made = only(rows(ERRORS) + blurred)
+    assert made.shifts == SHIFTS
+    assert [row.cells[-1].value for row in made.rows] == pytest.approx([0.66, 0.3925, 0.4225])
+    [note] = made.notes
+    assert note.startswith("gaussian_blur is a held-out shift")
+    assert only(rows(ERRORS)).notes == ()
+    assert only(blurred).shifts == ("gaussian_blur",)
+    assert only(blurred).notes == ()

@@ -84,7 +84,7 @@ def _mode(model: nn.Module, probe: Probe, images: torch.Tensor, logits: np.ndarr
             "before you compare with numbers of your own"
         )
         return Check("mode", MODE, WARNING, told, numbers)
-    told = f"{len(modules) - training:,} of {count(len(modules), 'module')} are"
+    told = f"{len(modules) - training:,} of {count(len(modules), 'module')} are in evaluation mode"
     told += ", and the others do nothing else in training" if training else ""
     return Check("mode", MODE, FINE, told, numbers)
 

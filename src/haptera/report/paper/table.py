@@ -22,6 +22,7 @@ from haptera.measures.shift_means import FADES, MIRRORED, direction
 from haptera.report.paper.published import MEASURE as PUBLISHED
 from haptera.report.paper.published import printed_order
 from haptera.report.study.cells import NONE, led_by, read
+from haptera.words import join_names
 
 MEAN = "mean"
 USUAL = tuple(shift for shifts in FAMILIES.values() for shift in shifts)
@@ -71,7 +72,7 @@ class PaperTable:
         seeds: the most that an adapter has.
         severities: such as `severity 5` or `severities 1 to 5`; empty where shifts have none.
         margin: how far the best is ahead, a sentence; empty where only one adapter has a mean.
-        notes: which published results are not shown and why, a sentence each.
+        notes: which shifts and published results are not shown and why, a sentence each.
         digits: decimals that are printed.
     """
 
@@ -210,9 +211,18 @@ def _table(
         seeds=int(own["seeds"].max()) if "seeds" in own and own["seeds"].notna().any() else 1,
         severities=_severities(table, stream, model, choice.of),
         margin=_margin(table, stream, model, choice.of, digits),
-        notes=tuple(notes),
+        notes=(*_left_out(met, shifts), *notes),
         digits=digits,
     )
+
+
+def _left_out(met: Sequence[str], shifts: Sequence[str]) -> list[str]:
+    """Name the shifts that are no columns, so that nobody takes this mean for the mean over all of them."""
+    hidden = [shift for shift in met if shift not in shifts]
+    if not hidden:
+        return []
+    verb = "is a held-out shift" if len(hidden) == 1 else "are held-out shifts"
+    return [f"{join_names(hidden)} {verb}, on which settings are chosen, and left out here, of the mean as well."]
 
 
 def _ranked(rows: Sequence[Row], of: str, digits: int) -> list[Row]:
