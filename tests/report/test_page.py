@@ -22,7 +22,9 @@ def decoded(frame: pd.DataFrame) -> dict[str, list[object]]:
     found = {}
     for column in content["columns"]:
         if "numbers" in column:
-            found[column["name"]] = column["numbers"]
+            lengths = column.get("lengths", [1] * len(column["numbers"]))
+            pairs = zip(column["numbers"], lengths, strict=True)
+            found[column["name"]] = [number for number, length in pairs for _ in range(length)]
             continue
         codes = column.get("codes")
         if codes is None:
