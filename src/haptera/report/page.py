@@ -203,7 +203,7 @@ def rounded(values: np.ndarray) -> np.ndarray:
 
 
 def columns(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the frame as `{"rows", "columns": [...]}`: `{"name", "numbers"}` or `{"name", "values", "codes" or "runs"}`.
+    """Return the frame as `{"rows", "columns": [{"name", "numbers"} or {"name", "values", "codes" or "runs"}]}`.
 
     Numbers that mostly repeat the one before are given once, with `lengths` that say how many follow each other.
     """

@@ -108,7 +108,9 @@ def flagged(points: pd.DataFrame, falls: pd.DataFrame) -> pd.DataFrame:
     first = steps[runs.reindex(steps.index) > 0.5].astype(float).reset_index().sort_values("step")
     if first.empty:
         return points
-    ordered = points[LINE].astype("str").assign(step=points["step"].astype(float), place=points.index).sort_values("step")
+    ordered = (
+        points[LINE].astype("str").assign(step=points["step"].astype(float), place=points.index).sort_values("step")
+    )
     found = pd.merge_asof(first, ordered, on="step", by=LINE, direction="forward").dropna(subset="place")
     words = found.groupby("place")["against"].agg(lambda others: f"below {' and '.join(sorted(others))}, for good")
     return points.assign(collapse=words.reindex(points.index))
