@@ -223,7 +223,7 @@ def _column(name: str, values: pd.Series) -> dict[str, Any]:
         return {"name": name, **_text(values)}
     known = values.notna().to_numpy()
     if pd.api.types.is_integer_dtype(kind):
-        numbers = values.to_numpy(dtype=kind.numpy_dtype if hasattr(kind, "numpy_dtype") else kind, na_value=0)
+        numbers = np.asarray(values.fillna(0))
     else:
         numbers = rounded(values.to_numpy(dtype=float, na_value=np.nan))
         known = np.isfinite(numbers)

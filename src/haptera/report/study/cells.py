@@ -76,7 +76,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
     for column, word in (("adapter", NONE), ("stream", "unnamed")):
         if (names[column] == "").any():
             names[column] = names[column].astype("str").replace("", word).astype("category")
-    return rows.assign(**{column: names[column].cat.remove_unused_categories() for column in names})
+    return rows.assign(**{str(column): names[column].cat.remove_unused_categories() for column in names})
 
 
 def pool(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
