@@ -1,6 +1,7 @@
 """CCC beside the public generator: images per CPU-second at 224 px, and the most memory that making them takes.
 
     python benchmarks/ccc.py [FIRST+SECOND ...]
+    python benchmarks/ccc.py cores [FIRST+SECOND ...]
 
 Ours is the stream itself on one thread: JPEG files of 224 px (1/f noise in colour, quality 90, about 28 kB) are read,
 mirrored and moved at random, go through both corruptions, and end as a batch of 64 float images. It is the mean over
@@ -11,6 +12,8 @@ the time of decoding all files is added once. Nothing is encoded, since nothing 
 The peer's figures (the public generator: both corruptions, decoding, and JPEG files as its only way out) were measured
 once on a machine of this kind; it needs older libraries than ours and is not run here.
 Memory: the most that the process takes above what it took before the first batch. Every pair has its own process.
+`cores` prints how many images two processes make in the time in which one makes 1, by the clock: as a study with
+`--jobs 2` does. It needs two cores with nothing else to do.
 """
 
 import os
@@ -91,6 +94,33 @@ def timed(stream: CCC, index: int) -> float:
     return time.process_time() - start
 
 
+def wall(folder: Path, pair: tuple[str, str]) -> float:
+    """Seconds by the clock for one path, once everything is decoded."""
+    torch.set_num_threads(1)
+    stream = CCC(FolderData(folder), calibration(pair), speed=BATCH, length=20 * BATCH, batch_size=BATCH)
+    for index in range(len(stream)):
+        stream[index]
+    start = time.perf_counter()
+    for index in range(len(stream)):
+        stream[index]
+    return time.perf_counter() - start
+
+
+def cores(wanted: list[tuple[str, str]]) -> None:
+    print(f"{'two processes beside one':<34}{'one s':>8}{'two s':>8}{'gain':>7}   (1.8 wanted)")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder)
+        with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+            for pair in wanted:
+                alone, together = [], []
+                for _ in range(PASSES):
+                    alone.append(pool.submit(wall, folder, pair).result())
+                    together.append(max(task.result() for task in [pool.submit(wall, folder, pair) for _ in "12"]))
+                one, two = min(alone), min(together)
+                print(f"{' + '.join(pair):<34}{one:>8.2f}{two:>8.2f}{2 * one / two:>7.2f}", flush=True)
+
+
 def decoding(width: int, height: int) -> float:
     """Milliseconds to decode one file and bring it to 224 px."""
     with tempfile.TemporaryDirectory() as folder:
@@ -106,6 +136,8 @@ def decoding(width: int, height: int) -> float:
 
 def main() -> None:
     wanted = [pair for pair in PEER if "+".join(pair) in sys.argv[1:]] or list(PEER)
+    if "cores" in sys.argv[1:]:
+        return cores(wanted)
     batch = BATCH * 3 * SIDE**2 * 4 / 1e6
     print(f"{'images per CPU-second':<34}{'ours':>7}{'peer':>7}{'ratio':>8}{'memory':>24}")
     ratios = []

@@ -59,3 +59,26 @@ def test_the_table_of_a_study_comes_back_as_it_was_without_being_sorted(tmp_path
     tables.write(table, path, digest="of a study")
     monkeypatch.setattr(tables, "tidy", None)
     pd.testing.assert_frame_equal(tables.read(path), table, check_exact=True)
+
+
+def test_a_table_read_as_codes_is_the_same_table(tmp_path):
+    rows = [
+        {"model": name, "shift": "fog", "severity": 3.0, "step": step, "measure": "accuracy", "value": 0.5, "n": 8}
+        | ({"against": "none"} if step else {})
+        for name in ("zebra", "ape")
+        for step in range(3)
+    ]
+    table = tables.tidy(rows)
+    tables.write(table, tmp_path / "table.parquet", "made of something")
+    codes = tables.read(tmp_path / "table.parquet", as_codes=True)
+    assert codes["model"].cat.categories.tolist() == ["ape", "zebra"]  # grouped and sorted as text would be
+    assert isinstance(codes["against"].dtype, pd.CategoricalDtype)
+    pd.testing.assert_frame_equal(tables.decoded(codes), table)
+    pd.testing.assert_frame_equal(tables.decoded(tables.coded(table)), table)
+
+
+def test_a_table_that_no_study_wrote_can_be_read_as_codes_too(tmp_path):
+    frame = pd.DataFrame({"model": ["b", "a"], "measure": "accuracy", "value": [0.5, 0.25]})
+    frame.to_parquet(tmp_path / "table.parquet")
+    codes = tables.read(tmp_path / "table.parquet", as_codes=True)
+    pd.testing.assert_frame_equal(tables.decoded(codes), tables.tidy(frame))

@@ -42,8 +42,12 @@ def tidy(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFrame:
 
 def _is_tidy(path: Path, frame: pd.DataFrame) -> bool:
     """Say whether a study wrote this table, which then is as `tidy` makes it: a million rows take a while to sort."""
-    kinds = {column: str(frame[column].dtype) for column in COLUMNS if column in frame}
+    kinds = {column: _kind(frame[column].dtype) for column in COLUMNS if column in frame}
     return path.suffix != ".csv" and list(frame)[: len(COLUMNS)] == COLUMNS and kinds == KINDS and bool(digest(path))
+
+
+def _kind(kind: object) -> str:
+    return "str" if _is_coded(kind) else str(kind)
 
 
 def join(table: pd.DataFrame, rows: Rows) -> pd.DataFrame:
@@ -81,6 +85,21 @@ def write(table: pd.DataFrame, path: Path, digest: str = "") -> None:
         pq.write_table(content, file, write_page_checksum=True)
 
 
+def coded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose text is categories, in order of the alphabet: rows are compared and taken by codes."""
+    text = [column for column in table if column in TEXT or isinstance(table[column].dtype, pd.StringDtype)]
+    return table.astype(dict.fromkeys(text, "category"))
+
+
+def decoded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose categories are text again."""
+    return table.astype({column: "str" for column in table if _is_coded(table[column].dtype)})
+
+
+def _is_coded(kind: object) -> bool:
+    return isinstance(kind, pd.CategoricalDtype) and kind.categories.inferred_type in ("string", "empty")
+
+
 def digest(path: Path) -> str:
     """Return the fingerprint of what a table was made from; nothing where the file does not say."""
     import pyarrow.parquet as pq
@@ -91,15 +110,38 @@ def digest(path: Path) -> str:
         raise HapteraError(f"cannot read the table {path}: {error}") from error
 
 
-def read(path: Path) -> pd.DataFrame:
-    """Read a table that `write` wrote, or a CSV with the same columns."""
+def _read_parquet(path: Path, as_codes: bool) -> pd.DataFrame:
+    """Return the rows of a file; as codes its text is never written out, which would be half of the memory."""
+    if not as_codes:
+        return pd.read_parquet(path, page_checksum_verification=True)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {field.name: field.type for field in pq.read_schema(path)}
+    text = [name for name, kind in kinds.items() if pa.types.is_large_string(kind) or pa.types.is_string(kind)]
+    content = pq.read_table(path, read_dictionary=text, page_checksum_verification=True)
+    frame = content.to_pandas(split_blocks=True, self_destruct=True)
+    for name in text:
+        order = pd.Index(sorted(frame[name].cat.categories), dtype="str")
+        frame[name] = frame[name].cat.set_categories(order)
+    return frame
+
+
+def read(path: Path, as_codes: bool = False) -> pd.DataFrame:
+    """Read a table that `write` wrote, or a CSV with the same columns.
+
+    Args:
+        path: of the file.
+        as_codes: whether text becomes categories, as `coded` makes them, which takes less time and memory to read.
+    """
     if not path.is_file():
         raise HapteraError(f"there is no table at {path}")
     try:
-        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path, page_checksum_verification=True)
+        frame = pd.read_csv(path) if path.suffix == ".csv" else _read_parquet(path, as_codes)
         missing = [column for column in ("model", "measure", "value") if column not in frame]
         if not missing:
-            return frame if _is_tidy(path, frame) else tidy(frame)
+            frame = frame if _is_tidy(path, frame) else tidy(decoded(frame))
+            return coded(frame) if as_codes else frame
     except (OSError, ValueError, TypeError, LookupError, OverflowError, NotImplementedError, MemoryError) as error:
         raise HapteraError(f"cannot read the table {path}: {error}") from error
     raise HapteraError(f"{path} is not a table of results: it has no column {missing[0]!r}")

@@ -22,7 +22,9 @@ def decoded(frame: pd.DataFrame) -> dict[str, list[object]]:
     found = {}
     for column in content["columns"]:
         if "numbers" in column:
-            found[column["name"]] = column["numbers"]
+            lengths = column.get("lengths", [1] * len(column["numbers"]))
+            pairs = zip(column["numbers"], lengths, strict=True)
+            found[column["name"]] = [number for number, length in pairs for _ in range(length)]
             continue
         codes = column.get("codes")
         if codes is None:
@@ -98,3 +100,15 @@ def test_an_answer_links_to_the_figure_behind_it_and_to_nothing_that_is_not_ther
     assert '<a href="#figure-1-1">A title</a>' in page
     assert '<dd class="large">0.82 &lt;b&gt;</dd>' in page
     assert '<p class="origin">today &amp; here</p>' in page
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-3, 3)), max_size=40), st.integers(1, 9))
+def test_numbers_read_back_also_where_they_repeat(values: list[int | None], times: int) -> None:
+    repeated = [value for value in values for _ in range(times)]
+    frame = pd.DataFrame({"whole": pd.array(repeated, "Int64"), "real": pd.array(repeated, "Float64")})
+    assert decoded(frame) == {"whole": repeated, "real": repeated}
+
+
+def test_numbers_that_repeat_are_carried_once() -> None:
+    (column,) = columns(pd.DataFrame({"severity": [1.0] * 50 + [2.0] * 50}))["columns"]
+    assert column == {"name": "severity", "lengths": [50, 50], "numbers": [1.0, 2.0]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haptera.report.thin import MOST_PER_LINE, bounded, over_steps
+from haptera.report.thin import MOST_PER_LINE, blocks, bounded, over_steps
 
 LINE = ["stream", "model", "adapter"]
 
@@ -84,3 +84,19 @@ def test_bounded_keeps_the_first_whole_values() -> None:
     assert kept["stream"].tolist() == list("bbbaa")
     assert sentence == " This page has 2 of 3 streams; the table file has all."
     assert bounded(frame, "stream", 1)[0]["stream"].tolist() == list("bbb")
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_come_by_line_and_step_whether_or_not_they_were_sorted(shuffled: bool) -> None:
+    rows = windows([7, 3, 12]).sort_values(["stream", "step"], ascending=[False, True], ignore_index=True)
+    rows = rows.sample(frac=1, random_state=1, ignore_index=True) if shuffled else rows
+    found = blocks(rows, LINE)
+    step = rows["step"].to_numpy(dtype=float)
+    assert found.whole(step) is not shuffled
+    ordered = rows.iloc[found.order(step)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(ordered, rows.sort_values(["stream", "step"], ignore_index=True))
+
+
+def test_a_step_that_comes_twice_is_no_whole_block() -> None:
+    rows = pd.DataFrame({"stream": "s", "model": "m", "adapter": "none", "step": [1, 2, 2, 3]})
+    assert not blocks(rows, LINE).whole(rows["step"].to_numpy(dtype=float))

@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from blur_references import motion_reference, random_images, zoomed_reference
 from haptera.shifts import DefocusBlur, GlassBlur, MotionBlur, SampleRandom, ZoomBlur
-from haptera.shifts.blur import gaussian_filter, motion_filter, zoom
+from haptera.shifts.blur import _noticed_weights, gaussian_filter, gaussian_kernel, motion_filter, zoom
 from haptera.shifts.defocus import disk, disk_filter
 from haptera.shifts.glass import _schedule, pull
 
@@ -190,3 +190,12 @@ def test_filter_of_wide_images_agrees_with_scipy_on_both_axes():
     image = random_images(1, 1, 130, 90)
     expected = ndimage.gaussian_filter(image[0, 0].double().numpy(), 2.3, mode="nearest")
     assert np.allclose(gaussian_filter(image, 2.3)[0, 0].numpy(), expected, atol=2e-6)
+
+
+def test_weights_left_out_of_a_blur_of_bytes_are_less_than_a_tenth_of_a_grey_level():
+    for sigma in (0.4, 1.0, 3.0, 6.0):
+        radius = int(4 * sigma + 0.5)
+        whole, kept = gaussian_kernel(sigma, radius)[radius:].double().numpy(), _noticed_weights(sigma)
+        assert 2 * kept.sum() - kept[0] == pytest.approx(1, abs=1e-6)
+        assert 255 * 2 * whole[len(kept) :].sum() < 0.1
+    assert len(_noticed_weights(6.0)) < 25  # 4 standard deviations and the centre

@@ -190,7 +190,7 @@ def report(
     from haptera.run.results import results_of
 
     with session(quiet):
-        results = results_of(folder)
+        results = results_of(folder, as_codes=True)
         present(results.report(images), folder, quiet, as_json)
     if results.damage:
         raise typer.Exit(1)

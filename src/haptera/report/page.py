@@ -203,7 +203,10 @@ def rounded(values: np.ndarray) -> np.ndarray:
 
 
 def columns(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the frame as `{"rows", "columns": [{"name", "numbers"} or {"name", "values", "codes" or "runs"}]}`."""
+    """Return the frame as `{"rows", "columns": [{"name", "numbers"} or {"name", "values", "codes" or "runs"}]}`.
+
+    Numbers that mostly repeat the one before are given once, with `lengths` that say how many follow each other.
+    """
     return {"rows": len(frame), "columns": [_column(str(name), frame[name]) for name in frame.columns]}
 
 
@@ -218,21 +221,32 @@ def _column(name: str, values: pd.Series) -> dict[str, Any]:
     kind = values.dtype
     if pd.api.types.is_bool_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
         return {"name": name, **_text(values)}
+    known = values.notna().to_numpy()
     if pd.api.types.is_integer_dtype(kind):
-        return {"name": name, "numbers": values.astype("object").where(values.notna(), None).tolist()}
-    numbers = rounded(values.to_numpy(dtype=float, na_value=np.nan))
-    finite = np.isfinite(numbers)
+        numbers = np.asarray(values.fillna(0))
+    else:
+        numbers = rounded(values.to_numpy(dtype=float, na_value=np.nan))
+        known = np.isfinite(numbers)
+        numbers = np.where(known, numbers, 0.0)
+    encoded: dict[str, Any] = {"name": name}
+    starts = _starts(numbers) if known.all() else np.arange(len(numbers))
+    if len(starts) * 3 < len(numbers):
+        encoded["lengths"] = np.diff(starts, append=len(numbers)).tolist()
+        numbers, known = numbers[starts], known[starts]
     listed = numbers.tolist()
-    return {
-        "name": name,
-        "numbers": listed if finite.all() else [v if ok else None for v, ok in zip(listed, finite, strict=True)],
-    }
+    whole = listed if known.all() else [v if ok else None for v, ok in zip(listed, known, strict=True)]
+    return encoded | {"numbers": whole}
+
+
+def _starts(values: np.ndarray) -> np.ndarray:
+    """Return the first place of every run of equal values."""
+    return np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.arange(0)
 
 
 def _text(values: pd.Series) -> dict[str, Any]:
     codes, found = pd.factorize(values)
     encoded: dict[str, Any] = {"values": [str(value) for value in found]}
-    starts = np.flatnonzero(np.diff(codes, prepend=-2))
+    starts = _starts(codes)
     if len(starts) * 3 < len(codes):
         lengths = np.diff(np.append(starts, len(codes)))
         return encoded | {"runs": np.column_stack([codes[starts], lengths]).ravel().tolist()}

@@ -17,7 +17,7 @@ from haptera.report.study.protocol import section as protocol_section
 from haptera.report.study.summary import DEFINITIONS, answers_of
 from haptera.run.folder import PLAN
 from haptera.run.machine import RUN_ON
-from haptera.table import COLUMNS, join, tidy
+from haptera.table import COLUMNS, decoded, join, tidy
 from haptera.words import count
 
 BEFORE_IMAGES = "Shifts"
@@ -60,9 +60,9 @@ class StudyReport(Analysis):
         self.protocol = dict((settings or {}).get("protocol", {}))
         if not isinstance(table, pd.DataFrame) or any(column not in table for column in COLUMNS):
             table = tidy(table)
-        self._table = table if measured else complete(table)
+        self._table = table if measured else complete(decoded(table))
         if self.protocol.get("streams"):
-            self._table = join(self._table, published_rows(self._table, self.protocol))
+            self._table = join(self.table(), published_rows(self.table(), self.protocol))
 
     @cached_property
     def _findings(self) -> tuple[Finding, ...]:
@@ -74,7 +74,7 @@ class StudyReport(Analysis):
 
     def table(self) -> pd.DataFrame:
         """Return the table of the study, with the rows that compare cells and sum up seeds, and published results."""
-        return self._table
+        return decoded(self._table)
 
     def sections(self) -> list[Section]:
         """Return every section of the catalog for which the table has data, and how it came about."""

@@ -86,13 +86,18 @@ def table_of(folder: Path) -> pd.DataFrame:
 
 def report(folder: Path) -> tuple[Path, str]:
     """Write `report.html` and `result.json` from the table of a study; return the page's path and first sentences."""
-    made = results_of(folder).report()
+    made = results_of(folder, as_codes=True).report()
     return made.save(folder)["report"], made.sentences()
 
 
-def results_of(folder: Path) -> Results:
-    """Return the results of a study, measured again where the table is not that of the cells."""
-    return current_results(open_study(folder)) or update_results(folder)
+def results_of(folder: Path, as_codes: bool = False) -> Results:
+    """Return the results of a study, measured again where the table is not that of the cells.
+
+    Args:
+        folder: of the study.
+        as_codes: whether a table that is read has categories for text, which is enough for a report.
+    """
+    return current_results(open_study(folder), as_codes=as_codes) or update_results(folder)
 
 
 def update_results(folder: Path) -> Results:
@@ -108,18 +113,19 @@ def update_results(folder: Path) -> Results:
         return measure_cells(ledger)
 
 
-def current_results(ledger: Ledger, known: Collection[str] = ()) -> Results | None:
+def current_results(ledger: Ledger, known: Collection[str] = (), as_codes: bool = False) -> Results | None:
     """Return the results of a study if its table is that of the cells; None where it has to be measured.
 
     Args:
         ledger: of the study.
         known: keys of cells that were read and found as they were finished, which are not read again.
+        as_codes: whether the table has categories for text.
     """
     path, damage = ledger.folder / TABLE, ledger.damaged(known)
     if path.is_file():
         try:
             if tables.digest(path) == digest_of(ledger, damage):
-                table = tables.read(path)
+                table = tables.read(path, as_codes)
                 _complain(ledger, damage)
                 return Results(ledger, table, damage)
         except HapteraError as error:

@@ -28,6 +28,7 @@ Band = tuple[tuple[slice, torch.Tensor], ...]
 _BLOCK = 32
 _PIXELS_AT_ONCE = 2**18  # what a core keeps close
 SMALLEST_TAP = 1e-6
+UNNOTICED = 0.1  # grey levels
 
 
 class GaussianBlur(Shift):
@@ -119,14 +120,23 @@ def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
 
 
 def gaussian_bytes(pixels: Pixels, sigma: float) -> Pixels:
-    """The same on bytes."""
+    """The same on bytes, without the outermost weights, which together are less than a tenth of a grey level."""
     from haptera.shifts.kernels.filters import blur_separably
 
-    radius = int(4 * sigma + 0.5)
     planes = pixels.planes()
     out = np.empty_like(planes)
-    blur_separably(planes, out, pixels.step, gaussian_kernel(sigma, radius)[radius:].float().numpy())
+    blur_separably(planes, out, pixels.step, _noticed_weights(sigma))
     return pixels.like(out)
+
+
+@lru_cache(maxsize=64)
+def _noticed_weights(sigma: float) -> np.ndarray:
+    """Return `(reach + 1,)` float32, the weights from the centre on as far as they can be noticed in bytes."""
+    radius = int(4 * sigma + 0.5)
+    weights = gaussian_kernel(sigma, radius)[radius:].double().numpy()
+    beyond = 2 * np.cumsum(weights[::-1])[::-1]  # of this weight and all behind it, on both sides
+    weights = weights[: max(int(np.sum(255 * beyond >= UNNOTICED)), 1)]
+    return (weights / (2 * weights.sum() - weights[0])).astype(np.float32)
 
 
 def motion_filter(images: torch.Tensor, degrees: torch.Tensor, radius: float, sigma: float) -> torch.Tensor:

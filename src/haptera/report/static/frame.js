@@ -1,14 +1,15 @@
 // frame.js: a table by columns, as encode.py embeds it, and what can be asked of it.
 
 class Column {
-  constructor({ name, numbers, values, codes, runs }) {
+  constructor({ name, numbers, lengths, values, codes, runs }) {
     this.name = name;
     this.isText = values !== undefined;
     if (this.isText) {
       this.values = values;
       this.codes = codes ? Int32Array.from(codes) : Column.unrolled(runs);
     } else {
-      this.numbers = Float64Array.from(numbers, (number) => (number === null ? NaN : number));
+      const known = Float64Array.from(numbers, (number) => (number === null ? NaN : number));
+      this.numbers = lengths ? Column.repeated(known, lengths) : known;
     }
   }
 
@@ -20,6 +21,16 @@ class Column {
       codes.fill(runs[at], place, place + runs[at + 1]);
     }
     return codes;
+  }
+
+  static repeated(numbers, lengths) {
+    const all = new Float64Array(lengths.reduce((total, length) => total + length, 0));
+    let place = 0;
+    lengths.forEach((length, at) => {
+      all.fill(numbers[at], place, place + length);
+      place += length;
+    });
+    return all;
   }
 
   // The value as a reader may compute with it; what is missing is null.

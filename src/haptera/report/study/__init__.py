@@ -37,5 +37,5 @@ def at_rest(table: pd.DataFrame) -> pd.DataFrame:
 def sections(table: pd.DataFrame, makers: Sequence[MakeSection] | None = None) -> list[Section]:
     """Return the sections for which the table has data, in order; those of the catalog by default."""
     makers = [catalog.find("sections", name) for name in catalog.entries("sections")] if makers is None else makers
-    table = table.assign(measure=table["measure"].astype("category"))  # every section looks for names in all rows
+    table = tables.coded(table)  # every section looks for names in all rows
     return [section for make in makers if (section := make(table)) is not None]

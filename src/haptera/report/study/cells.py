@@ -15,8 +15,9 @@ import pandas as pd
 
 from haptera.measures.averages import AVERAGED, CLEAN, SUFFIX, once, shifted
 from haptera.measures.pairs import NONE
-from haptera.measures.windows import last_epochs
+from haptera.measures.windows import CELL, EPOCH, last_epochs
 from haptera.report.paper.published import MEASURE as PUBLISHED
+from haptera.table import coded, decoded
 
 __all__ = ["CLEAN", "NONE", "shifted"]
 RESET = "corruptions"
@@ -31,42 +32,51 @@ def read(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
     Of several epochs the last.
     """
+    return decoded(_read(table, measure))
+
+
+def _read(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     own, many = _rows(table, measure), _rows(table, measure + SUFFIX)
     if many.empty:
         return own
-    both = pd.concat([many.assign(summed=True), own.assign(summed=False)], ignore_index=True)
+    both = pd.concat([decoded(many).assign(summed=True), decoded(own).assign(summed=False)], ignore_index=True)
     keys = [name for name in both if name not in NUMBERS and name != "summed" and both[name].notna().any()]
     covered = both.groupby(keys, dropna=False, observed=True)["summed"].transform("any")
     return both[both["summed"] | ~covered].drop(columns="summed")
 
 
-def named(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of one measure, seed by seed, with names that a reader understands; of several epochs the last."""
-    return _named(_rows(table, measure))
+def named(table: pd.DataFrame, measure: str, columns: Iterable[str] | None = None) -> pd.DataFrame:
+    """The rows of one measure, seed by seed, with names that a reader understands; of several epochs the last.
+
+    Where columns are given, only these are read beside the names, as far as the table has them.
+    """
+    return _named(_rows(table, measure, columns))
 
 
 def summed(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     """The same with those over seeds in the place of single ones."""
-    return _named(read(table, measure))
+    return _named(_read(table, measure))
 
 
-def _rows(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+def _rows(table: pd.DataFrame, measure: str, columns: Iterable[str] | None = None) -> pd.DataFrame:
     # By place, not by a mask: most sections look for a few rows, or none, among a million.
     places = np.flatnonzero((table["measure"] == measure) & table["value"].notna())
-    return last_epochs(table.iloc[places].drop(columns="measure"))
+    wanted = {*table} if columns is None else {*CELL, "shift", EPOCH, *columns}
+    kept = table[[column for column in table if column in wanted and column != "measure"]]
+    return last_epochs(kept.iloc[places])
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
     """No adapter is "none", no stream is "unnamed", and without a shift the stream says what the data is."""
-    rows = rows.copy()
-    unnamed = (rows["shift"] == "").to_numpy()
+    names = coded(rows[["model", "stream", "adapter", "shift"]])  # a million rows are grouped by codes, not by text
+    unnamed = (names["shift"] == "").to_numpy()
     if unnamed.any():
-        rows["shift"] = rows["shift"].where(~unnamed, rows["stream"]).replace("", "all data")
-    rows["adapter"] = rows["adapter"].replace("", NONE)
-    rows["stream"] = rows["stream"].replace("", "unnamed")
-    for column in ("model", "stream", "adapter", "shift"):
-        rows[column] = rows[column].astype("category")  # a million rows are grouped by codes, not by text
-    return rows
+        shift = names["shift"].astype("str").where(~unnamed, names["stream"].astype("str"))
+        names["shift"] = shift.replace("", "all data").astype("category")
+    for column, word in (("adapter", NONE), ("stream", "unnamed")):
+        if (names[column] == "").any():
+            names[column] = names[column].astype("str").replace("", word).astype("category")
+    return rows.assign(**{str(column): names[column].cat.remove_unused_categories() for column in names})
 
 
 def pool(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -114,7 +124,8 @@ def streams(frame: pd.DataFrame) -> list[str]:
 
 def adapters(table: pd.DataFrame) -> tuple[str, ...]:
     """Every adapter, "none" first, for colours that are the same in every figure; empty if there are too many."""
-    names = led_by([NONE], table.loc[table["measure"] != PUBLISHED, "adapter"].replace("", NONE).unique())
+    measured = table.loc[table["measure"] != PUBLISHED, "adapter"].unique()
+    names = led_by([NONE], [name or NONE for name in measured])
     return tuple(names) if len(names) <= STYLES else ()
 
 
@@ -148,6 +159,12 @@ def in_order(frame: pd.DataFrame, by: list[str], orders: Mapping[str, Sequence[s
 
     def place(values: pd.Series) -> pd.Series:
         order = orders.get(str(values.name))
-        return values if order is None else values.map({value: at for at, value in enumerate(order)})
+        if order is None:
+            return values
+        places = {value: at for at, value in enumerate(order)}
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            each = np.array([places.get(value, len(order)) for value in values.cat.categories])
+            return pd.Series(each[values.cat.codes], values.index)
+        return values.map(places)
 
     return frame.sort_values(by, key=place, kind="stable", ignore_index=True)

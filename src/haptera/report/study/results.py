@@ -4,7 +4,7 @@ import pandas as pd
 
 from haptera.report.section import Listing, Section
 from haptera.report.study.cells import KEYS, cells, clean, means, pool, shifted, summed
-from haptera.table import COLUMNS
+from haptera.table import COLUMNS, decoded
 
 MOST_ROWS = 50_000
 ELSEWHERE = ("reliability", "class_attraction", "collapse")
@@ -80,5 +80,5 @@ def values(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         rows = rows[:MOST_ROWS]
     order = [*KEYS, "measure", "value", "low", "high", "n", "seed"]
     order += [str(column) for column in rows if column not in COLUMNS]
-    filled = [column for column in order if (rows[column].notna() & rows[column].astype("str").ne("")).any()]
-    return rows[filled], caption
+    filled = [column for column in order if (rows[column].notna() & rows[column].ne("")).any()]
+    return decoded(rows[filled]), caption

@@ -6,17 +6,19 @@ from haptera.report.figure import Figure
 from haptera.report.section import Section
 from haptera.report.study.cells import CLEAN, adapters, cells, in_order, led_by, named
 from haptera.report.study.findings import model_order
-from haptera.report.thin import FEWEST, bounded, over_steps
+from haptera.report.thin import FEWEST, blocks, bounded, over_steps
 
 MEASURE = "accuracy_over_steps"
 LINE = ["stream", "model", "adapter"]
+READ = ["step", "severity", "value", "low", "high", "n", "seed", "interleaved"]
 MOST_POINTS = 200_000
 
 
 def section(table: pd.DataFrame) -> Section | None:
     """Accuracy over the steps of a stream, where it was measured."""
-    rows = named(table, MEASURE)
-    rows = apart(rows[rows["step"].notna()])
+    rows = named(table, MEASURE, READ)
+    stepless = rows["step"].isna()
+    rows = apart(rows[~stepless] if stepless.any() else rows)  # a copy of a million rows is not for nothing
     if rows.empty:
         return None
     points, windows, left_out = over_time(rows, MOST_POINTS)
@@ -34,7 +36,7 @@ def section(table: pd.DataFrame) -> Section | None:
             " A cross marks from where an adapter stays below the unadapted model, or below its parent that does not "
             "learn, for good; with several seeds, where it does in most of them."
         )
-    counts = points.groupby("model")["adapter"].nunique()
+    counts = points.groupby("model", observed=True)["adapter"].nunique()
     best = sorted(filter(counts.__contains__, model_order(table, cells(table))), key=lambda model: -counts[model])
     figure = Figure(
         title="Accuracy over time",
@@ -60,15 +62,15 @@ def section(table: pd.DataFrame) -> Section | None:
 def over_time(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, int, str]:
     """The points to draw, how many windows are in one of them at most, and what was left out."""
     rows, parts = streams_in_parts(rows)
-    shifts = rows.groupby("stream", observed=True)["shift"].nunique().sort_values(ascending=False, kind="stable")
+    first = rows[[*LINE, "shift"]].iloc[blocks(rows, [*LINE, "shift"]).starts]
+    shifts = first.groupby("stream", observed=True)["shift"].nunique().sort_values(ascending=False, kind="stable")
     order = led_by([stream for stream in shifts.index if stream not in parts], shifts.index)  # the liveliest first
-    lines = in_order(rows[LINE].drop_duplicates().astype("str"), LINE, {"stream": order})
+    lines = in_order(first[LINE].drop_duplicates().astype("str"), LINE, {"stream": order})
     kept, left_out = bounded(lines, "stream", most // FEWEST)
     if left_out:
         rows = rows[rows["stream"].isin(kept["stream"].unique())]
     points, windows = over_steps(rows, LINE, most)
-    points = points.astype(dict.fromkeys([*LINE, "shift"], "str")).rename(columns={"value": "accuracy"})
-    points = in_order(points, [*LINE, "step"], {"stream": order})
+    points = in_order(points.rename(columns={"value": "accuracy"}), [*LINE, "step"], {"stream": order})
     return points[[*LINE, "step", "shift", "severity", "accuracy", "low", "high", "n"]], windows, left_out
 
 
@@ -77,12 +79,12 @@ def opening(points: pd.DataFrame, value: str = "accuracy") -> dict[str, str]:
 
     Nothing is returned where all of it is clean, and the first stream is shown.
     """
-    shifts = points[points["shift"] != CLEAN].groupby("stream")["shift"].nunique()
+    shifts = points[points["shift"] != CLEAN].groupby("stream", observed=True)["shift"].nunique()
     if shifts.empty:
         return {}
     lively = points[points["stream"].isin(shifts.index[shifts == shifts.max()])]
-    means = lively.groupby(LINE)[value].mean().groupby(["stream", "model"])
-    return {"stream": str((means.max() - means.min()).groupby("stream").max().idxmax())}
+    means = lively.groupby(LINE, observed=True)[value].mean().groupby(["stream", "model"], observed=True)
+    return {"stream": str((means.max() - means.min()).groupby("stream", observed=True).max().idxmax())}
 
 
 def apart(rows: pd.DataFrame) -> pd.DataFrame:
@@ -106,7 +108,9 @@ def flagged(points: pd.DataFrame, falls: pd.DataFrame) -> pd.DataFrame:
     first = steps[runs.reindex(steps.index) > 0.5].astype(float).reset_index().sort_values("step")
     if first.empty:
         return points
-    ordered = points[LINE].assign(step=points["step"].astype(float), place=points.index).sort_values("step")
+    ordered = (
+        points[LINE].astype("str").assign(step=points["step"].astype(float), place=points.index).sort_values("step")
+    )
     found = pd.merge_asof(first, ordered, on="step", by=LINE, direction="forward").dropna(subset="place")
     words = found.groupby("place")["against"].agg(lambda others: f"below {' and '.join(sorted(others))}, for good")
     return points.assign(collapse=words.reindex(points.index))
@@ -117,6 +121,8 @@ def streams_in_parts(rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
 
     Such a stream (a fresh adapter for each corruption) has one step more than once for a model and seed.
     """
+    if blocks(rows, [*LINE, "seed"]).whole(rows["step"].to_numpy(dtype=float)):
+        return rows, set()
     again = rows.duplicated([*LINE, "seed", "step"])
     inside = rows["stream"].isin(rows.loc[again, "stream"].unique())
     if not inside.any():

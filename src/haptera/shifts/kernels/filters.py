@@ -25,10 +25,30 @@ def mirror(place: int, side: int) -> int:
 
 
 @compiled
-def add_pairs(sums: np.ndarray, above: np.ndarray, below: np.ndarray, weight: float) -> None:
-    """sums += w (above + below)."""
+def _to_floats(pixels: np.ndarray, line: np.ndarray) -> None:
+    for index in range(len(line)):
+        line[index] = np.float32(pixels[index])
+
+
+@compiled
+def _mix_lines(lines: np.ndarray, y: int, weights: np.ndarray, sums: np.ndarray) -> None:
+    """The weights along columns; line y is at place y modulo their number."""
+    reach, ring = len(weights) - 1, len(lines)
+    centre = lines[y % ring]
     for index in range(len(sums)):
-        sums[index] += weight * np.float32(np.int32(above[index]) + np.int32(below[index]))
+        sums[index] = weights[0] * centre[index]
+    tap = 1
+    while tap + 1 <= reach:
+        near, far = weights[tap], weights[tap + 1]
+        one, two = lines[(y - tap) % ring], lines[(y + tap) % ring]
+        three, four = lines[(y - tap - 1) % ring], lines[(y + tap + 1) % ring]
+        for index in range(len(sums)):
+            sums[index] += near * (one[index] + two[index]) + far * (three[index] + four[index])
+        tap += 2
+    if tap == reach:
+        one, two = lines[(y - tap) % ring], lines[(y + tap) % ring]
+        for index in range(len(sums)):
+            sums[index] += weights[tap] * (one[index] + two[index])
 
 
 @compiled
@@ -40,24 +60,15 @@ def blur_separably(planes: np.ndarray, out: np.ndarray, step: int, weights: np.n
     sums = np.empty(width + 2 * margin, np.float32)
     middle = sums[margin : margin + width]
     row = np.empty(width, np.float32)
+    ring = 2 * reach + 1
+    lines = np.empty((ring, width), np.float32)  # a line becomes floats once, and stays until no row needs it
     for plane in range(count):
         pixels = planes[plane]
+        for y in range(-reach, reach):
+            _to_floats(pixels[clamp(y, height)], lines[y % ring])
         for y in range(height):
-            centre = pixels[y]
-            for index in range(width):
-                middle[index] = weights[0] * np.float32(centre[index])
-            tap = 1
-            while tap + 1 <= reach:
-                one, two = pixels[clamp(y - tap, height)], pixels[clamp(y + tap, height)]
-                three, four = pixels[clamp(y - tap - 1, height)], pixels[clamp(y + tap + 1, height)]
-                near, far = weights[tap], weights[tap + 1]
-                for index in range(width):
-                    pair = np.float32(np.int32(one[index]) + np.int32(two[index]))
-                    other = np.float32(np.int32(three[index]) + np.int32(four[index]))
-                    middle[index] += near * pair + far * other
-                tap += 2
-            if tap == reach:
-                add_pairs(middle, pixels[clamp(y - tap, height)], pixels[clamp(y + tap, height)], weights[tap])
+            _to_floats(pixels[clamp(y + reach, height)], lines[(y + reach) % ring])
+            _mix_lines(lines, y, weights, middle)
             for index in range(margin):
                 sums[index] = middle[index % step]
                 sums[margin + width + index] = middle[width - step + index % step]

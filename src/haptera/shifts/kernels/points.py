@@ -10,6 +10,7 @@ from haptera.shifts.kernels.compiled import Scalar, compiled, copy
 
 _HALF, _ZERO, _ONE, _FULL = np.float32(0.5), np.float32(0), np.float32(1), np.float32(255)
 _RUN = 96  # values, a multiple of three channels and of a vector
+_SUMMED = 256  # runs, whose sums 16 bits hold
 BLOCK = 512
 
 
@@ -57,34 +58,39 @@ def write_run(runs: np.ndarray, last: bool, start: int, pixels: np.ndarray) -> N
 
 @compiled
 def pull_to_mean(source: np.ndarray, out: np.ndarray, channels: int, step: int, factor: float) -> None:
-    """(x − mean) f + mean, of every image and channel by itself."""
+    """(x − mean) f + mean, of every image and channel by itself.
+
+    In 256ths, which 16 bits hold, so that twice as many values as in floats are made at once. The factor is rounded to
+    a 256th as well, which is half a grey level where a value is 255 from the mean, and a tenth for most.
+    """
     planes = source.size // source.shape[1] * (channels // step)
     pixels, changed = source.reshape(planes, -1), out.reshape(planes, -1)
     values = pixels.shape[1]
     whole = values // _RUN * _RUN
-    sums, rests = np.empty(_RUN, np.uint32), np.empty(_RUN, np.float32)
-    totals = np.empty(step, np.float64)
-    gain = np.float32(factor)
+    sums, rests = np.empty(_RUN, np.uint16), np.empty(_RUN, np.uint16)
+    totals = np.empty(step, np.int64)
+    gain = np.uint16(round(256 * factor))
     for plane in range(planes):
         before, after = pixels[plane], changed[plane]
-        sums[:] = 0
-        for start in range(0, whole, _RUN):
-            run = before[start : start + _RUN]
-            for index in range(_RUN):
-                sums[index] += np.uint32(run[index])
         totals[:] = 0
-        for index in range(_RUN):
-            totals[index % step] += sums[index]
+        for first in range(0, whole, _SUMMED * _RUN):
+            sums[:] = 0
+            for start in range(first, min(first + _SUMMED * _RUN, whole), _RUN):
+                run = before[start : start + _RUN]
+                for index in range(_RUN):
+                    sums[index] += np.uint16(run[index])
+            for index in range(_RUN):
+                totals[index % step] += sums[index]
         for index in range(whole, values):
             totals[index % step] += before[index]
         for index in range(_RUN):
-            rests[index] = np.float32(totals[index % step] * step / values * (1 - factor) + 0.5)
+            rests[index] = np.uint16(totals[index % step] * step / values * (256 - gain) + 128)
         for start in range(0, whole, _RUN):
             run, made = before[start : start + _RUN], after[start : start + _RUN]
             for index in range(_RUN):
-                made[index] = np.uint8(np.float32(run[index]) * gain + rests[index])
+                made[index] = np.uint8(np.uint16(run[index] * gain + rests[index]) >> 8)
         for index in range(whole, values):
-            after[index] = np.uint8(np.float32(before[index]) * gain + rests[index % step])
+            after[index] = np.uint8(np.uint16(before[index] * gain + rests[index % step]) >> 8)
 
 
 @compiled
