@@ -59,7 +59,7 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
-def hint(name: str, candidates: Iterable[str], cutoff: float = 0.55) -> str:
+def hint(name: str, candidates: Iterable[str], cutoff: float | None = None) -> str:
     """A question that names the candidate most like `name`, or nothing at all; case does not count.
 
     >>> hint("images", ["Imags", "y"])
@@ -71,8 +71,10 @@ def hint(name: str, candidates: Iterable[str], cutoff: float = 0.55) -> str:
     return f" did you mean {near!r}?" if near else ""
 
 
-def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.55) -> str | None:
-    """The candidate most like `name`, or None if none is like it."""
+def nearest(name: str, candidates: Iterable[str], cutoff: float | None = None) -> str | None:
+    """The candidate most like `name`, or None if none is like it; of very short names half of the letters are enough."""
+    if cutoff is None:
+        cutoff = 0.55 if len(name) > 3 else 0.5
     lower = {candidate.lower(): candidate for candidate in candidates}
     near = get_close_matches(name.lower(), lower, n=1, cutoff=cutoff)
     return lower[near[0]] if near else None
