@@ -72,7 +72,7 @@ def hint(name: str, candidates: Iterable[str], cutoff: float | None = None) -> s
 
 
 def nearest(name: str, candidates: Iterable[str], cutoff: float | None = None) -> str | None:
-    """The candidate most like `name`, or None if none is like it; of very short names half of the letters are enough."""
+    """The candidate most like `name`, or None; of very short names half of the letters are enough."""
     if cutoff is None:
         cutoff = 0.55 if len(name) > 3 else 0.5
     lower = {candidate.lower(): candidate for candidate in candidates}
