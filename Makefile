@@ -80,6 +80,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/demo.py
 	$(BIN)/python benchmarks/imports.py $(BEFORE)
 	$(BIN)/python benchmarks/trends.py
+	$(BIN)/python benchmarks/trends.py whole > $(RESULTS)/trends_whole.txt
 	$(BIN)/python benchmarks/attribute.py
 	$(BIN)/python benchmarks/guard.py
 	$(BIN)/python benchmarks/shifts.py > $(RESULTS)/shifts.txt
@@ -95,7 +96,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
 	$(BIN)/python benchmarks/compat_cebra.py script > $(RESULTS)/compat_cebra.txt
 	$(BIN)/python benchmarks/compat_cebra.py files > $(RESULTS)/compat_cebra_files.txt
-	$(BIN)/python benchmarks/embed_first_look.py
+	$(BIN)/python benchmarks/embed_first_look.py > $(RESULTS)/embed_first_look.txt
 	$(BIN)/python benchmarks/pose.py > $(RESULTS)/pose.txt
 	$(BIN)/python benchmarks/pose_video.py > $(RESULTS)/pose_video.txt
 	$(if $(DEEPLABCUT),$(BIN)/python benchmarks/pose_snapshots.py $(DEEPLABCUT))  # a checkout of its repository

@@ -53,7 +53,9 @@ def main() -> None:
         page = Path(folder) / "hd" / "report.html"
         command = [sys.executable, "-m", "haptera", "embed", "mouse.npz", "--signal", "spikes", "--label"]
         began, seen, used = time.monotonic(), 0.0, 0.0
-        process = subprocess.Popen([*command, "heading:angle", "--out", "hd", "--quiet"], cwd=folder)
+        process = subprocess.Popen(
+            [*command, "heading:angle", "--out", "hd", "--json", "--quiet"], cwd=folder, stdout=subprocess.DEVNULL
+        )
         print(f"{samples:,} samples of {UNITS} units\n{'':<16}{'seconds':>10}{'CPU':>10}{'aim':>8}", flush=True)
         pages = 0
         while process.poll() is None:

@@ -78,7 +78,8 @@ def _in_pool(payload: bytes, queue: deque[int], jobs: int, threads: int, dead: l
                 except BrokenProcessPool:
                     dead.append(index)
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
+        # Processes that have nothing left to do end by themselves, and return what they took from the system.
+        executor.shutdown(wait=True, kill_workers=bool(running or dead))
 
 
 def on_cluster(work: Work, cells: Sequence[int], address: str) -> Outcomes:
