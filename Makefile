@@ -92,6 +92,7 @@ benchmarks: $(READY)  # all that measures speed; best on a machine that does not
 	$(BIN)/python benchmarks/adapters.py long > $(RESULTS)/adapters_long.txt
 	$(BIN)/python benchmarks/diagnose.py > $(RESULTS)/diagnose.txt
 	$(BIN)/python benchmarks/dependencies.py > $(RESULTS)/dependencies.txt
+	$(BIN)/python benchmarks/dependencies.py stability > $(RESULTS)/dependencies_stability.txt
 	$(BIN)/python benchmarks/stability.py > $(RESULTS)/stability.txt
 	$(BIN)/python benchmarks/embed.py > $(RESULTS)/embed.txt
 	$(BIN)/python benchmarks/compat_cebra.py script > $(RESULTS)/compat_cebra.txt
