@@ -13,10 +13,10 @@ from scipy.stats import spearmanr
 from haptera.analyses.trends.analysis import Trends
 from haptera.analyses.trends.closeness import closeness, events
 from haptera.analyses.trends.dominance import share_below, zeta
-from haptera.analyses.trends.guarantee import corollary, triplet_residuals
+from haptera.analyses.trends.guarantee import corollary, region, triplet_residuals
 from haptera.analyses.trends.own_bound import tolerated
 from haptera.analyses.trends.reading import read_side
-from haptera.analyses.trends.residual_bound import residual_bound
+from haptera.analyses.trends.residual_bound import lower_bounds, residual_bound
 from haptera.analyses.trends.side import join
 from haptera.analyses.trends.wedge import Wedge
 from haptera.statistics.line import fit, r_squared
@@ -205,3 +205,28 @@ def test_results_of_timm_are_read_by_name_and_largest_size():
     assert joined.reference.accuracy.max() == pytest.approx(0.90056)
     assert sum("top1 is in percent" in note for note in joined.notes) == 2
     assert sum("290 rows" in note for note in joined.notes) == 2
+
+
+def test_lower_bounds_follow_the_probit_curve_in_the_narrow_wedge_and_not_in_the_wide_one(imagenet):
+    """Figure 4: where the curve is above the least accuracy that (6) allows between the worst and the best model."""
+    x, y = imagenet.accuracies
+    line = fit(x, y, "probit").line
+
+    def gaps(wedge, zeta):
+        bounds = lower_bounds(x, y, wedge, (zeta,))
+        return line(bounds["accuracy"].to_numpy()) - bounds["least"].to_numpy()
+
+    assert [round(end(gaps(MOST, 0.0)), 3) for end in (min, max)] == [0.002, 0.011]
+    assert [round(end(gaps(MOST, 0.05)), 3) for end in (min, max)] == [0.024, 0.032]
+    assert [round(end(gaps(WHOLE, 0.05)), 3) for end in (min, max)] == [0.052, 0.126]
+
+
+def test_regions_of_figure_2_are_exact_and_shrink_with_a_third_model():
+    wedge, at = Wedge(0.2, 0.2, 0, 0), np.array([0.5, 0.6, 0.7])
+    once = region(np.array([0.4, 0.8]), np.array([0.3, 0.7]), wedge, at)
+    assert once["low"].tolist() == pytest.approx([0.37, 0.46, 0.57])
+    assert once["high"].tolist() == pytest.approx([0.43, 0.54, 0.63])
+    exact = [residual_bound((0.4, middle, 0.8), wedge, 0.0).value for middle in at]
+    assert exact == pytest.approx([0.03, 0.04, 0.03])  # some distribution reaches the edge of the region
+    thrice = region(np.array([0.4, 0.6, 0.8]), np.array([0.3, 0.46, 0.7]), wedge, at[[0, 2]])
+    assert (thrice["high"] - thrice["low"]).tolist() == pytest.approx([0.01, 0.01])
