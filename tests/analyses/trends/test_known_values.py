@@ -150,6 +150,7 @@ def test_no_file_of_the_source_is_suspected(imagenet):
     plain = Trends(imagenet.sides, draws=50)
     assert plain.outliers == ["fv_4k"]
     assert plain.suspects == []
+    assert [each.question for each in plain.findings() if each.word == "look at"] == ["Who is unlike the others?"]
 
 
 def test_events_of_30_models(cifar):

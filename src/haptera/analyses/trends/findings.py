@@ -60,6 +60,7 @@ def findings(trends: "Trends") -> list[Finding]:
     """Return what is asked, in a word, and the answer."""
     off = [_place(row) for row in trends.places.to_dict("records")]
     off += [_name_furthest(trends.robustness)] if trends.sampled is None else []
+    unlike = "What should be checked?" if trends.suspects or trends.events is None else "Who is unlike the others?"
     return [
         *answer("line", "Is there a line?", *_say_verdict(trends), **_numbers(trends)),
         *answer("fit", "Which line?", *_describe_lines(trends)),
@@ -67,7 +68,7 @@ def findings(trends: "Trends") -> list[Finding]:
         *(_close(trends.events) if trends.events else ()),
         *(_guarantee(trends) if trends.guarantee else ()),
         *answer("robust", "Who is off it?", *off),
-        *answer("look at", "What should be checked?", _name_outliers(trends)),
+        *answer("look at", unlike, _name_outliers(trends)),
     ]
 
 
