@@ -166,8 +166,9 @@ def paper_tables(table: pd.DataFrame, choice: Choice | None = None, order: Seque
 
 def _only(table: pd.DataFrame, adapters: Sequence[str]) -> pd.DataFrame:
     """Return the rows of some adapters and what is published, without what compares them with others."""
-    check_keys("adapter", adapters, table["adapter"].replace("", NONE).unique())
-    kept = table["adapter"].replace("", NONE).isin(adapters) & ~table["measure"].str.startswith("shift_m")
+    names = table["adapter"].astype("str").replace("", NONE)
+    check_keys("adapter", adapters, names.unique())
+    kept = names.isin(adapters) & ~table["measure"].str.startswith("shift_m")
     return table[kept | (table["measure"] == PUBLISHED)]
 
 
@@ -186,7 +187,7 @@ def is_share(of: str) -> bool:
 
 
 def _of(rows: pd.DataFrame, of: str) -> pd.DataFrame:
-    rows = rows[rows["of"] == of] if "of" in rows else rows[:0]
+    rows = tables.decoded(rows[rows["of"] == of] if "of" in rows else rows[:0])
     return rows.assign(adapter=rows["adapter"].replace("", NONE))
 
 
