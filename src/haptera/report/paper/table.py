@@ -177,6 +177,7 @@ def with_means(table: pd.DataFrame, of: str) -> pd.DataFrame:
     known = table["measure"] == "shift_mean"
     if "of" in table and (table.loc[known, "of"] == of).any():
         return table
+    table = tables.decoded(table)
     more = shift_mean(table, of=of) + shift_margin(table, of=of)
     return tables.join(table, more + mean_over_seeds(tables.tidy(more)))
 
