@@ -33,7 +33,7 @@ MAKERS = {
     "haptera.statistics.resample": ("line",),
     "haptera.statistics.explained": ("R²",),
     "haptera.analyses.trends.estimates": ("accuracy without labels",),
-    "haptera.measures.combination": ("accuracy of one model without labels",),
+    "haptera.statistics.spread": ("accuracy of one model without labels",),
     "haptera.statistics.comparison": ("groups",),
     "haptera.statistics.simultaneous": ("twelve differences",),
 }

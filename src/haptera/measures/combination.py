@@ -21,16 +21,16 @@ Cost: a line for each candidate and corruption; then some microseconds for each 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from math import hypot, inf, nan, sqrt
+from functools import cached_property
+from math import nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri, stdtrit
 
 from haptera.measures.label_free import ESTIMATES
 from haptera.statistics.intervals import LEVEL
+from haptera.statistics.spread import FEWEST, Spread, deviation_of, mean_squares, quantile, spread_of
 
 SIZE = "size of the shift"
 FITTED = tuple(name for name in ESTIMATES if name != "difference of confidences")
@@ -46,8 +46,6 @@ Columns = Mapping[str, np.ndarray]
 LEAST_OFF = 1e-3
 OFFSET = 0.02
 """The least offset: accuracy is not told more exactly than that on any shift."""
-FEWEST = 4
-"""Corruptions below which there is no interval."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +76,6 @@ class Candidate:
         if self.size_slope:
             value = value + self.size_slope * np.asarray(estimates[SIZE], float)
         return np.clip(value, 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How relative errors on new shifts are spread.
-
-    Attributes:
-        deviation: a normal error's standard deviation; infinite with too few corruptions.
-        freedom: degrees of freedom behind it.
-        corruptions: how many it is from; 0 with too few.
-    """
-
-    deviation: float = inf
-    freedom: float = 0.0
-    corruptions: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +110,7 @@ class Combination:
 
     def interval(self, accuracy: float, images: int, level: float = LEVEL) -> tuple[float, float]:
         """Return the interval of an accuracy told from so many images; 0 to 1 with too few known corruptions."""
-        half = _quantile(level) * self.deviation(accuracy, images, level)
+        half = quantile(level) * self.deviation(accuracy, images, level)
         return max(accuracy - half, 0.0), min(accuracy + half, 1.0)
 
     def deviation(self, accuracy: float, images: int, level: float = LEVEL) -> float:
@@ -135,7 +118,7 @@ class Combination:
 
         It is the half width of the interval of this level, divided by what a normal distribution has.
         """
-        return _deviation(accuracy, self._scale(accuracy), self.spread, (images, self.images), level)
+        return deviation_of(accuracy, self._scale(accuracy), self.spread, (images, self.images), level)
 
     @property
     def off(self) -> float:
@@ -198,12 +181,12 @@ def combine(known: pd.DataFrame, clean: Mapping[str, float], images: int, choose
         every_row = np.ones(len(scale), bool)
         whole = _shares(rows, clean, candidates, every_row, every_row, scale) @ member
         added = float(np.square(whole).sum(1).mean())
-    squares, forms = _by_corruption(errors, counts, member)
-    spread = _spread_of(squares, forms, added)
-    without = [_spread_of(np.delete(squares, own), np.delete(forms, own, 0), added) for own in range(len(squares))]
-    half = _quantile(LEVEL) * np.array(
+    squares, forms = mean_squares(errors, counts, member)
+    spread = spread_of(squares, forms, added)
+    without = [spread_of(np.delete(squares, own), np.delete(forms, own, 0), added) for own in range(len(squares))]
+    half = quantile(LEVEL) * np.array(
         [
-            _deviation(value, size, without[own], (images,) * 2, LEVEL)
+            deviation_of(value, size, without[own], (images,) * 2, LEVEL)
             for own, value, size in zip(place, tried["predicted"], scale, strict=True)
         ]
     )
@@ -291,45 +274,3 @@ def _shares(
     weights = np.array([each.weight for each in fitted])
     found = (design[:, own] @ inverse * weights[:, None, None]) @ design[:, taken].swapaxes(1, 2)
     return found.sum(0) * scale[taken] / scale[own][:, None]
-
-
-def _by_corruption(errors: np.ndarray, counts: np.ndarray, member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean squares of errors, and the same as quadratic forms of the corruptions' own errors, each for all."""
-    share = member / member.sum(0)
-    return np.square(errors) @ share, np.einsum("rc,ri,rj->cij", share, counts, counts)
-
-
-def _spread_of(squares: np.ndarray, forms: np.ndarray, added: float) -> Spread:
-    """Return the spread of new relative errors from mean squares of `(corruptions,)` known ones.
-
-    Args:
-        squares: `(corruptions,)`.
-        forms: what they are of independent errors u with variance 1: uᵀ A u, with A `(corruptions, all, all)`.
-        added: the variance that u adds to a prediction of a new shift, beside the 1 of its own error.
-    """
-    if len(squares) < FEWEST:
-        return Spread()
-    form = forms.mean(0)
-    expected = float(np.trace(form))
-    freedom = expected**2 / float(np.square(form).sum())  # of Satterthwaite
-    return Spread(sqrt(squares.mean() * (1 + added) / expected), freedom, len(squares))
-
-
-def _deviation(accuracy: float, scale: float, spread: Spread, images: tuple[int, int], level: float) -> float:
-    """Return half of the interval by the spread of relative errors, over what a normal distribution has."""
-    if not spread.corruptions:
-        return inf
-    share = min(max((accuracy * images[0] + 2) / (images[0] + 4), 0.02), 0.98)  # a few images do not make it sure
-    sampling = sqrt(share * (1 - share) * sum(1 / max(n, 1) for n in images))
-    return hypot(_student(level, spread.freedom) / _quantile(level) * spread.deviation * scale, sampling)
-
-
-@cache
-def _student(level: float, freedom: float) -> float:
-    return float(stdtrit(freedom, (1 + level) / 2))
-
-
-@cache
-def _quantile(level: float) -> float:
-    """Return how many deviations an interval of a level has on each side."""
-    return float(ndtri((1 + level) / 2))
