@@ -11,7 +11,8 @@ latents, is observed and reaches half of them. Every recording is written to a f
 with W = 0.1 and without the term. Steps and rate are those of `attribution_maps.py`. So is the number of samples that
 encoders learn from, 16,000: `embed` holds out 30 % to score on and a fifth of the rest to choose decoders by, so that
 recordings have 28,600. The temperature is that at which −‖x − y‖² of the latents is the logarithm of how the walk
-steps, 2 · .3². All of this was looked at on data sets 30 and 31 with six latents only, which are left out here.
+steps, 2 · .3². All of this was looked at on data sets 30 and 31 with six latents, which are left out here. Data
+set 40 had been seen once before, with fewer samples and a weaker term (.808 and .872).
 The map is that of the model that `embed` made; `--fits 0` leaves out the test against decoys.
 It prints the areas under the ROC curve of the line `truth`, of entries of the map and of channels, for every number of
 latents, five data sets each, and writes `attribution_command.csv` and `attribution_command.txt` into FOLDER, by default
