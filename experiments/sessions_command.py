@@ -13,15 +13,18 @@ It prints, for an encoder for each session and for one network over the units of
 points to the true latent, which nobody had told; consistency of sessions, beside fits of each session alone and fits of
 shuffled labels; R² of the label by decoders of the same session and of the others. Then of the fourth session, adapted
 in a fifth of the steps: its median error over that of a fit of its own with all steps, and over that of one with as
-few. Every number is the mean over data sets, with the least and the largest. Rows are kept in `sessions_command.csv`,
-and data sets that are there are not made again; the table is `sessions_command.txt`, written after every data set. Both
-are in FOLDER, by default `docs/evidence/results`. A data set takes about two minutes of one core.
+few. Every number is the mean over data sets, with the least and the largest. Below stands what is compared within each
+data set, with 95 % intervals: how much more alike sessions are together than alone, and the ratios of errors. Rows are
+kept in `sessions_command.csv`, and data sets that are there are not made again; the table is `sessions_command.txt`,
+written after every data set. Both are in FOLDER, by default `docs/evidence/results`. A data set takes about two minutes
+of one core.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +32,7 @@ import pandas as pd
 
 from haptera.analyses.embedding.consistency import linear_r2
 from haptera.recordings.synthetic import Synthetic, sessions
+from haptera.statistics.intervals import UnitMean, mean_of_units
 
 TINY = "--tiny" in sys.argv
 SAMPLES, SETS, STEPS = (600, 1, 20) if TINY else (3000, 5, 500)
@@ -46,6 +50,14 @@ ROWS = {
     "other_sessions_shuffled": "the same, shuffled labels",
     "error_ratio": "new session: error over that of its own fit",
     "error_ratio_short": "new session: error over that of as few steps",
+}
+
+COMPARED: dict[str, Callable[[pd.DataFrame], UnitMean]] = {
+    "consistency, together less alone": lambda of: mean_of_units(
+        (of["consistency"] - of["consistency_alone"]).to_numpy()
+    ),
+    ROWS["error_ratio"]: lambda of: mean_of_units(of["error_ratio"].to_numpy(), "log"),
+    ROWS["error_ratio_short"]: lambda of: mean_of_units(of["error_ratio_short"].to_numpy(), "log"),
 }
 
 
@@ -107,6 +119,16 @@ def table(frame: pd.DataFrame) -> str:
     return text
 
 
+def by_set(frame: pd.DataFrame) -> str:
+    """What is compared within each data set, with intervals over the data sets."""
+    text = f"\n{'over data sets, with 95 % intervals':<46}\n"
+    sets = frame.pivot(index=["network", "seed"], columns="measure", values="value")
+    for name, pick in COMPARED.items():
+        cells = [pick(sets.loc[network]) for network in NETWORKS]
+        text += f"{name:<46}" + "".join(f"{f'{c.value:.3f} ({c.low:.3f} to {c.high:.3f})':>27}" for c in cells) + "\n"
+    return text
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept, columns = folder / "sessions_command.csv", ["seed", "network", "measure", "value"]
@@ -117,8 +139,8 @@ def main(folder: Path) -> None:
             frame = rows if frame.empty else pd.concat([frame, rows], ignore_index=True)
             frame.to_csv(kept, index=False, float_format="%.5g")
             print(rows.to_string(), file=sys.stderr, flush=True)
-        (folder / "sessions_command.txt").write_text(table(frame), encoding="utf-8")
-    print(table(frame))
+        (folder / "sessions_command.txt").write_text(table(frame) + by_set(frame), encoding="utf-8")
+    print(table(frame) + by_set(frame))
 
 
 if __name__ == "__main__":
