@@ -9,7 +9,9 @@ v, E‖vᵀJ‖² = ‖J‖_F², so that the gradient is unbiased for the cost o
 J is that of a reference with respect to its whole window.
 The text has no temperature τ. With one, the embedding that fits best is √τ times as large, since similarities are
 −‖x − y‖²/τ, and so is its Jacobian: at τ = .18 the same λ would be too weak by a factor of 5.6. So the term is divided
-by τ, and λ means the same at every temperature; of a learnt one, the present value holds.
+by τ, and λ means the same at every temperature: it is λ‖J‖² of f/√τ, whose similarities need no temperature (also of
+dot products and cosines). A learnt τ gets the gradient of the term, so that the whole loss depends on f/√τ alone.
+Without it nothing would hold the size of f: the term shrinks f, τ follows, and both go on for ever.
 λ by the rule of the text, below (8.3), is the largest that leaves the contrastive fit at its minimum; here the goodness
 of fit may lose no more than a share of what the best fit has. That costs a fit for each value.
 """
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from haptera.contrastive.estimator import ContrastiveEmbedding
 
 WEIGHTS = (0.0, 0.001, 0.01, 0.1, 1.0)
+MEANING = "over the temperature, which follows it"
+"""What the term was when a fit was made, changed when that changes; fits that were kept are then made again."""
 SHARE = 8
 """The part of all steps for which λ is 0 by default; it then rises for as many, as in the text."""
 

@@ -168,7 +168,7 @@ def train(
             if course.jacobian is not None and (weight := course.jacobian.at(step)):
                 size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random)
                 history.jacobian.append(size.item())
-                total = loss + weight / first.temperature * size  # in the units of the similarity
+                total = loss + weight * first.scale * size  # in the units of the similarity
             optimiser.zero_grad()
             total.backward()
             optimiser.step()
