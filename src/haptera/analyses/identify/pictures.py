@@ -36,7 +36,7 @@ class PictureEncoder(nn.Module):
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         """Take `(batch, channels, 32, 32)` to `(batch, dimensions)`."""
-        points: torch.Tensor = self.output(self.layers(2 * pictures - 1))
+        points: torch.Tensor = self.output(self.layers(pictures))
         return points
 
 
