@@ -136,6 +136,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/calcium.py
 	$(BIN)/python experiments/attribution_maps.py
 	$(BIN)/python experiments/attribution_command.py
+	$(BIN)/python experiments/attribution_temperature.py
 	$(BIN)/python experiments/sessions_command.py
 	$(BIN)/python experiments/identify.py rows limit pictures > $(RESULTS)/identify.txt
 	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt

@@ -173,7 +173,13 @@ def test_an_encoder_of_ones_own_has_the_term():
 
     signal, _ = walk()
     model = ContrastiveEmbedding(
-        Own(), output_dimension=2, max_iterations=4, jacobian_weight=1.0, jacobian_ramp=(0, 0), random_state=0
+        Own(),
+        output_dimension=2,
+        distance="euclidean",
+        max_iterations=4,
+        jacobian_weight=1.0,
+        jacobian_ramp=(0, 0),
+        random_state=0,
     ).fit(signal)
     weight = model.encoders_[0].layer.weight.detach()
     assert model.jacobian_history_[-1] == pytest.approx(float(weight.square().sum()), rel=0.5)
@@ -236,3 +242,20 @@ def test_a_kept_fit_is_told_from_one_with_another_meaning_of_the_term(monkeypatc
         with monkeypatch.context() as other:
             other.setattr("haptera.contrastive.model_file.MEANING", "another")
             assert (known_settings(settings) != now) is changes
+
+
+def test_of_cosines_the_term_is_that_of_points_of_unit_length():
+    """Where only directions count, an encoder cannot escape the term by growing smaller."""
+    signal, _ = walk()
+    windows = torch.as_tensor(signal[:5, :, None], dtype=torch.float32)
+    encoder = Scaled(0.1)
+    found = squared_norms(encoder, windows, exact=True, on_sphere=True)
+    for window, value in zip(windows, found, strict=True):
+        jacobian = torch.autograd.functional.jacobian(
+            lambda inputs: nn.functional.normalize(encoder(inputs[None])[0], dim=0), window
+        )
+        assert value.item() == pytest.approx(jacobian.square().sum().item(), rel=1e-4)
+    common = {"output_dimension": 2, "distance": "cosine", "batch_size": 64, "max_iterations": 1, "random_state": 0}
+    common |= {"jacobian_weight": 1.0, "jacobian_ramp": (0, 0)}
+    sizes = [ContrastiveEmbedding(Scaled(scale), **common).fit(signal).jacobian_history_[0] for scale in (1.0, 0.1)]
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-4)

@@ -24,6 +24,7 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 from torch import nn
+from torch.nn import functional as F
 
 from haptera.checks import check_number
 from haptera.contrastive.encoder import encode_windows
@@ -79,16 +80,21 @@ class JacobianTerm:
         return self.weight * min((step - self.wait) / self.ramp, 1.0) if self.ramp else self.weight
 
 
-def squared_norms(encoder: nn.Module, windows: torch.Tensor, exact: bool = False) -> torch.Tensor:
+def squared_norms(
+    encoder: nn.Module, windows: torch.Tensor, exact: bool = False, on_sphere: bool = False
+) -> torch.Tensor:
     """‖J‖_F² of each window, or with random signs an unbiased estimate of it; with gradients.
 
     Args:
         encoder: from `(batch, channels, length)` to `(batch, dimensions)`.
         windows: `(batch, channels, length)`.
         exact: one backward pass for each dimension instead of one for all.
+        on_sphere: take the Jacobian of points of unit length, where the similarity is of these. Else an encoder that
+            does not normalise could escape the term by growing smaller.
     """
     windows = windows.detach().requires_grad_()
     points = encode_windows(encoder, windows)
+    points = F.normalize(points, dim=1) if on_sphere else points
     if exact:
         directions = list(points.sum(0))
     else:
