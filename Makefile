@@ -132,12 +132,17 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/stripes.py
 	$(BIN)/python experiments/synthetic_latents.py
 	$(BIN)/python experiments/head_direction.py
+	$(BIN)/python experiments/topology_null.py --kept build/topology
+	$(BIN)/python experiments/calcium.py
 	$(BIN)/python experiments/attribution_maps.py
 	$(BIN)/python experiments/attribution_command.py
+	$(BIN)/python experiments/attribution_temperature.py
 	$(BIN)/python experiments/sessions_command.py
 	$(BIN)/python experiments/identify.py rows limit pictures > $(RESULTS)/identify.txt
 	$(BIN)/python experiments/identify.py missed wanted > $(RESULTS)/identify_missed.txt
+	$(BIN)/python experiments/identify.py box > $(RESULTS)/identify_box.txt
 	$(BIN)/haptera identify examples/identify_small.toml --out build/identify --quiet > $(RESULTS)/identify_small.txt
+	$(BIN)/haptera identify examples/identify_pictures.toml --out build/pictures --quiet > $(RESULTS)/identify_pictures.txt
 	$(BIN)/python experiments/pose_on_drawn_animals.py
 	$(BIN)/python experiments/pose_confidence.py
 	$(BIN)/python experiments/pose_out_of_domain.py

@@ -9,6 +9,7 @@ from haptera.analyses.attribution.methods import jacobians
 from haptera.contrastive.architectures import build_encoder
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.jacobian import JacobianTerm, choose_jacobian_weight, squared_norms
+from haptera.contrastive.model_file import known_settings
 from haptera.errors import HapteraError
 
 
@@ -172,7 +173,13 @@ def test_an_encoder_of_ones_own_has_the_term():
 
     signal, _ = walk()
     model = ContrastiveEmbedding(
-        Own(), output_dimension=2, max_iterations=4, jacobian_weight=1.0, jacobian_ramp=(0, 0), random_state=0
+        Own(),
+        output_dimension=2,
+        distance="euclidean",
+        max_iterations=4,
+        jacobian_weight=1.0,
+        jacobian_ramp=(0, 0),
+        random_state=0,
     ).fit(signal)
     weight = model.encoders_[0].layer.weight.detach()
     assert model.jacobian_history_[-1] == pytest.approx(float(weight.square().sum()), rel=0.5)
@@ -208,3 +215,47 @@ def test_the_weight_means_the_same_at_every_temperature(mode):
     ]
     torch.testing.assert_close(layers[0].weight, layers[1].weight, rtol=1e-3, atol=1e-4)
     assert (layers[0].weight - Scaled(1.0).layer.weight).abs().max() > 0.05  # it has learnt
+
+
+def test_a_learnt_temperature_follows_the_term():
+    """Where nothing but the temperature can learn, a term that is divided by it must raise it."""
+    signal, _ = walk()
+    common = {"output_dimension": 2, "distance": "euclidean", "positive_in_denominator": True, "batch_size": 64}
+    common |= {"jacobian_ramp": (0, 0), "max_iterations": 20, "learning_rate": 0.01, "temperature_mode": "auto"}
+    learnt = [
+        ContrastiveEmbedding(Scaled(1.0).requires_grad_(False), jacobian_weight=weight, random_state=0, **common)
+        .fit(signal)
+        .temperature_history_[-1]
+        for weight in (1e-9, 10.0)
+    ]
+    assert learnt[1] > learnt[0] + 0.05
+
+
+def test_a_kept_fit_is_told_from_one_with_another_meaning_of_the_term(monkeypatch):
+    for settings, changes in (
+        ({"jacobian_weight": 0.1, "temperature": 0.2}, True),
+        ({"jacobian_weight": 0.1, "temperature": 1.0, "temperature_mode": "auto"}, True),
+        ({"jacobian_weight": 0.1, "temperature": 1.0}, False),  # where it always meant the same
+        ({"jacobian_weight": 0.0, "temperature": 0.2}, False),
+    ):
+        now = known_settings(settings)
+        with monkeypatch.context() as other:
+            other.setattr("haptera.contrastive.model_file.MEANING", "another")
+            assert (known_settings(settings) != now) is changes
+
+
+def test_of_cosines_the_term_is_that_of_points_of_unit_length():
+    """Where only directions count, an encoder cannot escape the term by growing smaller."""
+    signal, _ = walk()
+    windows = torch.as_tensor(signal[:5, :, None], dtype=torch.float32)
+    encoder = Scaled(0.1)
+    found = squared_norms(encoder, windows, exact=True, on_sphere=True)
+    for window, value in zip(windows, found, strict=True):
+        jacobian = torch.autograd.functional.jacobian(
+            lambda inputs: nn.functional.normalize(encoder(inputs[None])[0], dim=0), window
+        )
+        assert value.item() == pytest.approx(jacobian.square().sum().item(), rel=1e-4)
+    common = {"output_dimension": 2, "distance": "cosine", "batch_size": 64, "max_iterations": 1, "random_state": 0}
+    common |= {"jacobian_weight": 1.0, "jacobian_ramp": (0, 0)}
+    sizes = [ContrastiveEmbedding(Scaled(scale), **common).fit(signal).jacobian_history_[0] for scale in (1.0, 0.1)]
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-4)

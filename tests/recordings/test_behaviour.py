@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from haptera.errors import HapteraError
+from haptera.recordings.behaviour import Behaviour
 from haptera.recordings.reading import Source
+from haptera.recordings.recording import Recording
 
 
 @pytest.fixture
@@ -104,3 +106,11 @@ def test_a_file_that_is_not_there_is_named(here):
     (here / "tracking.csv").write_text("time,x\n1,2\n")
     with pytest.raises(HapteraError, match=r"did you mean 'tracking\.csv'"):
         Source(here / "rat.npz", "spikes", ["x"], behaviour=here / "trackin.csv").read()
+
+
+def test_a_rate_that_cannot_be_used_is_said(tmp_path):
+    np.savez(tmp_path / "track.npz", place=np.linspace(0, 1, 50))
+    recording = Recording.from_arrays({"spikes": np.ones((50, 2))}, {})
+    assert recording.times is None
+    joined = Behaviour(tmp_path / "track.npz", rate=30).join_to(recording, ["place"])
+    assert joined.notes[-1].endswith("row by row: there are no times, and its rate is not used")

@@ -9,7 +9,9 @@ v, E‖vᵀJ‖² = ‖J‖_F², so that the gradient is unbiased for the cost o
 J is that of a reference with respect to its whole window.
 The text has no temperature τ. With one, the embedding that fits best is √τ times as large, since similarities are
 −‖x − y‖²/τ, and so is its Jacobian: at τ = .18 the same λ would be too weak by a factor of 5.6. So the term is divided
-by τ, and λ means the same at every temperature; of a learnt one, the present value holds.
+by τ, and λ means the same at every temperature: it is λ‖J‖² of f/√τ, whose similarities need no temperature (also of
+dot products and cosines). A learnt τ gets the gradient of the term, so that the whole loss depends on f/√τ alone.
+Without it nothing would hold the size of f: the term shrinks f, τ follows, and both go on for ever.
 λ by the rule of the text, below (8.3), is the largest that leaves the contrastive fit at its minimum; here the goodness
 of fit may lose no more than a share of what the best fit has. That costs a fit for each value.
 """
@@ -22,6 +24,7 @@ import pandas as pd
 import torch
 from sklearn.base import clone
 from torch import nn
+from torch.nn import functional as F
 
 from haptera.checks import check_number
 from haptera.contrastive.encoder import encode_windows
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from haptera.contrastive.estimator import ContrastiveEmbedding
 
 WEIGHTS = (0.0, 0.001, 0.01, 0.1, 1.0)
+MEANING = "over the temperature, which follows it"
+"""What the term was when a fit was made, changed when that changes; fits that were kept are then made again."""
 SHARE = 8
 """The part of all steps for which λ is 0 by default; it then rises for as many, as in the text."""
 
@@ -75,16 +80,21 @@ class JacobianTerm:
         return self.weight * min((step - self.wait) / self.ramp, 1.0) if self.ramp else self.weight
 
 
-def squared_norms(encoder: nn.Module, windows: torch.Tensor, exact: bool = False) -> torch.Tensor:
+def squared_norms(
+    encoder: nn.Module, windows: torch.Tensor, exact: bool = False, on_sphere: bool = False
+) -> torch.Tensor:
     """‖J‖_F² of each window, or with random signs an unbiased estimate of it; with gradients.
 
     Args:
         encoder: from `(batch, channels, length)` to `(batch, dimensions)`.
         windows: `(batch, channels, length)`.
         exact: one backward pass for each dimension instead of one for all.
+        on_sphere: take the Jacobian of points of unit length, where the similarity is of these. Else an encoder that
+            does not normalise could escape the term by growing smaller.
     """
     windows = windows.detach().requires_grad_()
     points = encode_windows(encoder, windows)
+    points = F.normalize(points, dim=1) if on_sphere else points
     if exact:
         directions = list(points.sum(0))
     else:

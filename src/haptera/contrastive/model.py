@@ -99,7 +99,9 @@ class Model:
         held = self.settings["validation_fraction"]
         timeline = Timeline(inputs.lengths, self.offset, inputs.trials, (0.0, 1.0 - held))
         if timeline.left_out:
-            log.warning("%d trials are shorter than the window of %d, left out", timeline.left_out, len(self.offset))
+            count = timeline.left_out
+            verb = "trials or stretches are" if count > 1 else "trial or stretch is"
+            log.warning("%d %s shorter than the window of %d, left out", count, verb, len(self.offset))
         log.info("embedding by %s", mode.describe(inputs.context))
         if mode.conditional == "time" and timeline.sessions > 1:
             log.warning("by time alone nothing ties the sessions together; align their embeddings, or give a label")

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save
 
 from haptera import __version__
 from haptera.contrastive.adapting import Anchors
+from haptera.contrastive.jacobian import MEANING
 from haptera.contrastive.model import SIDES, Model
 from haptera.contrastive.modes import Mode
 from haptera.contrastive.training import History
@@ -66,7 +67,10 @@ _GIVEN = ("channels", "paired_channels", "seed", "constants")
 
 def known_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings that a fingerprint can tell apart, an encoder or distance of the user's own by its weights."""
-    return {name: of_model(value) if hasattr(value, "state_dict") else value for name, value in settings.items()}
+    known = {name: of_model(value) if hasattr(value, "state_dict") else value for name, value in settings.items()}
+    tempered = settings.get("temperature", 1.0) != 1 or settings.get("temperature_mode", "constant") != "constant"
+    # At a temperature of 1 the Jacobian term never changed its meaning, so that fits made with it are still good.
+    return known | ({"jacobian_term": MEANING} if settings.get("jacobian_weight") and tempered else {})
 
 
 def own_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

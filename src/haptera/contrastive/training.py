@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from haptera.contrastive.jacobian import JacobianTerm, squared_norms
-from haptera.contrastive.loss import InfoNCE
+from haptera.contrastive.loss import Cosine, InfoNCE
 from haptera.contrastive.sampling import Pairs, Sampler
 from haptera.contrastive.signals import Embedder
 from haptera.errors import Unfinished
@@ -166,9 +166,10 @@ def train(
             loss = total_loss(sides, objectives, pairs)
             total = loss
             if course.jacobian is not None and (weight := course.jacobian.at(step)):
-                size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random)
+                on_sphere = isinstance(first.similarity, Cosine)
+                size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random, on_sphere)
                 history.jacobian.append(size.item())
-                total = loss + weight / first.temperature * size  # in the units of the similarity
+                total = loss + weight * first.scale * size  # in the units of the similarity
             optimiser.zero_grad()
             total.backward()
             optimiser.step()
@@ -217,11 +218,13 @@ def total_loss(sides: Sides, objectives: Sequence[Objective], pairs: Sequence[Pa
     return torch.stack(losses).sum()
 
 
-def jacobian_size(sides: Sides, places: np.ndarray, exact: bool, random: np.random.Generator) -> torch.Tensor:
+def jacobian_size(
+    sides: Sides, places: np.ndarray, exact: bool, random: np.random.Generator, on_sphere: bool = False
+) -> torch.Tensor:
     """Mean ‖J‖_F² at some of the places, with gradients; of separate encoders, of both."""
     chosen = random.permutation(places.reshape(-1))[:REFERENCES]
     embedders = [sides.reference] if sides.reference is sides.other else [sides.reference, sides.other]
-    parts = [squared_norms(*one, exact).sum() for embedder in embedders for one in embedder.windows(chosen)]
+    parts = [squared_norms(*one, exact, on_sphere).sum() for embedder in embedders for one in embedder.windows(chosen)]
     return torch.stack(parts).sum() / len(chosen)
 
 

@@ -73,7 +73,11 @@ class Behaviour:
                     f"{name!r} has {len(values):,} samples in {self.path} and {recording.source} has "
                     f"{len(recording):,}, and {side} has no times to join them by{advice}"
                 )
-        notes = (*recording.notes, f"{', '.join(columns)} from {self.path.name}, row by row: there are no times")
+        unused = "" if self._rate is None else ", and its rate is not used"
+        notes = (
+            *recording.notes,
+            f"{', '.join(columns)} from {self.path.name}, row by row: there are no times{unused}",
+        )
         lost = np.any([missing_values(values) for values in columns.values()], axis=0)
         if lost.all():
             raise HapteraError(f"{self.path}: no row has all of {', '.join(columns)}")

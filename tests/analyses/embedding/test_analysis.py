@@ -142,10 +142,12 @@ def test_a_decoder_of_the_signal_that_is_better_than_the_embedding_is_said_once(
     table = found.decoding.copy()
     table.loc[table["what"].isin(["windows", "pca"]), "value"] = 2 * own
     bayesian = table["decoder"].str.startswith("bayesian")
-    table.loc[bayesian, "value"] = np.where(table["decoder"][bayesian] == "bayesian, 1 bin", 0.8, 0.5) * own
+    table.loc[bayesian, "value"] = np.where(table["decoder"][bayesian] == "bayesian, 1 bin", 0.5, 0.8) * own
     told = replace(found, decoding=table)
     assert told.json()["beaten_by"] == ["a Bayesian decoder"]
-    assert f"read better from a Bayesian decoder {0.5 * own:.1f} than" in dict(words(told))["baselines"]
+    said = dict(words(told))
+    assert f"read better from a Bayesian decoder {0.5 * own:.1f} than" in said["baselines"]
+    assert f"Bayesian {0.5 * own:.1f}," in said["decoding"]  # of both windows the better one, there as well
 
 
 def test_an_architecture_without_unit_length_learns_euclidean_distances():

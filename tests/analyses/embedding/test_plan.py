@@ -54,6 +54,14 @@ def test_a_block_design_is_cut_block_by_block_with_a_note():
     assert np.array_equal(np.sort(parts.whole.signal(), axis=0), np.sort(signal, axis=0))
 
 
+def test_a_block_design_whose_second_half_alone_would_be_held_out_is_cut_block_by_block():
+    signal = np.random.default_rng(0).poisson(3.0, (200, 4)).astype(float)
+    recording = Recording.from_arrays({"spikes": signal}, {"context": np.repeat(["dark", "light"], 100)})
+    parts = Parts.of(recording, Plan(labels=("context",), baselines=()))
+    assert np.bincount(parts.test.label("context").values).tolist() == [30, 30]
+    assert any("the same in all of the held-out part" in note for note in parts.whole.notes)
+
+
 def test_a_constant_label_beside_another_is_left_out_with_a_note():
     signal = np.random.default_rng(0).poisson(3.0, (60, 4)).astype(float)
     labels = {"place": np.linspace(0, 1, 60), "room": np.ones(60)}

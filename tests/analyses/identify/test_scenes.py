@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from haptera.analyses.identify.laws import normal
-from haptera.analyses.identify.scenes import FACTORS, draw_scenes, nearest_pairs
+from haptera.analyses.identify.scenes import FACTORS, MASK_FACTORS, draw_masks, draw_scenes, nearest_pairs
 from haptera.errors import HapteraError
 
 
@@ -44,3 +44,15 @@ def test_pairs_are_as_near_as_the_conditional_and_the_set_allow():
 def test_factors_out_of_range_are_named():
     with pytest.raises(HapteraError, match="from 0 to 1"):
         draw_scenes(np.full((1, 6), 2.0))
+
+
+def test_a_mask_is_where_its_factors_say():
+    made = draw_masks(np.array([[0, 0.5, 0.5], [1, 0.5, 0.5], [0.5, 0.5, 0], [0.5, 0.5, 1]]), 64)[:, 0]
+    assert made.shape == (4, 64, 64)
+    assert 0 <= made.min() < made.max() <= 1
+    middle = (made.sum(1) * np.arange(64)).sum(1) / made.sum((1, 2)) / 64
+    assert middle[1] - middle[0] == pytest.approx(0.5, abs=0.02)
+    area = made.sum((1, 2)) / 64**2
+    assert area[2:] == pytest.approx([np.pi * half * half / 2 for half in (0.1, 0.25)], rel=0.1)
+    with pytest.raises(HapteraError, match=f"{len(MASK_FACTORS)}. from 0 to 1"):
+        draw_masks(np.zeros((2, 6)))

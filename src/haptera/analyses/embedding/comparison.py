@@ -84,14 +84,23 @@ class Reading:
 
         Baselines are read by nearest neighbours too; decoders of the signal speak for themselves.
         """
-        own, sign = self.value(EMBEDDING), -1 if self.kind == "angle" else 1
-        values = {name: self.value(name) for name in self.baselines}
-        signal: dict[str, float | None] = {}
-        for decoder, name in self.signal_decoders.items():  # of several windows, the best
-            known = [score for score in (signal.get(name), self.value(WINDOWS, decoder)) if score is not None]
-            signal[name] = max(known, key=lambda score: sign * score, default=None)
-        every = {name: value for name, value in (values | signal).items() if value is not None}
-        return {name: value for name, value in every.items() if own is not None and sign * value > sign * own}
+        own, values = self.value(EMBEDDING), {name: self.value(name) for name in self.baselines}
+        every = {name: value for name, value in (values | self.of_signal).items() if value is not None}
+        return {name: value for name, value in every.items() if own is not None and self.sign * (value - own) > 0}
+
+    @property
+    def sign(self) -> int:
+        """Return -1 where less is better, as of errors of an angle."""
+        return -1 if self.kind == "angle" else 1
+
+    @property
+    def of_signal(self) -> dict[str, float]:
+        """Return the score of each kind of decoder of the signal; of several windows, the best."""
+        found: dict[str, float] = {}
+        for decoder, name in self.signal_decoders.items():
+            if (score := self.value(WINDOWS, decoder)) is not None:
+                found[name] = max(found.get(name, score), score, key=lambda one: self.sign * one)
+        return found
 
     @property
     def fold_values(self) -> pd.Series:

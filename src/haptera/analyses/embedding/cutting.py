@@ -1,7 +1,7 @@
 """Cutting: what of a recording can be learnt from, and where it is cut so that every part holds something to learn."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -14,13 +14,13 @@ NAMED = 10
 """Units or classes that a note names; of more, the first."""
 
 
-def block_label(recording: Recording, train: Recording, labels: Sequence[str]) -> str | None:
-    """Return a label of few values that is always the same in the training part, though not in the recording."""
-    for name in labels:
+def block_label(recording: Recording, parts: Mapping[str, Recording], labels: Sequence[str]) -> tuple[str, str] | None:
+    """Return a label of few values that is always the same in a part, though not in the recording, and that part."""
+    for name, (title, part) in product(labels, parts.items()):
         label = recording.label(name)
         few = label.values.ndim == 1 and len(np.unique(label.values)) <= MANY
-        if (few or label.kind == "discrete") and is_constant(train.label(name)) and not is_constant(label):
-            return name
+        if (few or label.kind == "discrete") and is_constant(part.label(name)) and not is_constant(label):
+            return name, title
     return None
 
 

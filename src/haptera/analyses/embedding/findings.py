@@ -9,6 +9,7 @@ from haptera.analyses.embedding.baselines import BASELINES
 from haptera.analyses.embedding.comparison import (
     CONSTANT,
     EMBEDDING,
+    OF_SIGNAL,
     SHUFFLED_DECODER,
     SHUFFLED_TRAINING,
     WINDOWS,
@@ -90,11 +91,10 @@ def findings(embedding: "Embedding") -> list[Finding]:
 
 def _decoding(reading: Reading, held: float, several: bool) -> str:
     """Return the score of the embedding, and those of everything beside it."""
-    bayesian = [name for name in reading.rows["decoder"].unique() if str(name).startswith("bayesian")]
     others = {
         "ridge on the same windows": reading.value(WINDOWS, "ridge"),
         "kNN": reading.value(WINDOWS),
-        "Bayesian": reading.value(WINDOWS, bayesian[-1]) if bayesian else None,  # with the widest window
+        "Bayesian": reading.of_signal.get(OF_SIGNAL["bayesian"]),
         "GLM": reading.value(WINDOWS, "glm"),
         "shuffled": reading.value(SHUFFLED_DECODER),
         "shuffled in training": reading.value(SHUFFLED_TRAINING),

@@ -31,8 +31,8 @@ OFFSETS = {"label": 10, "hybrid": 10, "time": 3}
 """Samples between the two of a pair. Labels are compared after 10, as in the source. By time alone fewer are better to
 decode from; but then windows overlap, which is enough to tell a pair, and shuffled samples fit better than chance."""
 BLOCKS = (
-    "{0} is the same in all of the first part, as in a block design; so every block of it is cut by itself, and its "
-    "end is held out"
+    "{0} is the same in all of the {1} part, as in a block design; so every block of it is cut by itself, and its end "
+    "is held out"
 )
 
 
@@ -179,10 +179,10 @@ class Parts:
         name = _signal_name(recording, plan)
         rest, test = recording.split(plan.held)
         train, validation = rest.split(plan.chosen_on)
-        if block := block_label(recording, train, plan.training_labels):
-            rows = cut_blocks(recording.label(block).values, plan.held, plan.chosen_on)
+        if block := block_label(recording, {"first": train, "held-out": test}, plan.training_labels):
+            rows = cut_blocks(recording.label(block[0]).values, plan.held, plan.chosen_on)
             whole = replace(recording, times=None)[np.concatenate(rows)]
-            whole = replace(whole, notes=(*whole.notes, BLOCKS.format(block)))
+            whole = replace(whole, notes=(*whole.notes, BLOCKS.format(*block)))
             return cls._prepare(tuple(recording[part] for part in rows), whole, name, plan)
         advice = "" if recording.trials is None else "; folds hold out whole trials instead"
         return cls._prepare((train, validation, test), recording, name, plan, advice)

@@ -62,8 +62,9 @@ def identify(
 
     Args:
         file: rows of tables (TOML); or one row by the options.
-        process: as space/marginal/conditional: sphere/uniform/vmf=10, box/uniform/laplace=0.05, ...
-        model: as space/law: sphere/vmf, box/laplace, box/gennorm=3, unbounded/normal, ...
+        process: as space/marginal/conditional: sphere/uniform/vmf=10, ...; box/uniform/laplace=0.05/pictures (or
+            /masks) draws what the latents are factors of.
+        model: as space/law: sphere/vmf, box/laplace, box/gennorm=3, unbounded/normal, ...; or slowvae, for pictures.
         dimensions: of the latents.
         training: of the encoder.
         seed: of mixing, pairs and weights.

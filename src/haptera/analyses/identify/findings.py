@@ -54,7 +54,9 @@ def row_findings(record: Mapping[str, Any]) -> list[Finding]:
     loss = f"{fit:.3f} nats"
     if latents is not None and latents == latents:
         loss += f", of the latents themselves {latents:.3f}{VERDICTS.get(fit_verdict(fit, latents), '')}"
-    process = f"{record['process']}, {record['dimensions']} latents, mixing of condition {record['condition']:.1f}"
+    process = f"{record['process']}, {record['dimensions']} latents"
+    if record["condition"] == record["condition"] and record["condition"] is not None:
+        process += f", mixing of condition {record['condition']:.1f}"
     turned = f"MCC {record['contrastive']['rotation_mcc']:.3f} of a random rotation of the latents"
     scores = {part: "   ".join(score(part, name) for name in SCORES) for part in PARTS if part in record}
     return [

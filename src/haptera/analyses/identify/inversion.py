@@ -29,7 +29,9 @@ from torch.nn import functional as F
 from haptera.analyses.identify import Training
 from haptera.analyses.identify.identifiability import Identifiability, identifiability
 from haptera.analyses.identify.laws import GeneralisedNormal, VonMisesFisher
-from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.pictures import PictureEncoder, principal_components
+from haptera.analyses.identify.processes import MIXED, Process
+from haptera.analyses.identify.slow_vae import SlowVAE
 from haptera.contrastive.loss import DotProduct, Euclidean, InfoNCE, Lp
 from haptera.errors import HapteraError, Unfinished, unknown
 from haptera.models.source import choose_device
@@ -40,6 +42,7 @@ WIDTHS = (10, 50, 50, 50, 50, 10)
 SCORED = 4096
 Objective = Callable[[nn.Module, np.random.Generator], torch.Tensor]
 OUTPUTS = ("sphere", "box", "unbounded", "tanh")
+SLOW = "slowvae"
 EXPONENTS = {"vmf": None, "laplace": 1.0, "normal": 2.0}
 
 
@@ -50,21 +53,25 @@ class LatentModel:
     Attributes:
         space: `sphere`, `box` or `unbounded`.
         exponent: p of −‖·‖_p^p; None is the dot product.
+        generative: whether it is SlowVAE, which is not contrastive.
     """
 
     space: str
     exponent: float | None
+    generative: bool = False
 
     @classmethod
     def read(cls, text: str) -> "LatentModel":
-        """Read `space/law`: `sphere/vmf`, `box/laplace`, `unbounded/normal`, `box/gennorm=3`.
+        """Read `space/law`: `sphere/vmf`, `box/laplace`, `unbounded/normal`, `box/gennorm=3`; or `slowvae`.
 
         >>> LatentModel.read("box/gennorm=3")
-        LatentModel(space='box', exponent=3.0)
+        LatentModel(space='box', exponent=3.0, generative=False)
         """
+        if text == SLOW:
+            return cls("unbounded", 1.0, generative=True)
         space, _, law = text.partition("/")
         if space not in ("sphere", "box", "unbounded"):
-            raise unknown("space of the model", space, ("sphere", "box", "unbounded"))
+            raise unknown("space of the model", space, ("sphere", "box", "unbounded", SLOW))
         name, _, number = law.partition("=")
         if name not in (*EXPONENTS, "gennorm"):
             raise unknown("law of the model", name, (*EXPONENTS, "gennorm"))
@@ -181,7 +188,7 @@ class Inversion:
     identity: Identifiability
     supervised: Identifiability | None
     loss: np.ndarray
-    encoder: LatentEncoder
+    encoder: LatentEncoder | PictureEncoder
 
 
 def invert(
@@ -203,6 +210,10 @@ def invert(
     """
     how = training or Training()
     device, size = str(choose_device(how.device)), model.start(process) if how.start is None else how.start
+    if model.generative and process.seen == MIXED:
+        raise HapteraError(
+            f"{SLOW} is for pictures and masks; a process such as box/uniform/laplace=0.05/masks expected"
+        )
     loss, see = model.loss().to(device), _Eye(process, device, seed)
 
     def contrast(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:
@@ -211,16 +222,22 @@ def invert(
         points = encoder(see(np.concatenate([first, second, other])))
         return loss(*points.split(how.batch_size)) - loss.chance(how.batch_size)
 
+    def explain(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:
+        pictures = see(np.concatenate(process.pairs(how.batch_size, random)))
+        bound: torch.Tensor = slow(encoder(pictures), pictures, see.mean)
+        return bound
+
     def teach(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:
         latents = process.latents(how.batch_size, random)
         target = torch.from_numpy(latents).float().to(device)
         return (encoder(see(latents)) - target).square().mean()
 
-    encoder = _new(process, model.space, size, seed).to(device)
+    encoder = _new(process, model.space, 1.0 if model.generative else size, seed).to(device)
     encoder.output.log_size.requires_grad_(not how.fixed)
+    slow = SlowVAE(process.dimensions, see.mean.shape[0], seed).to(device) if model.generative else None
     taught = _new(process, "unbounded", 1.0, seed).to(device) if how.supervised else None
     with Progress("identify", how.steps * (1 + how.supervised), progress, unit="steps") as bar:
-        history = _train(encoder, contrast, how, seed, bar)
+        history = _train(encoder, contrast if slow is None else explain, how, seed, bar, slow)
         if taught is not None:
             _train(taught, teach, how, seed, bar)
     latents = process.latents(2 * SCORED, np.random.default_rng([seed, 1]))
@@ -231,32 +248,45 @@ def invert(
 
     with torch.no_grad():
         best = None if taught is None else score(taught(seen))
-        return Inversion(score(encoder(seen)), score(seen), best, history, encoder)
+        bare = seen if process.seen == MIXED else principal_components(seen.cpu().numpy(), process.dimensions)
+        return Inversion(score(encoder(seen)), score(torch.as_tensor(bare)), best, history, encoder)
 
 
 class _Eye:
-    """Observations of latents, each channel with mean 0 and spread 1, as encoders learn best."""
+    """Observations of latents, each channel with mean 0 and spread 1, as encoders learn best; pictures as they are."""
 
     def __init__(self, process: Process, device: str, seed: int) -> None:
-        seen = process.mixing(process.latents(SCORED, np.random.default_rng([seed, 2])))
+        seen = process.observe(process.latents(SCORED, np.random.default_rng([seed, 2])))
         self._process, self._device = process, device
-        self._mean, self._spread = seen.mean(0), seen.std(0)
+        self._mean, self._spread = (seen.mean(0), seen.std(0)) if process.seen == MIXED else (0.0, 1.0)
+        self.mean = torch.from_numpy(seen.mean(0)).float().to(device)
 
     def __call__(self, latents: np.ndarray) -> torch.Tensor:
-        seen = (self._process.mixing(latents) - self._mean) / self._spread
+        seen = (self._process.observe(latents) - self._mean) / self._spread
         return torch.from_numpy(seen).float().to(self._device)
 
 
-def _new(process: Process, space: str, size: float, seed: int) -> LatentEncoder:
+def _new(process: Process, space: str, size: float, seed: int) -> LatentEncoder | PictureEncoder:
     count = process.dimensions
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        if process.seen != MIXED:
+            channels = process.observe(np.full((1, count), 0.5)).shape[1]
+            return PictureEncoder(channels, count, OutputSpace(space, size))
         return LatentEncoder(count, [count * width for width in WIDTHS], count, space, size)
 
 
-def _train(encoder: nn.Module, objective: Objective, how: Training, seed: int, bar: Progress) -> np.ndarray:
+def _train(
+    encoder: nn.Module,
+    objective: Objective,
+    how: Training,
+    seed: int,
+    bar: Progress,
+    beside: nn.Module | None = None,
+) -> np.ndarray:
     random = np.random.default_rng([seed, 0])
-    optimiser = torch.optim.Adam(encoder.parameters(), how.learning_rate)
+    learnt = [*encoder.parameters(), *(() if beside is None else beside.parameters())]
+    optimiser = torch.optim.Adam(learnt, how.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, how.steps)
     history = np.empty(how.steps)
     for step in range(how.steps):

@@ -22,10 +22,12 @@ from itertools import pairwise
 import numpy as np
 
 from haptera.analyses.identify.laws import SPACES, Law, Uniform, read_law
+from haptera.analyses.identify.scenes import SEEN
 from haptera.errors import HapteraError, unknown
 
 SLOPE = 0.2
 TRIED = 25_000
+MIXED = "mixed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,7 @@ class Process:
         dimensions: of the latents.
         seed: of the mixing network.
         tried: matrices of which each of its layers is the best conditioned.
+        seen: how latents are seen: `mixed` by the network, or drawn as `pictures` or `masks`.
     """
 
     space: str
@@ -96,32 +99,45 @@ class Process:
     dimensions: int = 4
     seed: int = 0
     tried: int = TRIED
+    seen: str = MIXED
 
     def __post_init__(self) -> None:
         if self.space not in SPACES:
             raise unknown("space", self.space, SPACES)
+        if self.seen not in (MIXED, *SEEN):
+            raise unknown("way to see latents", self.seen, (MIXED, *SEEN))
+        if self.seen != MIXED and (self.space, self.dimensions) != ("box", SEEN[self.seen][0]):
+            raise HapteraError(
+                f"{self.seen} have {SEEN[self.seen][0]} factors in a box; the process has {self.dimensions} latents "
+                f"and the space {self.space} (--dimensions, or dimensions in a file)"
+            )
         if self.dimensions < 2:
             raise HapteraError(f"dimensions is {self.dimensions}; at least 2 was expected")
         self.pairs(1, np.random.default_rng(0))  # says so if a law does not live in the space
 
     @classmethod
     def read(cls, text: str, dimensions: int = 4, seed: int = 0) -> "Process":
-        """Read `space/marginal/conditional`.
+        """Read `space/marginal/conditional`, and after another `/` how latents are seen, if not mixed.
 
         >>> Process.read("box/uniform/laplace=0.05").conditional
         GeneralisedNormal(scale=0.05, beta=1.0)
         """
         parts = text.split("/")
-        if len(parts) != 3:
+        if len(parts) not in (3, 4):
             raise HapteraError(
                 f"the process is {text!r}; space/marginal/conditional expected, as in sphere/uniform/vmf=10"
             )
-        return cls(parts[0], read_law(parts[1]), read_law(parts[2]), dimensions, seed)
+        laws = read_law(parts[1]), read_law(parts[2])
+        return cls(parts[0], *laws, dimensions, seed, seen=parts[3] if len(parts) == 4 else MIXED)
 
     @property
     def mixing(self) -> Mixing:
         """The network, drawn when first used; processes that differ in their laws alone share it."""
         return _square_mixing(self.dimensions, self.seed, self.tried)
+
+    def observe(self, latents: np.ndarray) -> np.ndarray:
+        """Return what is seen of latents: `(count, channels)`, or pictures."""
+        return self.mixing(latents) if self.seen == MIXED else SEEN[self.seen][1](latents)
 
     def latents(self, count: int, random: np.random.Generator) -> np.ndarray:
         """Draw latents from the marginal, `(count, dimensions)`."""

@@ -32,7 +32,7 @@ from haptera.analyses.identify import Training
 from haptera.analyses.identify.identifiability import Identifiability, latents_fit
 from haptera.analyses.identify.inversion import LatentModel, invert
 from haptera.analyses.identify.laws import GeneralisedNormal, Uniform, VonMisesFisher
-from haptera.analyses.identify.processes import Process
+from haptera.analyses.identify.processes import MIXED, Process
 from haptera.errors import HapteraError, check_keys
 from haptera.files.fingerprint import SCHEMA, fingerprint
 from haptera.files.schema import LARGEST, Kind, check, kinds_of, list_of, read_as, whole_number
@@ -133,7 +133,7 @@ def run_row(row: Row, seed: int, *, progress: bool | None = False) -> dict[str, 
         "size": found.encoder.output.size,
         "goodness_of_fit": float(found.loss[-LAST:].mean()),
         "latents_fit": _latents_fit(made, assumed, row.batch_size, seed),
-        "condition": made.mixing.condition,
+        "condition": made.mixing.condition if made.seen == MIXED else float("nan"),
         "mass_from_uniform": _mass(made),
         "promised": promise_of(made, assumed),
         "seconds": time.perf_counter() - begin,
@@ -160,7 +160,7 @@ def promise_of(process: Process, model: LatentModel) -> str:
     'nothing'
     """
     law = process.conditional
-    if process.space != model.space or not isinstance(process.marginal, Uniform):
+    if process.space != model.space or not isinstance(process.marginal, Uniform) or model.generative:
         return "nothing"
     if process.space == "sphere":
         return "affine map" if isinstance(law, VonMisesFisher) and model.exponent is None else "nothing"
@@ -170,7 +170,7 @@ def promise_of(process: Process, model: LatentModel) -> str:
 
 
 def _latents_fit(process: Process, model: LatentModel, batch_size: int, seed: int) -> float:
-    if model.space == "sphere" and process.space != "sphere":
+    if (model.space == "sphere" and process.space != "sphere") or model.generative:
         return float("nan")
     return latents_fit(process, model.loss(), batch_size, model.start(process), seed)
 
@@ -213,9 +213,11 @@ def families(scores: pd.DataFrame) -> pd.DataFrame:
     differ.
     """
     own = scores[(scores["what"] == "contrastive") & (scores["measure"] == "r2")]
-    parts = own["process"].str.split("/", expand=True).set_axis(["space", "marginal", "conditional"], axis=1)
+    parts = own["process"].str.split("/", expand=True).reindex(columns=range(4)).fillna("")
+    parts = parts.set_axis(["space", "marginal", "conditional", "seen"], axis=1)
+    space = parts["space"].where(parts["seen"] == "", parts["space"] + ", " + parts["seen"])
     own = own.assign(
-        family=parts["space"] + ", pairs by " + parts["conditional"] + " → " + own["model"],
+        family=space + ", pairs by " + parts["conditional"] + " → " + own["model"],
         concentration=[concentration(space, law) for space, law in parts[["space", "marginal"]].to_numpy()],
         pairs=[concentration(space, law) for space, law in parts[["space", "conditional"]].to_numpy()],
     )
