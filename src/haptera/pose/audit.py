@@ -11,6 +11,7 @@ Cost: the network on labelled frames x corruptions x adapters, and on a sample o
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,9 +23,9 @@ from haptera.analysis import Analysis, numbers_table
 from haptera.checks import check_number, check_whole_number
 from haptera.errors import NotApplicable
 from haptera.files.atomic import write_text
-from haptera.pose.analysis import PoseScores, score
+from haptera.pose.analysis import KIND, PoseScores, score
 from haptera.pose.audit_page import BREAKS, DEFINITIONS, audit_sections, findings
-from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.evaluate import MakeAdapter, check_parts
 from haptera.pose.further import Counting
 from haptera.pose.network import PoseNetwork
 from haptera.pose.project import Project, choose_sets
@@ -105,6 +106,10 @@ class PoseAudit(Analysis):
 
     def findings(self) -> list[Finding]:
         """Return an answer to each of the five questions, as far as there is data for it."""
+        return self._findings
+
+    @cached_property
+    def _findings(self) -> list[Finding]:
         return findings(self.scores.rows, self.videos, self.label, self.refused, self.settings["breaks"])
 
     def table(self) -> pd.DataFrame:
@@ -155,14 +160,14 @@ def audit(
     paths = name_videos(project.videos)
     tasks: list[JsonTask] = [LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)]
     tasks += [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
-    for task in tasks:
-        task.check()  # a video that cannot be read is found before an hour of scores, not after it
+    check_parts(network, project.data)
+    # Videos first, so that one that cannot be read is found before an hour of scores, not after it.
+    reference, *found = finish(tasks, out, KIND, noun="cell", progress=progress).finished
     scores = score(
         {name: network}, sets, shifts=(None, *shifts), adapters={"none": NoAdaptation, **usable},
         counting=counting, batch_size=chosen.batch_size, seed=chosen.seed, out=out,
         progress=progress,
     )  # fmt: skip
-    reference, *found = finish(tasks, out, "pose scores", noun="cell", progress=progress).finished
     videos = dict(zip(paths, found, strict=True))
     along = [
         {"video": video, "seconds": number / each["rate"], "confidence": value}
