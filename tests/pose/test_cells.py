@@ -29,7 +29,10 @@ def test_a_frame_wider_than_a_panel_is_made_smaller_and_its_keypoints_move_along
     [frame] = task.frames(task.make(), outputs, "here")
     assert frame.image.shape == (32, PANEL, 3)
     for part in range(2):
-        seen = np.argwhere(frame.image[:, part * 160 : (part + 1) * 160, 0] > 128).mean(0)[::-1] + [part * 160, 0]
+        seen = (
+            np.argwhere(frame.image[:, part * 160 : (part + 1) * 160, 0] > 128).mean(0)[::-1]
+            + np.array([160, 0]) * part
+        )
         assert frame.labelled[part] == pytest.approx(seen, abs=0.5)
     assert frame.predicted - frame.labelled == pytest.approx(np.ones((2, 2)))
 
