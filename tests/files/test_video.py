@@ -104,3 +104,16 @@ def test_bad_files_are_refused_with_a_sentence(tmp_path):
         write_video(tmp_path / "out.mp4", [], Fraction(10))
     assert not (tmp_path / "out.mp4").exists()
     assert module.is_video(tmp_path / "A.MP4")
+
+
+@pytest.mark.parametrize(("suffix", "share"), [("mkv", 0.5), ("avi", 0.8)])
+def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path, suffix, share, caplog):
+    path = encode(tmp_path / f"clip.{suffix}", 60, 5)
+    every = list(Video(path).read())
+    assert "cut off" not in caplog.text
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    part = list(Video(path).read())
+    assert 5 < len(part) < 54
+    assert all(np.array_equal(one, two) for one, two in zip(part[:-1], every, strict=False))
+    assert f"{path} has {len(Video(path))} frames where its header says 60; it may have been cut off" in caplog.text

@@ -235,6 +235,16 @@ def test_an_audit_started_again_ends_the_same_and_runs_nothing(project, network,
     assert {"report.html", "calibration.json"} <= {path.name for path in files.values()}
 
 
+def test_a_video_of_the_project_that_cannot_be_read_is_left_out_and_named(project, network):
+    (project / "videos" / "cut.mp4").write_bytes(b"not a video")
+    (project / "videos" / "empty.mp4").write_bytes(b"")
+    found = run(project, network)
+    assert set(found.videos["video"]) == {"bright", "dark"}
+    assert [sentence.partition(":")[0] for sentence in found.failures] == ["cut.mp4", "empty.mp4"]
+    assert all("cannot read the video" in sentence for sentence in found.failures)
+    assert found.json()["failures"] == list(found.failures)
+
+
 def test_a_frame_without_a_confidence_is_further_away_than_any_other():
     assert distance([np.nan, np.nan], [0.1, 0.9]) == 1
     assert distance([0.1], [np.nan]) == 0

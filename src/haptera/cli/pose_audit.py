@@ -72,6 +72,7 @@ def audit(
     """Audit a network on a project: how good, where it breaks, what helps, which videos and frames to look at."""
     from dataclasses import replace
 
+    from haptera.files.video import Video
     from haptera.pose.audit import AuditSettings
     from haptera.pose.audit import audit as run
     from haptera.pose.corruptions import read_shifts
@@ -79,6 +80,8 @@ def audit(
     from haptera.pose.project import open_project
     from haptera.pose.splits import read_parts
 
+    for path in options.video:
+        Video(path)  # one that is asked for by name is refused at once; one that the project has is left out
     network = open_model(options.model, options.backbone, options.config)
     opened = open_project(project, scorer=options.scorer, size=read_size(options.size) or network.size)
     opened = replace(opened, videos=(*opened.videos, *options.video))

@@ -5,6 +5,7 @@ of the packets, which are read first without being decoded, so reading from fram
 all and leaving out 1,500. Cost: decoding; to begin in the middle, from the key frame before.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import islice, pairwise
@@ -23,6 +24,11 @@ MANY_KEYS = 8
 """From so many key frames on, a sample of the video is taken near them, which saves decoding most of it."""
 APART = 8
 """Frames between two of a sample after the same key frame."""
+MICROSECONDS = 1_000_000
+WHOLE = 0.9
+"""Of the frames that a header promises; with fewer a file is said to be cut off."""
+
+log = logging.getLogger("haptera")
 
 
 def is_video(path: Path) -> bool:
@@ -49,9 +55,15 @@ class Video:
         with self._open() as (container, stream):
             self.height, self.width = int(stream.height), int(stream.width)
             self.rate = Fraction(stream.average_rate or 25)
+            promised = _promised(container, stream)
             packets = [(packet.pts, packet.is_keyframe) for packet in container.demux(stream) if packet.size]
         if not packets or not self.height:
             raise HapteraError(f"{path} has no frames")
+        if len(packets) < WHOLE * promised:
+            log.warning(
+                "%s has %d frames where its header says %d; it may have been cut off, what is there is read",
+                path, len(packets), promised,
+            )  # fmt: skip
         times = {time for time, _ in packets}
         self._timed = None not in times and len(times) == len(packets)
         packets = sorted(packets) if self._timed else packets
@@ -152,6 +164,20 @@ class Video:
 
     def _open(self) -> "_Opened":
         return _Opened(self.path)
+
+
+def _promised(container: Any, stream: Any) -> float:
+    """Return how many frames a header says there are, or lets one expect; 0 where it says nothing.
+
+    The length of the container is that of its longest stream, so it says something only of pictures that are alone.
+    """
+    if stream.frames:
+        return float(stream.frames)
+    rate = float(stream.average_rate or 0)
+    if stream.duration and stream.time_base:
+        return round(float(stream.duration * stream.time_base) * rate)
+    alone = len(container.streams) == 1 and container.duration
+    return round(container.duration / MICROSECONDS * rate) if alone else 0.0
 
 
 class _Opened:

@@ -12,34 +12,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 from torch import nn
 
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis
 from haptera.files.atomic import write_text
-from haptera.files.fingerprint import fingerprint, of_model
+from haptera.files.fingerprint import of_model
 from haptera.measures import normalised_error, pck
 from haptera.outputs import Outputs
+from haptera.pose.cells import Cell, Shown, choose_shown
 from haptera.pose.corruptions import FILE, by_severity, has_severities
 from haptera.pose.data import PoseData
-from haptera.pose.evaluate import MakeAdapter, evaluate
+from haptera.pose.evaluate import MakeAdapter
 from haptera.pose.further import ConfidenceScores, Counting, confidence_scores, further_rows
 from haptera.pose.further_page import FURTHER_DEFINITIONS, confidence_findings, confidence_section
 from haptera.pose.page import DEFINITIONS, findings, headline, lines, normaliser, notes, sections
-from haptera.pose.predict import check_adapter, pose_model
+from haptera.pose.predict import pose_model
 from haptera.pose.skeletons import Frame
 from haptera.report.section import Finding, Section
-from haptera.run.ledger import Piece
-from haptera.run.tasks import Task, finish
+from haptera.run.tasks import finish
 from haptera.shifts import Shift
 from haptera.table import measure_outputs, tidy
 from haptera.words import count
 
 CALIBRATION = "calibration.json"
-INDIVIDUALS = 2
-"""So many individuals of each set are shown on the page."""
+KIND = "pose scores"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,33 +106,6 @@ class PoseScores(Analysis):
         return "\n".join([super().summary(notes), *lines(self.rows)])
 
 
-class _Cell(Task[Outputs]):
-    """One model on one set of frames under one shift, with one adapter."""
-
-    def __init__(self, names: tuple[str, str, str], model: nn.Module, data: PoseData, **settings: Any) -> None:
-        self.names, self.model, self.data, self.settings = names, model, data, settings
-        key = fingerprint(of_model(model), data.fingerprint(), settings)
-        self.piece = Piece(key, f"cells/{key}.npz", " · ".join((*names[:2], self.shift, names[2])))
-        self.work = len(data)
-
-    @property
-    def shift(self) -> str:
-        shift = self.settings["shift"]
-        return f"{shift.name} {shift.severity:g}" if shift else "clean"
-
-    def check(self) -> None:
-        check_adapter(self.settings["adapter"](self.model))
-
-    def make(self) -> Outputs:
-        return evaluate(self.model, self.data, **self.settings)
-
-    def write(self, result: Outputs, path: Path) -> None:
-        result.save(path)
-
-    def read(self, path: Path) -> Outputs:
-        return Outputs.load(path)
-
-
 def score(
     models: Mapping[str, nn.Module],
     data: Mapping[str, PoseData],
@@ -163,14 +134,19 @@ def score(
     adapters = {"none": NoAdaptation} if adapters is None else adapters
     counting = counting or Counting()
     common = {"batch_size": batch_size, "seed": seed, "normalise": counting.normalise}
+    weights = {name: of_model(model) for name, model in models.items()}
+    prints = {name: each.fingerprint() for name, each in data.items()}
     cells = [
-        _Cell((model, name, adapter), models[model], data[name], shift=shift, adapter=adapters[adapter], **common)
+        Cell(
+            (model, name, adapter), models[model], data[name], (weights[model], prints[name]),
+            shift=shift, adapter=adapters[adapter], **common,
+        )
         for model in models
         for name in data
         for shift in shifts
         for adapter in adapters
-    ]
-    outcome = finish(cells, out, "pose scores", noun="cell", progress=progress)
+    ]  # fmt: skip
+    outcome = finish(cells, out, KIND, noun="cell", progress=progress)
     rows = []
     for cell, outputs in zip(cells, outcome.finished, strict=True):
         outputs.provenance.update(dict(zip(("model", "stream", "adapter"), cell.names, strict=True)))
@@ -180,10 +156,7 @@ def score(
     table = tidy(rows)
     settings: dict[str, Any] = {"models": list(models), "shifts": list(dict.fromkeys(cell.shift for cell in cells))}
     settings |= {"adapters": list(adapters), "frames": {name: len(each) for name, each in data.items()}, "seed": seed}
-    shown = [
-        frame for cell, outputs in zip(cells, outcome.finished, strict=True) if cell.model is network
-        for frame in _frames(cell, outputs)
-    ]  # fmt: skip
+    shown = _shown([cell for cell in cells if cell.model is network], outcome.finished, prints, out)
     inner = pose_model(network)
     plain = [
         place for place, cell in enumerate(cells) if cell.model is network and cell.names[2] == next(iter(adapters))
@@ -202,17 +175,17 @@ def units(table: pd.DataFrame, counting: Counting) -> dict[str, Any]:
     return units | {"cutoff": counting.cutoff, "sigma": counting.sigma}
 
 
-def _frames(cell: _Cell, outputs: Outputs) -> list[Frame]:
-    """Return the middle frame of some individuals of a cell, as the model saw and labelled it."""
-    assert outputs.targets is not None
-    data, shift, found = cell.data, cell.settings["shift"], []
-    for individual in np.unique(data.individuals)[:INDIVIDUALS]:
-        own = np.flatnonzero(data.individuals == individual)[: cell.settings["batch_size"]]
-        place = own[[len(own) // 2]]
-        image = data.images(place)
-        if shift is not None:
-            image = shift(image, data.rows[place], cell.settings["seed"])
-        picture = (image[0].permute(1, 2, 0).numpy() * 255).round().astype(np.uint8)
-        points = outputs.arrays["keypoints"][place[0]], outputs.targets[place[0]]
-        found.append(Frame(picture, *points, f"{cell.names[1]}, {cell.shift}, {cell.names[2]}"))
-    return found
+def _shown(cells: Sequence[Cell], found: Sequence[Outputs], prints: Mapping[str, str], out: Path | None) -> list[Frame]:
+    """Return frames of some cells, which come first among all, as the model saw and labelled them."""
+    chosen, individuals = choose_shown(cells)
+    tasks = []
+    for place in chosen:
+        cell, how = cells[place], cells[place].settings
+        stream = cell.names[1]
+        tasks.append(Shown(cell.data, prints[stream], how["shift"], how["batch_size"], how["seed"], individuals))
+    pictures = finish(tasks, out, KIND, noun="picture", progress=False).finished
+    frames: list[Frame] = []
+    for place, task, images in zip(chosen, tasks, pictures, strict=True):
+        _, stream, adapter = cells[place].names
+        frames += task.frames(images, found[place], f"{stream}, {cells[place].shift}, {adapter}")
+    return frames

@@ -11,6 +11,7 @@ Cost: the network on labelled frames x corruptions x adapters, and on a sample o
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,17 +21,17 @@ import pandas as pd
 from haptera.adapters import NoAdaptation
 from haptera.analysis import Analysis, numbers_table
 from haptera.checks import check_number, check_whole_number
-from haptera.errors import NotApplicable
+from haptera.errors import HapteraError, NotApplicable
 from haptera.files.atomic import write_text
-from haptera.pose.analysis import PoseScores, score
+from haptera.pose.analysis import KIND, PoseScores, score
 from haptera.pose.audit_page import BREAKS, DEFINITIONS, audit_sections, findings
-from haptera.pose.evaluate import MakeAdapter
+from haptera.pose.evaluate import MakeAdapter, check_parts
 from haptera.pose.further import Counting
 from haptera.pose.network import PoseNetwork
 from haptera.pose.project import Project, choose_sets
 from haptera.pose.unlabelled import FAR, LabelledConfidence, VideoConfidence, label_next, name_videos, video_rows
 from haptera.report.section import Finding, Section
-from haptera.run.tasks import JsonTask, finish
+from haptera.run.tasks import finish
 from haptera.shifts import Shift
 from haptera.words import count
 
@@ -85,6 +86,7 @@ class PoseAudit(Analysis):
         label: frames to label next; see `label_next`.
         refused: why an adapter could not be tried.
         notes: what to know before believing it.
+        failures: sentences about videos that could not be read.
     """
 
     kind: ClassVar[str] = "pose audit"
@@ -97,6 +99,7 @@ class PoseAudit(Analysis):
     label: pd.DataFrame
     refused: str = ""
     notes: Sequence[str] = ()
+    failures: Sequence[str] = ()
 
     def headline(self) -> str:
         """Return how many frames and videos there are."""
@@ -105,6 +108,10 @@ class PoseAudit(Analysis):
 
     def findings(self) -> list[Finding]:
         """Return an answer to each of the five questions, as far as there is data for it."""
+        return self._findings
+
+    @cached_property
+    def _findings(self) -> list[Finding]:
         return findings(self.scores.rows, self.videos, self.label, self.refused, self.settings["breaks"])
 
     def table(self) -> pd.DataFrame:
@@ -153,17 +160,18 @@ def audit(
     counting = Counting(chosen.threshold, chosen.normalise, project.cutoff)
     size = (project.data.height, project.data.width) if network.size else None
     paths = name_videos(project.videos)
-    tasks: list[JsonTask] = [LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)]
-    tasks += [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
-    for task in tasks:
-        task.check()  # a video that cannot be read is found before an hour of scores, not after it
+    labelled = LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)
+    tasks = [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
+    check_parts(network, project.data)
+    # Videos first, so that one that cannot be read is told before an hour of scores, not after it.
+    [reference] = finish([labelled], out, KIND, noun="video", progress=progress).finished
+    looked = finish(tasks, out, KIND, noun="video", tolerate=(HapteraError,), progress=progress)
     scores = score(
         {name: network}, sets, shifts=(None, *shifts), adapters={"none": NoAdaptation, **usable},
         counting=counting, batch_size=chosen.batch_size, seed=chosen.seed, out=out,
         progress=progress,
     )  # fmt: skip
-    reference, *found = finish(tasks, out, "pose scores", noun="cell", progress=progress).finished
-    videos = dict(zip(paths, found, strict=True))
+    videos = {name: found for name, found in zip(paths, looked.results, strict=True) if found is not None}
     along = [
         {"video": video, "seconds": number / each["rate"], "confidence": value}
         for video, each in videos.items()
@@ -181,6 +189,7 @@ def audit(
         label_next(videos, chosen.label),
         refused,
         [*scores.notes, *_notes(project, sets, split is None)],
+        looked.failures,
     )
 
 

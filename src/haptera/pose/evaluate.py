@@ -76,8 +76,7 @@ def evaluate(
         Outputs with `keypoints` and `confidence`, the (moved) labels as targets, and `individual` in the context.
     """
     inner = pose_model(model)
-    if inner.parts != data.parts:
-        raise HapteraError(f"the model has the parts {inner.parts}, {data.name} has {data.parts}")
+    check_parts(inner, data)
     keypoints = np.empty((len(data), len(data.parts), 2), np.float32)
     confidence = np.empty((len(data), len(data.parts)), np.float32)
     for name in np.unique(data.individuals):
@@ -110,6 +109,12 @@ def evaluate(
         context=columns,
         provenance={"versions": versions(), "parts": list(data.parts), "normalise": normalise, "seed": seed},
     )
+
+
+def check_parts(model: PoseNetwork, data: PoseData) -> None:
+    """Refuse a model with other parts, or the same in another order."""
+    if model.parts != data.parts:
+        raise HapteraError(f"the model has the parts {model.parts}, {data.name} has {data.parts}")
 
 
 def _decoded(adapted: Adapter, batch: Batch, network: PoseNetwork) -> tuple[np.ndarray, np.ndarray]:

@@ -78,18 +78,30 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
     errors = overall(rows, "normalised_error")
     wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
     if others := [name for name in wide.columns if name != first]:
-        ratio = times(wide[first], wide[others].min(axis=1)).sort_values(ascending=False)
-        (_, stream, shift, severity), gain, lower = ratio.index[0], ratio.iloc[0], int((ratio > 1).sum())
-        before = wide.loc[ratio.index[0], first]
-        how = f"divides the error by {gain:.1f}" if np.isfinite(gain) else f"brings the error from {before:.3f} to 0"
-        sentence = (
-            f"most under {shift} {severity:g} ({stream}): {wide.loc[ratio.index[0], others].idxmin()} {how}; it lowers "
-            f"the error in {lower} of {len(ratio)} cells"
-        )
-        numbers = {"largest_gain": gain} if np.isfinite(gain) else {"largest_before": before, "largest_after": 0.0}
-        numbers |= {"cells_with_lower_error": lower, "cells": len(ratio)}
-        told += answer("adaptation", "Does adaptation help?", sentence, **numbers)
+        told += _adaptation(wide[first], wide[others])
     return told + corruption_findings(rows)
+
+
+def _adaptation(bare: pd.Series, adapted: pd.DataFrame) -> list[Finding]:
+    """Return in how many cells the best adapter lowers the error, and where it does so most, or least harm."""
+    ratio = times(bare, adapted.min(axis=1)).sort_values(ascending=False)
+    (_, stream, shift, severity), gain, lower = ratio.index[0], ratio.iloc[0], int((ratio > 1).sum())
+    adapter, before = adapted.loc[ratio.index[0]].idxmin(), bare.loc[ratio.index[0]]
+    where = f"{f'{shift} {severity:g}' if severity > 0 else shift}{f' ({stream})' if stream else ''}: {adapter}"
+    cells = f"{lower} of {count(len(ratio), 'cell')}"
+    numbers: dict[str, float] = {"largest_gain": gain, "cells_with_lower_error": lower, "cells": len(ratio)}
+    if np.isinf(gain):
+        del numbers["largest_gain"]
+        numbers |= {"largest_before": before, "largest_after": 0.0}
+        sentence = f"most under {where} brings the error from {before:.3f} to 0; it lowers the error in {cells}"
+    elif lower:
+        sentence = f"most under {where} divides the error by {gain:.1f}; it lowers the error in {cells}"
+    elif gain > 0:
+        numbers["least_harm"] = 1 / gain
+        sentence = f"it lowers the error in {cells}; least harm under {where} multiplies it by {1 / gain:.2f}"
+    else:
+        sentence = f"it lowers the error in {cells}; without it there is none"
+    return answer("adaptation", "Does adaptation help?", sentence, **numbers)
 
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:

@@ -8,6 +8,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 SIDE = 240
+"""Frames are enlarged by a whole number to about this width."""
+PANEL = 320
+"""No frame is given that is wider."""
 COLUMNS = 4
 LINE = 18
 

@@ -67,10 +67,6 @@ class VideoConfidence(JsonTask):
         )
         self.piece = Piece(key, f"videos/{key}.json", path.name)
 
-    def check(self) -> None:
-        """Open the video."""
-        Video(self.path)
-
     def run(self) -> Any:
         """Predict the sample."""
         video = Video(self.path)
