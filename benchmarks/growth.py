@@ -5,9 +5,9 @@
 Every size runs in a process of its own, on one thread; time is its CPU time, without imports and without making the
 data, and memory the most that the process took beyond what it had before. The largest size of a part is ten times the
 largest published use: 50,000 images of a test set for passes over images, 7,500,000 of CCC for a jump to its end, 66
-models for triplets, 50,000 x 1,000 logits for dependencies. `--largest .1` stops at a tenth of it. An exponent of 1 is
-linear; triplets of models are n³ by what they are. Large studies (plan, resume, import, measure, report) are
-`studies.py`, which prints theirs.
+models for triplets, 50,000 x 1,000 logits for dependencies and measures, 100,000 samples of a recording.
+`--largest .1` stops at a tenth of it. An exponent of 1 is linear; triplets of models are n³ by what they are. Large
+studies (plan, resume, import, measure, report) are `studies.py`, which prints theirs.
 The table goes to stdout, the picture beside the results of the documentation.
 """
 
@@ -27,8 +27,10 @@ PARTS = {
     "tent": ("images of 8 px that Tent learns from", (500, 5_000, 50_000)),
     "diagnose": ("images of 8 px whose layers are observed", (500, 5_000, 50_000)),
     "stability": ("images of 16 px that are deformed", (500, 1_500, 5_000)),
-    "dependencies": ("examples of 100 classes", (5_000, 50_000, 500_000)),
+    "dependencies": ("examples of 1,000 classes", (5_000, 50_000, 500_000)),
+    "measures": ("examples of 1,000 classes that are measured", (5_000, 50_000, 500_000)),
     "triplets": ("models with 2,000 examples", (66, 200, 660)),
+    "embed": ("samples of 100 units, 30 steps of a fit and all of them embedded", (10_000, 100_000, 1_000_000)),
 }
 """Part -> what its size counts, and sizes."""
 RESULTS = Path(__file__).parents[1] / "docs" / "evidence" / "results"
@@ -114,8 +116,35 @@ def stability(size: int) -> Work:
 def dependencies(size: int) -> Work:
     from haptera.analyses.dependencies.covariance_lasso import CovarianceLasso
 
-    logits = np.random.default_rng(0).normal(size=(size, 100)).astype(np.float32)
+    logits = np.random.default_rng(0).standard_normal((size, 1000), np.float32)
     return lambda: CovarianceLasso(0.1).fit(logits)
+
+
+def measures(size: int) -> Work:
+    from haptera import catalog
+    from haptera.measures.facts import fact, required_settings
+    from haptera.outputs import Outputs
+    from haptera.table import measure_outputs
+
+    generator = np.random.default_rng(0)
+    every = [catalog.find("measures", name) for name in catalog.entries("measures")]
+    own = [each for each in every if fact(each, "of") == "outputs" and not required_settings(each)]
+    logits, targets = generator.standard_normal((size, 1000), np.float32), generator.integers(0, 1000, size)
+    context = {"shift": np.full(size, "fog"), "severity": np.full(size, 3.0)}
+    outputs = Outputs({"logits": logits}, np.arange(size), targets, np.arange(size) // 64, context)
+    return lambda: measure_outputs(outputs, own)
+
+
+def embed(size: int) -> Work:
+    from haptera.contrastive.estimator import ContrastiveEmbedding
+
+    generator = np.random.default_rng(0)
+    signal, label = generator.standard_normal((size, 100), np.float32), np.cumsum(generator.normal(0, 0.1, size))
+    model = ContrastiveEmbedding(
+        model_architecture="offset10-model", output_dimension=8, batch_size=512, time_offsets=10, max_iterations=30,
+        random_state=0,
+    )  # fmt: skip
+    return lambda: model.fit(signal, label).transform(signal)
 
 
 def triplets(size: int) -> Work:
@@ -126,7 +155,7 @@ def triplets(size: int) -> Work:
 
 
 WORK = {"bytes": bytes_} | {
-    each.__name__: each for each in (ccc, loop, tent, diagnose, stability, dependencies, triplets)
+    each.__name__: each for each in (ccc, loop, tent, diagnose, stability, dependencies, measures, triplets, embed)
 }
 
 

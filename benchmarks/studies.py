@@ -73,10 +73,9 @@ def finish(folder: Path, entries: Sequence) -> None:  # of `CellEntry`
     """Write the file of every cell, and the journal, as a run would."""
     from dataclasses import asdict
 
-    from haptera.files.fingerprint import of_file
     from haptera.outputs import Outputs
     from haptera.run.cells import list_cells, study_ledger
-    from haptera.run.folder import JOURNAL, Line, line_of
+    from haptera.run.journal import JOURNAL, finished_line, line_of
 
     generator = np.random.default_rng(0)
     logits = generator.normal(size=(SAMPLES, CLASSES)).astype(np.float32)
@@ -97,7 +96,7 @@ def finish(folder: Path, entries: Sequence) -> None:  # of `CellEntry`
         path = folder / entry.piece.path
         with NoSync():
             outputs.save(path)
-        lines.append(line_of(entry.key, Line(path.stat().st_size, of_file(path))))
+        lines.append(line_of(entry.key, finished_line(path)))
     with study_ledger(folder) as ledger:
         list_cells(ledger, entries)
         (folder / JOURNAL).write_text("".join(lines))
@@ -106,17 +105,16 @@ def finish(folder: Path, entries: Sequence) -> None:  # of `CellEntry`
 def finish_unread(folder: Path, entries: Sequence, settings: dict) -> None:
     """Write a finished study whose files are checked and not read: any bytes, and a table of as many rows as usual."""
     from haptera import table as tables
-    from haptera.files.fingerprint import of_bytes
     from haptera.run.cells import list_cells, study_ledger
-    from haptera.run.folder import JOURNAL, Line, line_of
+    from haptera.run.journal import JOURNAL, finished_line, line_of
     from haptera.run.results import TABLE, digest_of
 
     (folder / "cells").mkdir(parents=True)
     lines = []
     for entry in entries:
-        content = entry.key.encode() * (FILE // len(entry.key))
-        (folder / entry.piece.path).write_bytes(content)
-        lines.append(line_of(entry.key, Line(len(content), of_bytes(content))))
+        path = folder / entry.piece.path
+        path.write_bytes(entry.key.encode() * (FILE // len(entry.key)))
+        lines.append(line_of(entry.key, finished_line(path)))
     with study_ledger(folder) as ledger:
         list_cells(ledger, entries, settings=settings)
         (folder / JOURNAL).write_text("".join(lines))
@@ -149,9 +147,11 @@ def prepare(step: str, size: int, folder: Path) -> None:
     elif step == "measure":
         finish(folder, [cell.entry for cell in study(size, folder).cells()])
     elif step == "resume":
+        from haptera.run.machine import RUN_ON, describe_machine
+
         made = study(size, folder)
         cells = made.cells()
-        finish_unread(folder, [cell.entry for cell in cells], made._describe(cells))
+        finish_unread(folder, [cell.entry for cell in cells], {RUN_ON: describe_machine()} | made._describe(cells))
 
 
 def plan(size: int, folder: Path) -> Callable[[], object]:

@@ -50,7 +50,7 @@ def ranks(logits: np.ndarray, targets: np.ndarray, accepted: np.ndarray | None =
     """
     logits = logits.astype(np.promote_types(logits.dtype, np.float32), copy=False)
     column = targets if accepted is None else np.argmax(np.where(accepted[targets], logits, -np.inf), axis=1)
-    own = np.take_along_axis(logits, column[:, None], axis=1)
+    own = logits[np.arange(len(logits)), column][:, None]
     rank = beats(logits, np.arange(logits.shape[1]), own, column[:, None]).sum(1)
     return np.where(np.isnan(logits).any(1), logits.shape[1], rank)
 

@@ -122,8 +122,8 @@ def _read_parquet(path: Path, as_codes: bool) -> pd.DataFrame:
     content = pq.read_table(path, read_dictionary=text, page_checksum_verification=True)
     frame = content.to_pandas(split_blocks=True, self_destruct=True)
     for name in text:
-        order = pd.Index(sorted(frame[name].cat.categories), dtype="str")
-        frame[name] = frame[name].cat.set_categories(order)
+        codes = frame[name].astype("category").cat  # which it is, but with older pyarrow
+        frame[name] = codes.set_categories(pd.Index(sorted(codes.categories), dtype="str"))
     return frame
 
 

@@ -11,7 +11,7 @@ import torch
 
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.data import ArrayData
-from haptera.run.folder import JOURNAL
+from haptera.run.journal import JOURNAL
 from haptera.run.study import Study
 from haptera.shifts import Contrast, GaussianNoise
 from haptera.streams import Continual, Corruptions

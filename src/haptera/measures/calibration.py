@@ -36,10 +36,9 @@ def expected_calibration_error(outputs: Outputs) -> Rows:
     if not _applies(outputs):
         return []
     contexts, codes = outputs.groups
-    confidence = _confidence(outputs)
-    known = np.flatnonzero(~np.isnan(confidence))
-    place = codes[known] * BINS + _bins(confidence[known])
-    gap = np.bincount(place, outputs.correct()[known] - confidence[known], len(contexts) * BINS)
+    known, confidence, right, bins = _binned(outputs)
+    place = codes[known] * BINS + bins
+    gap = np.bincount(place, right - confidence, len(contexts) * BINS)
     n = np.bincount(codes[known], minlength=len(contexts))
     return [
         context
@@ -60,12 +59,10 @@ def reliability(outputs: Outputs) -> Rows:
     if not _applies(outputs):
         return []
     context = common_context(outputs.groups[0])
-    confidence = _confidence(outputs)
-    known = np.flatnonzero(~np.isnan(confidence))
-    place = _bins(confidence[known])
+    _, confidence, correct, place = _binned(outputs)
     n = np.bincount(place, minlength=BINS)
-    right = np.bincount(place, outputs.correct()[known], BINS)
-    total = np.bincount(place, confidence[known], BINS)
+    right = np.bincount(place, correct, BINS)
+    total = np.bincount(place, confidence, BINS)
     return [
         context | share_row("reliability", right[i], n[i]) | {"confidence": float(total[i] / n[i])}
         for i in np.flatnonzero(n)
@@ -85,7 +82,7 @@ def brier_score(outputs: Outputs) -> Rows:
     score = np.empty(len(outputs))
     for rows, logs in log_probabilities(outputs):
         probabilities = np.exp(logs, out=logs)
-        own = np.take_along_axis(probabilities, column[rows, None], 1)[:, 0]  # type: ignore[index]
+        own = probabilities[np.arange(len(logs)), column[rows]]  # type: ignore[index]
         score[rows] = np.maximum((probabilities**2).sum(1) - 2 * own + 1, 0)
     return _means("brier_score", outputs, score, 2.0)
 
@@ -99,7 +96,7 @@ def negative_log_likelihood(outputs: Outputs) -> Rows:
     for rows, logs in log_probabilities(outputs):
         targets = outputs.targets[rows]  # type: ignore[index]
         if outputs.accepted is None:
-            likelihood[rows] = np.take_along_axis(logs, targets[:, None], 1)[:, 0]
+            likelihood[rows] = logs[np.arange(len(logs)), targets]
         else:
             likelihood[rows] = _accepted_together(logs, outputs.accepted[targets])
     return _means("negative_log_likelihood", outputs, np.maximum(-np.maximum(likelihood, LEAST), 0), float("inf"))
@@ -115,9 +112,21 @@ def _confidence(outputs: Outputs) -> np.ndarray:
     return outputs.share("confidence", lambda: np.exp(np.concatenate(list(blocks))))
 
 
+def _binned(outputs: Outputs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return which samples have a confidence, and of each of them that, whether it is right, and its bin."""
+
+    def work() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        confidence = _confidence(outputs)
+        known = np.flatnonzero(~np.isnan(confidence))
+        return known, confidence[known], outputs.correct()[known], _bins(confidence[known])
+
+    return outputs.share("binned", work)
+
+
 def _bins(confidence: np.ndarray) -> np.ndarray:
     """Bin i holds confidences above i/15 up to (i + 1)/15."""
-    return np.clip(np.ceil(confidence * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    places = np.ceil(confidence * BINS).astype(np.int64) - 1
+    return np.minimum(np.maximum(places, 0), BINS - 1)
 
 
 def _accepted_together(logs: np.ndarray, accepted: np.ndarray) -> np.ndarray:
@@ -134,8 +143,9 @@ def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> R
     known = np.flatnonzero(~np.isnan(scores))
     codes, scores = codes[known], scores[known]
     n = np.bincount(codes, minlength=len(contexts))
-    order = np.argsort(codes, kind="stable")
-    groups = np.split(scores[order], np.cumsum(n)[:-1])
+    groups = [scores]
+    if len(contexts) > 1:
+        groups = np.split(scores[np.argsort(codes, kind="stable")], np.cumsum(n)[:-1])
     rows: Rows = []
     for i, context in enumerate(contexts):
         if not n[i]:

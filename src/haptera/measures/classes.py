@@ -42,12 +42,12 @@ def class_attraction(outputs: Outputs) -> Rows:
     truth[: len(actual)] = actual / n
     excess, context = share - truth, common_context(outputs.groups[0])
     rows: Rows = []
-    for label in np.argsort(-np.abs(excess), kind="stable")[:CLASSES].tolist():
-        value = float(excess[label])
-        attracted, missed = ((each[label] - both[label]) * n for each in (share, truth))
-        low, high = paired_interval(attracted, missed, n)
+    largest = np.argsort(-np.abs(excess), kind="stable")[:CLASSES]
+    columns = (each[largest].tolist() for each in (excess, share, truth, both))
+    for label, value, predicted_as, actually, both_are in zip(largest.tolist(), *columns, strict=True):
+        low, high = paired_interval((predicted_as - both_are) * n, (actually - both_are) * n, n)
         row = {"measure": "class_attraction", "value": value, "low": low, "high": high, "n": n}
-        row |= {"class": label, "predicted": float(share[label]), "actual": float(truth[label])}
+        row |= {"class": label, "predicted": predicted_as, "actual": actually}
         if outputs.classes is not None and label < len(outputs.classes):
             row["class_name"] = str(outputs.classes[label])
         rows.append(context | row)
@@ -120,6 +120,12 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
     found = windows(outputs, by_context=False, samples=SAMPLES)
     total, n = np.zeros((len(found), outputs.logits.shape[1])), np.zeros(len(found), np.int64)
     for rows, logs in log_probabilities(outputs):
+        if len(found) == 1:
+            logs = logs[~np.isnan(logs[:, 0])]
+            if len(logs):  # added up as below, so that the last digit is the same
+                total[0] += np.add.reduceat(np.exp(logs), [0], axis=0, dtype=np.float64)[0]
+                n[0] += len(logs)
+            continue
         window = np.where(np.isnan(logs[:, 0]), len(found), found.sample[rows])  # what is NaN comes last, and is cut
         order = np.argsort(window, kind="stable")
         starts = np.flatnonzero(np.diff(window[order], prepend=-1))

@@ -55,6 +55,8 @@ def _windows(outputs: Outputs, by_context: bool, samples: int) -> Windows:
     contexts, codes = outputs.groups
     given = outputs.step
     steps, piece = outputs.share("batches", lambda: np.unique(given, return_inverse=True))
+    if len(steps) == 1 and not (by_context and len(contexts) > 1):
+        return Windows(np.zeros(len(outputs), np.int64), steps, _contexts(contexts, codes, piece, 1))
     most = min(WINDOWS, max(len(outputs) // samples, 1))
     first = np.arange(0, len(steps), -(-len(steps) // most))
     window = np.arange(len(steps)) // -(-len(steps) // most)

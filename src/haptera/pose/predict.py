@@ -29,7 +29,8 @@ from haptera.files.npz import read_npz
 from haptera.pose.frames import ArrayFrames, FileFrames
 from haptera.pose.network import PoseNetwork
 from haptera.progress import Progress
-from haptera.run.folder import JOURNAL, PLAN
+from haptera.run.folder import PLAN
+from haptera.run.journal import JOURNAL
 from haptera.run.ledger import Piece
 from haptera.run.locks import LOCK
 from haptera.run.tasks import Task, finish

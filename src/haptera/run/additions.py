@@ -31,12 +31,10 @@ from haptera.run.folder import (
     PIECE,
     PLAN,
     SCHEMA,
-    Line,
-    checksum_of,
     read_plan,
-    size_of,
     write_plan,
 )
+from haptera.run.journal import Line, checksum_of, size_of
 from haptera.run.locks import release_lock, take_lock
 from haptera.run.piece import Piece
 

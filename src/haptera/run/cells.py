@@ -107,7 +107,8 @@ def start_of(folder: Path) -> dict[str, Any]:
 def list_cells(ledger: Ledger, new: Sequence[CellEntry], **about: object) -> None:
     """Plan new cells beside the old ones that are still current; the study keeps the name it has."""
     known = about_of(ledger) if ledger.exists else start_of(ledger.folder)
-    ledger.plan([cell.piece for cell in merge(cells_of(ledger), new)], known | about)
+    again = ledger.pieces.keys() <= {cell.key for cell in new}
+    ledger.plan([cell.piece for cell in (new if again else merge(cells_of(ledger), new))], known | about)
 
 
 def merge(old: Iterable[CellEntry], new: Sequence[CellEntry]) -> list[CellEntry]:
@@ -132,7 +133,7 @@ def missing_cells(ledger: Ledger, cells: Iterable[CellEntry]) -> set[str]:
     A whole file that the journal does not mention is noted as finished: the run that wrote it was killed before it
     could do so, or the cell was out of the plan for a while.
     """
-    todo = ledger.missing(cell.piece for cell in cells)
+    todo = ledger.missing((cell.piece for cell in cells), read=False)
     unnoted = [piece for piece in todo if not ledger.damage(piece) and _holds(ledger.path(piece), piece.key)]
     for piece in unnoted:
         ledger.done(piece)

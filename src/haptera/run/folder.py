@@ -1,26 +1,22 @@
-"""The folder of a ledger: a plan, and a journal with a line for each piece that was finished or failed.
+"""The folder of a ledger: its plan, which has a checksum; what is finished is in its journal (`haptera.run.journal`).
 
-The plan has a checksum. Of several lines about a piece the last one counts. Pieces that came one at a time, after the
-plan was written, are in a file of additions (`haptera.run.additions`).
+Pieces that came one at a time, after the plan was written, are in a file of additions (`haptera.run.additions`).
 Cost: linear in the number of pieces, to read as to write.
 """
 
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from haptera.errors import HapteraError, check_keys
 from haptera.files.atomic import write_text
-from haptera.files.fingerprint import fingerprint, of_file, of_folder
-from haptera.files.json import parse_json, plain, read_json
-from haptera.files.schema import LARGEST, TABLE, TEXT, Kind, check, list_of, whole_number
+from haptera.files.fingerprint import fingerprint
+from haptera.files.json import plain, read_json
+from haptera.files.schema import TABLE, TEXT, Kind, check, list_of, whole_number
 
-PLAN, JOURNAL = "plan.json", "journal.jsonl"
+PLAN = "plan.json"
 SCHEMA = 3
 """Raised when the meaning of a plan or a journal changes; folders of other versions are refused with a sentence."""
 READABLE = (2, SCHEMA)
@@ -36,15 +32,6 @@ KEY = Kind("letters and digits", lambda value: isinstance(value, str) and bool(_
 CHECKSUM, GENERATION = "checksum", "generation"
 HEADER = {"schema": whole_number(), "kind": TEXT, "noun": TEXT, "about": TABLE, "pieces": list_of(TABLE)}
 PIECE = {"key": KEY, "path": INSIDE, "title": TEXT, "facts": TABLE}
-
-
-@dataclass(frozen=True)
-class Line:
-    """The last that the journal says about a piece."""
-
-    size: int = 0
-    checksum: str = ""
-    failure: str = ""
 
 
 def read_plan(folder: Path) -> dict[str, Any] | None:
@@ -91,53 +78,6 @@ def _checksum(content: dict[str, Any]) -> str:
     return fingerprint(json.dumps(content, sort_keys=True, default=str))
 
 
-def read_journal(path: Path) -> tuple[dict[str, Line], list[str]]:
-    """Return the last line about each piece, and what is wrong with lines that cannot be read.
-
-    A line that cannot be read is as if it had not been written: its piece is made again. A last line that was cut short
-    is what a killed run leaves, and nothing is wrong with that.
-    """
-    if not path.is_file():
-        return {}, []
-    entries: dict[str, Line] = {}
-    problems: list[str] = []
-    kinds = {"key": KEY, "size": whole_number(), "checksum": TEXT, "failure": TEXT}
-    for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
-        try:
-            own = json.loads(text)
-            if not _is_line(own):
-                raise ValueError
-        except (ValueError, RecursionError):  # said again, in words
-            try:
-                own = check(parse_json(text, f"{path}: line {number}"), kinds, f"{path}: line {number}")
-            except HapteraError as error:
-                problems.append(str(error))
-                continue
-        entries[own["key"]] = Line(own["size"], own["checksum"], own["failure"])
-    return entries, problems
-
-
-def line_of(key: str, line: Line) -> str:
-    """Return a line as the journal holds it."""
-    return json.dumps({"key": key, "size": line.size, "checksum": line.checksum, "failure": line.failure}) + "\n"
-
-
-def size_of(path: Path | str) -> int:
-    """Bytes of a file, or of all files in a folder; -1 where there is nothing."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return -1
-    if stat.S_ISDIR(found.st_mode):
-        return sum(each.stat().st_size for each in Path(path).rglob("*") if each.is_file())
-    return found.st_size if stat.S_ISREG(found.st_mode) else -1
-
-
-def checksum_of(path: Path | str) -> str:
-    """Return the fingerprint of a file, or of all files in a folder."""
-    return of_folder(Path(path)) if os.path.isdir(path) else of_file(path)
-
-
 def _is_inside(path: str) -> bool:
     return bool(path) and path[0] != "/" and ".." not in path.split("/")
 
@@ -152,15 +92,6 @@ def _is_piece(own: Any) -> bool:
         and type(own["title"]) is str
         and type(own["facts"]) is dict
     )
-
-
-def _is_line(own: Any) -> bool:
-    """Say quickly what `check` says of a line with reasons."""
-    if type(own) is not dict:
-        return False
-    key, size, checksum, failure = own.get("key"), own.get("size"), own.get("checksum"), own.get("failure")
-    known = type(size) is int and 0 <= size <= LARGEST and type(checksum) is str and type(failure) is str
-    return known and KEY.fits(key)
 
 
 def check_same(folder: Path, kind: str, before: Mapping[str, Any], about: Mapping[str, Any]) -> None:

@@ -7,18 +7,20 @@
                 file.write(...)
 
 `plan.json` says which pieces belong to the folder and what they are about. `journal.jsonl` gets a line when a piece is
-finished, with its size and checksum, or when it failed. A piece counts as finished when it is what its line says, so a
-file that was cut short, changed, or put in the place of another is made again. Pieces are written beside their place
-and renamed; the journal follows, so a run that is killed in between makes one piece again and loses none.
+finished, with its size, checksum and stamp, or when it failed. A piece counts as finished when it is what its line
+says, so a file that was cut short, changed, or put in the place of another is made again. Pieces are written beside
+their place and renamed; the journal follows, so a run that is killed in between makes one piece again and loses none.
 A piece may be a folder of files; its checksum then covers their names and contents. Pieces that come one at a time,
 such as imports, join the plan by a line of their own (`haptera.run.additions`).
-Cost: checking reads every finished piece once, about a gigabyte per second.
+Cost: checking reads every finished piece once, about a gigabyte per second; a study that goes on reads those whose
+stamp is another (`haptera.run.journal`).
 """
 
 import logging
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -30,19 +32,17 @@ from haptera.files.atomic import HALF_WRITTEN, sweep, whole, whole_folder, writa
 from haptera.files.fingerprint import fingerprint, of_file
 from haptera.files.json import plain
 from haptera.run.additions import ADDITIONS, Addition, add_all, read_additions
-from haptera.run.folder import (
-    GENERATION,
+from haptera.run.folder import GENERATION, PIECE, PLAN, check_same, read_plan, write_plan
+from haptera.run.journal import (
     JOURNAL,
-    PIECE,
-    PLAN,
     Line,
-    check_same,
-    checksum_of,
+    compare,
+    ends_whole,
+    finished_line,
     line_of,
+    look_at,
     read_journal,
-    read_plan,
     size_of,
-    write_plan,
 )
 from haptera.run.locks import PATIENCE, is_locked, release_lock, take_lock
 from haptera.run.piece import Piece
@@ -69,6 +69,7 @@ class Ledger:
 
     def __init__(self, folder: Path | str, kind: str, *, noun: str = "piece", wait: float | None = PATIENCE) -> None:
         self.folder, self.kind, self.noun, self.wait = Path(folder), kind, noun, wait
+        self._folder = str(self.folder)
         self.about: dict[str, Any] = {}
         self.pieces: dict[str, Piece] = {}
         self.journal: dict[str, Line] = {}
@@ -77,6 +78,7 @@ class Ledger:
         self._generation = 0
         self._additions: list[Addition] = []
         self._files: dict[str, str] = {}
+        self._noted, self._restamped = 0, False
         self._lock: BaseFileLock | None = None
         self.read()
 
@@ -105,7 +107,7 @@ class Ledger:
         if files and files == self._files:
             return
         self.about, self.pieces, self.journal, self.unreadable = {}, {}, {}, []
-        self._additions, self._files = [], {}
+        self._additions, self._files, self._restamped = [], {}, False
         content = read_plan(self.folder)
         if content is None:
             return
@@ -117,6 +119,7 @@ class Ledger:
         self._additions = read_additions(self.folder, self._generation)
         planned = {own["key"]: Piece(*[own[name] for name in PIECE]) for own in content["pieces"]}
         self.pieces = add_all(planned, self._additions)
+        self._noted = look_at(self.folder / JOURNAL)[2]
         self.journal, self.unreadable = read_journal(self.folder / JOURNAL)
         self.journal |= {each.piece.key: each.line for each in self._additions}
         self._files = files
@@ -130,24 +133,22 @@ class Ledger:
         line = self.journal.get(piece.key)
         return line is not None and bool(line.checksum) and size_of(self._place(piece)) == line.size
 
-    def damage(self, piece: Piece) -> str:
-        """Return what is wrong with a piece that was finished; nothing for one that is whole, or was never finished."""
+    def damage(self, piece: Piece, read: bool = True) -> str:
+        """Return what is wrong with a piece that was finished; nothing for one that is whole, or was never finished.
+
+        Args:
+            piece: any.
+            read: its content in any case, as whoever uses it does, and not only where its stamp is another.
+        """
         line = self.journal.get(piece.key)
         self.intact.discard(piece.key)
         if line is None or not line.checksum:
             return ""
-        place = self._place(piece)
-        size = size_of(place)
-        if size != line.size:
-            path = self.path(piece)
-            has = f"{path} has {size:,} bytes, and had {line.size:,} when it was finished"
-            return has if path.exists() else f"{path} is missing"
-        try:
-            same = checksum_of(place) == line.checksum
-        except OSError as error:
-            return f"cannot read {self.path(piece)}: {error.strerror or error}"
-        if not same:
-            return f"{self.path(piece)} is not what it was when it was finished"
+        wrong, stamp = compare(self._place(piece), line, None if read else self._noted)
+        if wrong:
+            return wrong
+        if stamp != line.stamp:  # of a folder that was copied, or of an addition
+            self.journal[piece.key], self._restamped = replace(line, stamp=stamp), True
         self.intact.add(piece.key)
         return ""
 
@@ -159,29 +160,30 @@ class Ledger:
             raise HapteraError(f"{self.path(piece)} is not finished; the command that made {self.folder} goes on")
         return self.path(piece)
 
-    def missing(self, among: Iterable[Piece] | None = None) -> list[Piece]:
+    def missing(self, among: Iterable[Piece] | None = None, read: bool = True) -> list[Piece]:
         """Return the pieces, or those among some, that are to be made; damaged ones are named in the log."""
         todo = []
         for piece in self.pieces.values() if among is None else among:
-            if wrong := self.damage(piece):
+            if wrong := self.damage(piece, read):
                 log.warning("%s; it is made again", wrong)
             if piece.key not in self.intact:
                 todo.append(piece)
         return todo
 
-    def damaged(self, known: Container[str] = ()) -> dict[str, str]:
+    def damaged(self, known: Container[str] = (), read: bool = True) -> dict[str, str]:
         """Return what is wrong with each finished piece that is not what it was, by key.
 
         Args:
-            known: keys of pieces that need not be looked at, such as those that are `intact` since they were read.
+            known: keys of pieces that need not be looked at, such as those that are `intact` since they were looked at.
+            read: see `damage`.
         """
-        pieces = (piece for piece in self.pieces.values() if piece.key not in known)
-        return {piece.key: wrong for piece in pieces if (wrong := self.damage(piece))}
+        pieces = [piece for piece in self.pieces.values() if piece.key not in known]
+        return {piece.key: wrong for piece in pieces if (wrong := self.damage(piece, read))}
 
     @property
     def finished(self) -> list[Piece]:
-        """The pieces that are there, by their size."""
-        return [piece for piece in self.pieces.values() if self.there(piece)]
+        """The pieces that are there, by their size, or were when they were last looked at."""
+        return [piece for piece in self.pieces.values() if piece.key in self.intact or self.there(piece)]
 
     @property
     def failures(self) -> dict[str, str]:
@@ -233,8 +235,10 @@ class Ledger:
 
     def plan(self, pieces: Iterable[Piece], about: Mapping[str, Any]) -> None:
         """Say which pieces belong to the folder; what the journal says about others is forgotten."""
-        self.pieces = {piece.key: piece for piece in pieces}
-        self.about, self._files = dict(about), {}
+        planned = {piece.key: piece for piece in pieces}
+        if self._says_so(planned, about):
+            return
+        self.pieces, self.about, self._files, self._restamped = planned, dict(about), {}, False
         if self._additions:  # before the plan: killed in between, one of the two still has their sizes and checksums
             self._write_journal()
             self._additions, self._generation = [], self._generation + 1
@@ -243,6 +247,12 @@ class Ledger:
         self.journal = {key: line for key, line in self.journal.items() if key in self.pieces}
         self._write_journal()
         (self.folder / ADDITIONS).unlink(missing_ok=True)
+
+    def _says_so(self, planned: Mapping[str, Piece], about: Mapping[str, Any]) -> bool:
+        """Say whether the files are already what `plan` would write."""
+        as_read = bool(self._files) and ADDITIONS not in self._files and not self.unreadable and not self._restamped
+        same = as_read and list(planned.items()) == list(self.pieces.items()) and plain(about) == self.about
+        return same and self.journal.keys() <= planned.keys() and ends_whole(self.folder / JOURNAL)
 
     def _write_journal(self) -> None:
         write_text(self.folder / JOURNAL, "".join([line_of(key, line) for key, line in self.journal.items()]))
@@ -263,8 +273,7 @@ class Ledger:
 
     def done(self, piece: Piece) -> None:
         """Note that a piece, which is in its place, is finished; for pieces that another process wrote."""
-        path = self.path(piece)
-        self._note(piece, Line(size_of(path), checksum_of(path)))
+        self._note(piece, finished_line(self._place(piece)))
         self.intact.add(piece.key)
 
     def fail(self, piece: Piece, why: str) -> None:
@@ -292,7 +301,7 @@ class Ledger:
 
     def _place(self, piece: Piece) -> str:
         """Return the path of a piece as a text, which is made more quickly."""
-        return os.path.join(self.folder, piece.path)
+        return f"{self._folder}/{piece.path}"
 
     def _unlock(self) -> None:
         lock, self._lock = self._lock, None

@@ -121,7 +121,7 @@ def current_results(ledger: Ledger, known: Collection[str] = (), as_codes: bool 
         known: keys of cells that were read and found as they were finished, which are not read again.
         as_codes: whether the table has categories for text.
     """
-    path, damage = ledger.folder / TABLE, ledger.damaged(known)
+    path, damage = ledger.folder / TABLE, ledger.damaged(known, read=False)
     if path.is_file():
         try:
             if tables.digest(path) == digest_of(ledger, damage):

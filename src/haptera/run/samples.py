@@ -62,7 +62,8 @@ def keep_samples(study: Ledger, cells: Sequence["Cell"]) -> None:
         study: its ledger.
         cells: of the study, with streams that can be read.
     """
-    chosen = unadapted(cell for cell in cells if study.there(cell.entry.piece))
+    there = {piece.key for piece in study.finished}
+    chosen = unadapted(cell for cell in cells if cell.entry.key in there)
     models = list(dict.fromkeys(cell.entry.model for cell in chosen))[:MODELS]
     chosen = [cell for cell in chosen if cell.entry.model in models]
     if not chosen:

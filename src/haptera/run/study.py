@@ -27,6 +27,7 @@ from haptera.models.source import ModelSource, choose_device
 from haptera.progress import Progress
 from haptera.run import results
 from haptera.run.cells import CellEntry, about_of, list_cells, missing_cells, study_ledger
+from haptera.run.collection import uncollected
 from haptera.run.execute import Outcomes, in_processes, in_this_process, on_cluster
 from haptera.run.ledger import Ledger
 from haptera.run.loop import check_keep, versions
@@ -127,11 +128,14 @@ class Study:
         """
         if jobs < 1:
             raise HapteraError(f"jobs is {jobs}; at least 1 was expected")
-        with study_ledger(self.out) as ledger:
-            cells, missing, left_out = self._plan(ledger)
-            before = about_of(ledger)["settings"].get(RUN_ON, {}) if ledger.exists and not missing else {}
-            settings = {RUN_ON: before or describe_machine(self._gpu())} | self._describe(cells)
-            list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=settings)
+        with uncollected():
+            unlocked = study_ledger(self.out)
+        with unlocked as ledger:
+            with uncollected():
+                cells, missing, left_out = self._plan(ledger)
+                before = about_of(ledger)["settings"].get(RUN_ON, {}) if ledger.exists and not missing else {}
+                settings = {RUN_ON: before or describe_machine(self._gpu())} | self._describe(cells)
+                list_cells(ledger, [cell.entry for cell in cells], left_out=left_out, settings=settings)
             for name in dict.fromkeys(cell.entry.model for cell in missing) if preflight else ():
                 preflight(name, self._models(self.models[name]))  # type: ignore[misc]
             failed = self._execute(missing, ledger, self._start(missing, jobs, cluster), progress)
