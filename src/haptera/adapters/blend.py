@@ -7,6 +7,7 @@ Cost: N = 0 is torch's own fused pass; otherwise one more pass over the input. L
 thread go through compiled loops (`fused.py`), which take one more pass for any N. Holds four vectors per layer.
 """
 
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from haptera.adapters import fused
+from haptera.adapters import deferred, fused
 from haptera.errors import HapteraError
 
 REACH = 32.0
@@ -28,6 +29,7 @@ class Blend(nn.Module):
     Attributes:
         prior: N, how many images the training statistics count for.
         momentum: the batch's share in the running statistics; None weighs all images seen so far, and N, alike.
+        followed: what comes after the layer, as `deferred.py` has found.
     """
 
     mean: torch.Tensor  # this and the variance: found last
@@ -39,6 +41,7 @@ class Blend(nn.Module):
     def __init__(self, layer: _BatchNorm, prior: float, momentum: float | None = None) -> None:
         super().__init__()
         self.prior, self.momentum, self.said_unmet = prior, momentum, False
+        self.followed: str | None = None
         self._layer = [layer]  # in a list, so that it is not a module of this one
         for name, tensor in (("mean", self.source_mean), ("var", self.source_var)):
             self.register_buffer(name, tensor.detach().clone())
@@ -186,22 +189,46 @@ def normalise(
     """Normalise by statistics of which a share comes from the inputs; with a gradient where one is wanted."""
     needs = (value is not None and value.requires_grad for value in (inputs, weight, bias))
     if torch.is_grad_enabled() and any(needs):
-        return BlendedFunction.apply(inputs, weight, bias, own, mean, var, share, eps)
-    return _scaled(inputs, weight, bias, mean, var, eps)
+        return _with_gradient(inputs, weight, bias, own, Settings(mean, var, share, eps))
+    if not fused.suits(inputs):
+        return F.batch_norm(inputs, mean, var, weight, bias, False, 0.0, eps)
+    normalisation, out = fused.Normalisation(inputs, mean, var, weight, bias, eps), torch.empty_like(inputs)
+    room = deferred.room()
+    return normalisation.write(out) if room is None else room.put(deferred.Waiting(out, normalisation))
 
 
-def _scaled(
-    inputs: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor,
-    var: torch.Tensor,
-    eps: float,
+@dataclass
+class Settings:
+    """How a layer normalises.
+
+    Attributes:
+        mean: to take off, and the variance, `(channels,)`.
+        share: of the inputs in both.
+        eps: of the layer.
+        rectify: whether a ReLU is a part of it, or came next in place; known when the backward pass begins.
+    """
+
+    mean: torch.Tensor
+    var: torch.Tensor
+    share: float
+    eps: float
+    rectify: bool = False
+
+
+def _with_gradient(
+    inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, own: torch.Tensor, settings: Settings
 ) -> torch.Tensor:
-    """Normalise by these statistics as they are."""
-    if fused.suits(inputs):
-        return fused.normalise(inputs, mean, var, weight, bias, eps)
-    return F.batch_norm(inputs, mean, var, weight, bias, False, 0.0, eps)
+    """Normalise now, or let the output wait."""
+    room = deferred.room() if fused.suits(inputs) else None
+    if room is None:
+        return BlendedFunction.apply(inputs, weight, bias, own, settings, True)
+
+    def again() -> torch.Tensor:
+        return BlendedFunction.apply(inputs, weight, bias, own, replace(settings, rectify=True), True)
+
+    out = BlendedFunction.apply(inputs, weight, bias, own, settings, False)
+    normalisation = fused.Normalisation(inputs, settings.mean, settings.var, weight, bias, settings.eps)
+    return room.put(deferred.Waiting(out, normalisation, again, settings))
 
 
 class BlendedFunction(torch.autograd.Function):
@@ -214,34 +241,40 @@ class BlendedFunction(torch.autograd.Function):
         weight: torch.Tensor | None,
         bias: torch.Tensor | None,
         own: torch.Tensor,
-        mean: torch.Tensor,
-        var: torch.Tensor,
-        share: float,
-        eps: float,
+        settings: Settings,
+        write: bool,
     ) -> torch.Tensor:
-        """Normalise `(batch, channels, ...)` by mean and var; `own` is the mean of the inputs."""
-        ctx.save_for_backward(inputs, weight, own, mean, var)
-        ctx.share, ctx.eps = share, eps
-        return _scaled(inputs, weight, bias, mean, var, eps)
+        """Normalise `(batch, channels, ...)` as the settings say, if not later; `own` is the mean of the inputs."""
+        ctx.save_for_backward(inputs, weight, bias, own, settings.mean, settings.var)
+        ctx.settings, ctx.share, ctx.eps = settings, settings.share, settings.eps
+        if not write:
+            return torch.empty_like(inputs)
+        if fused.suits(inputs):
+            loops = fused.Normalisation(inputs, settings.mean, settings.var, weight, bias, settings.eps)
+            return loops.write(torch.empty_like(inputs), rectify=settings.rectify)
+        return F.batch_norm(inputs, settings.mean, settings.var, weight, bias, False, 0.0, settings.eps)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """µ = (1−s)µ₀ + s m(x), v = (1−s)v₀ + s var(x): the direct term, and s times those through m and var."""
-        inputs, weight, own, mean, var = ctx.saved_tensors
+        inputs, weight, bias, own, mean, var = ctx.saved_tensors
         if not torch.is_grad_enabled() and fused.suits(inputs):  # a second derivative is left to torch
-            return *_fused_backward(ctx, grad), None, None, None, None, None
+            return *_fused_backward(ctx, grad), None, None, None
         kind, grad, inputs = grad.dtype, grad.to(mean.dtype), inputs.to(mean.dtype)
         shape = [1, -1, *[1] * (inputs.ndim - 2)]
         dims = [dim for dim in range(inputs.ndim) if dim != 1]
         inverse = (var + ctx.eps).rsqrt()
         centred = inputs - mean.view(shape)
+        if ctx.settings.rectify:
+            out = F.batch_norm(inputs, mean, var, weight, bias, False, 0.0, ctx.eps)
+            grad = grad.masked_fill(out <= 0, 0)
         d_bias = grad.sum(dims)
         d_weight = (grad * centred).sum(dims) * inverse
         scale, through_mean, through_var = _slopes(ctx, d_weight, d_bias, inverse)
         d_inputs = scale.view(shape) * grad + through_mean.view(shape)
         d_inputs += through_var.view(shape) * (inputs - own.view(shape))
         d_affine = (None, None) if weight is None else (d_weight, d_bias)
-        return d_inputs.to(kind), *d_affine, None, None, None, None, None
+        return d_inputs.to(kind), *d_affine, None, None, None
 
 
 def _slopes(
@@ -256,14 +289,15 @@ def _slopes(
 
 def _fused_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     """The same in compiled loops: sums in one pass over input and gradient, the gradient of the input in another."""
-    inputs, weight, own, mean, var = ctx.saved_tensors
+    inputs, weight, bias, own, mean, var = ctx.saved_tensors
     grad = grad.contiguous(memory_format=torch.channels_last)
     inverse = (var + ctx.eps).rsqrt()
-    plain, product = fused.gradient_sums(grad, inputs, mean)
+    rectified = fused.Normalisation(inputs, mean, var, weight, bias, ctx.eps) if ctx.settings.rectify else None
+    plain, product = fused.gradient_sums(grad, inputs, mean, rectified)
     d_bias, d_weight = plain.sum(0).to(mean.dtype), product.sum(0).to(mean.dtype) * inverse
     d_affine = (None, None) if weight is None else (d_weight, d_bias)
     if not ctx.needs_input_grad[0]:
         return None, *d_affine
     scale, through_mean, through_var = _slopes(ctx, d_weight, d_bias, inverse)
     constant = through_mean - through_var * own
-    return fused.combine(grad, inputs, scale[None], through_var[None], constant[None]), *d_affine
+    return fused.combine(grad, inputs, (scale[None], through_var[None], constant[None]), rectified), *d_affine
