@@ -8,12 +8,11 @@ between, and results are the same to the last bit.
 An output waits only where a ReLU came next in an earlier pass of the same layer, so that what no mode can see, such as
 a function of a compiled extension, meets values and not memory that waits for them. An output that somebody keeps,
 such as a hook, is written all the same, one call later.
-Cost: some Python calls per layer. Saves one pass over memory for each ReLU, forward and backward, and for each addition.
+Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -29,7 +28,7 @@ RELU, ADDITION, OTHER = "relu", "addition", "other"
 
 
 class Layer(Protocol):
-    """What normalises; `followed` says what came after it: a ReLU, an addition and a ReLU, anything else, or unknown."""
+    """What normalises; `followed` says what came next: a ReLU, an addition and a ReLU, anything else, or unknown."""
 
     followed: str | None
 

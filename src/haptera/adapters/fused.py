@@ -85,7 +85,7 @@ def batch_moments(values: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tenso
 
 
 class Normalisation:
-    """Values minus mean over the root of var + eps, times weight, plus bias, which are `(channels,)`, into any tensor."""
+    """Values minus mean over the root of var + eps, times weight, plus bias; all of these are `(channels,)`."""
 
     def __init__(
         self,

@@ -101,7 +101,7 @@ def scale_images(values: Array, scale: Array, offset: Array, least: float, out: 
 
 @compiled
 def scale_and_add(values: Array, scale: Array, offset: Array, other: Array, least: float, out: Array) -> None:
-    """Values `(batch, positions, channels)` times scale plus offset, `(channels,)`, plus others, never below `least`."""
+    """Values `(batch, positions, channels)` times scale plus offset, `(channels,)`, plus others, at least `least`."""
     positions, channels = values.shape[1:]
     rows = min(max(1, LINE // channels), positions)
     width = rows * channels

@@ -74,7 +74,7 @@ class _Eagerly:
                 self._stance = None
 
 
-_EAGERLY = _Eagerly()
+EAGERLY = _Eagerly()
 
 
 class _Blending(TorchFunctionMode):
@@ -88,14 +88,14 @@ class _Blending(TorchFunctionMode):
 
     def __enter__(self) -> Self:
         """Begin to answer."""
-        _EAGERLY.__enter__()
+        EAGERLY.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         """Answer no more."""
         super().__exit__(*exception)
         self._room.settle()
-        _EAGERLY.__exit__()
+        EAGERLY.__exit__()
         if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
             self._say_unmet()
 

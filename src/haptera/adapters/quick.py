@@ -12,8 +12,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from haptera.adapters import norm
-from haptera.adapters.blend import normalise
 from haptera.adapters.deferred import Room
+from haptera.adapters.normalising import normalise
 
 
 class _Layer:
@@ -34,14 +34,14 @@ class QuickPass(TorchFunctionMode):
 
     def __enter__(self) -> Self:
         """Begin to answer."""
-        norm._EAGERLY.__enter__()
+        norm.EAGERLY.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         """Write what waits, and answer no more."""
         super().__exit__(*exception)
         self._room.settle()
-        norm._EAGERLY.__exit__()
+        norm.EAGERLY.__exit__()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Any other function does what it does."""
