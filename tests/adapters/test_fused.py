@@ -9,8 +9,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from haptera.adapters import BatchNorm, Tent, fused
-from haptera.adapters.blend import normalise, statistics, train_mode
 from haptera.adapters.norm import per_image
+from haptera.adapters.normalising import normalise, statistics, train_mode
 from haptera.models import ResNet
 
 pytest.importorskip("numba")

@@ -8,14 +8,13 @@ thread go through compiled loops (`fused.py`), which take one more pass for any 
 """
 
 from math import inf
-from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from haptera.adapters import fused
+from haptera.adapters.normalising import normalise, statistics, train_mode
 from haptera.errors import HapteraError
 
 REACH = 32.0
@@ -28,6 +27,7 @@ class Blend(nn.Module):
     Attributes:
         prior: N, how many images the training statistics count for.
         momentum: the batch's share in the running statistics; None weighs all images seen so far, and N, alike.
+        followed: what comes after the layer, as `deferred.py` has found.
     """
 
     mean: torch.Tensor  # this and the variance: found last
@@ -39,6 +39,7 @@ class Blend(nn.Module):
     def __init__(self, layer: _BatchNorm, prior: float, momentum: float | None = None) -> None:
         super().__init__()
         self.prior, self.momentum, self.said_unmet = prior, momentum, False
+        self.followed: str | None = None
         self._layer = [layer]  # in a list, so that it is not a module of this one
         for name, tensor in (("mean", self.source_mean), ("var", self.source_var)):
             self.register_buffer(name, tensor.detach().clone())
@@ -138,28 +139,6 @@ class Blend(nn.Module):
         self.var.copy_(self.source_var)
 
 
-def train_mode(
-    inputs: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float, dtype: torch.dtype
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Normalised by the batch itself in one fused pass, and the mean and biased variance that it found."""
-    if fused.suits(inputs):
-        mean, var = fused.batch_moments(inputs, dtype)
-        return normalise(inputs, weight, bias, mean, mean, var, 1.0, eps), mean, var
-    values, channels = inputs.numel() // inputs.shape[1], inputs.shape[1]
-    mean, unbiased = inputs.new_zeros(channels, dtype=dtype), inputs.new_zeros(channels, dtype=dtype)
-    out = F.batch_norm(inputs, mean, unbiased, weight, bias, True, 1.0, eps)
-    return out, mean, unbiased * ((values - 1) / values)
-
-
-def statistics(inputs: torch.Tensor, eps: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and biased variance of each channel; the fused pass is several times as fast as `torch.var_mean`."""
-    if inputs.numel() == inputs.shape[1]:
-        return inputs.reshape(-1).to(dtype), inputs.new_zeros(inputs.shape[1], dtype=dtype)
-    if fused.suits(inputs):
-        return fused.batch_moments(inputs, dtype)
-    return train_mode(inputs, None, None, eps, dtype)[1:]
-
-
 def unite(
     mean: torch.Tensor, var: torch.Tensor, other_mean: torch.Tensor, other_var: torch.Tensor, share: float
 ) -> None:
@@ -171,99 +150,3 @@ def unite(
     difference = other_mean - mean
     var.mul_(1 - share).add_(share * other_var + share * (1 - share) * difference**2)
     mean.add_(share * difference)
-
-
-def normalise(
-    inputs: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    own: torch.Tensor,
-    mean: torch.Tensor,
-    var: torch.Tensor,
-    share: float,
-    eps: float,
-) -> torch.Tensor:
-    """Normalise by statistics of which a share comes from the inputs; with a gradient where one is wanted."""
-    needs = (value is not None and value.requires_grad for value in (inputs, weight, bias))
-    if torch.is_grad_enabled() and any(needs):
-        return BlendedFunction.apply(inputs, weight, bias, own, mean, var, share, eps)
-    return _scaled(inputs, weight, bias, mean, var, eps)
-
-
-def _scaled(
-    inputs: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor,
-    var: torch.Tensor,
-    eps: float,
-) -> torch.Tensor:
-    """Normalise by these statistics as they are."""
-    if fused.suits(inputs):
-        return fused.normalise(inputs, mean, var, weight, bias, eps)
-    return F.batch_norm(inputs, mean, var, weight, bias, False, 0.0, eps)
-
-
-class BlendedFunction(torch.autograd.Function):
-    """Normalisation by statistics of which a share comes from the inputs themselves."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        inputs: torch.Tensor,
-        weight: torch.Tensor | None,
-        bias: torch.Tensor | None,
-        own: torch.Tensor,
-        mean: torch.Tensor,
-        var: torch.Tensor,
-        share: float,
-        eps: float,
-    ) -> torch.Tensor:
-        """Normalise `(batch, channels, ...)` by mean and var; `own` is the mean of the inputs."""
-        ctx.save_for_backward(inputs, weight, own, mean, var)
-        ctx.share, ctx.eps = share, eps
-        return _scaled(inputs, weight, bias, mean, var, eps)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """µ = (1−s)µ₀ + s m(x), v = (1−s)v₀ + s var(x): the direct term, and s times those through m and var."""
-        inputs, weight, own, mean, var = ctx.saved_tensors
-        if not torch.is_grad_enabled() and fused.suits(inputs):  # a second derivative is left to torch
-            return *_fused_backward(ctx, grad), None, None, None, None, None
-        kind, grad, inputs = grad.dtype, grad.to(mean.dtype), inputs.to(mean.dtype)
-        shape = [1, -1, *[1] * (inputs.ndim - 2)]
-        dims = [dim for dim in range(inputs.ndim) if dim != 1]
-        inverse = (var + ctx.eps).rsqrt()
-        centred = inputs - mean.view(shape)
-        d_bias = grad.sum(dims)
-        d_weight = (grad * centred).sum(dims) * inverse
-        scale, through_mean, through_var = _slopes(ctx, d_weight, d_bias, inverse)
-        d_inputs = scale.view(shape) * grad + through_mean.view(shape)
-        d_inputs += through_var.view(shape) * (inputs - own.view(shape))
-        d_affine = (None, None) if weight is None else (d_weight, d_bias)
-        return d_inputs.to(kind), *d_affine, None, None, None, None, None
-
-
-def _slopes(
-    ctx: Any, d_weight: torch.Tensor, d_bias: torch.Tensor, inverse: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The gradient of an input with respect to its output, and through mean and variance."""
-    inputs, weight, *_ = ctx.saved_tensors
-    scale = inverse if weight is None else weight * inverse
-    share = ctx.share * inputs.shape[1] / inputs.numel()
-    return scale, -scale * d_bias * share, -scale * inverse * d_weight * share
-
-
-def _fused_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """The same in compiled loops: sums in one pass over input and gradient, the gradient of the input in another."""
-    inputs, weight, own, mean, var = ctx.saved_tensors
-    grad = grad.contiguous(memory_format=torch.channels_last)
-    inverse = (var + ctx.eps).rsqrt()
-    plain, product = fused.gradient_sums(grad, inputs, mean)
-    d_bias, d_weight = plain.sum(0).to(mean.dtype), product.sum(0).to(mean.dtype) * inverse
-    d_affine = (None, None) if weight is None else (d_weight, d_bias)
-    if not ctx.needs_input_grad[0]:
-        return None, *d_affine
-    scale, through_mean, through_var = _slopes(ctx, d_weight, d_bias, inverse)
-    constant = through_mean - through_var * own
-    return fused.combine(grad, inputs, scale[None], through_var[None], constant[None]), *d_affine

@@ -10,6 +10,7 @@ write there. The log says once, at level info, which of these it is.
 
 import logging
 from functools import cache
+from math import inf
 from types import ModuleType
 
 import numpy as np
@@ -83,47 +84,77 @@ def batch_moments(values: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tenso
     return mean, variance
 
 
-def normalise(
-    values: torch.Tensor,
-    mean: torch.Tensor,
-    var: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    eps: float,
-) -> torch.Tensor:
+class Normalisation:
     """Values minus mean over the root of var + eps, times weight, plus bias; all of these are `(channels,)`."""
-    out = torch.empty_like(values)
-    factor = np.ones(len(mean), np.float32) if weight is None else _small(weight)
-    constant = np.zeros(len(mean), np.float32) if bias is None else _small(bias)
-    _loops().normalise(_rows(values), mean.numpy(), var.numpy(), factor, constant, eps, _rows(out))
-    return out
+
+    def __init__(
+        self,
+        values: torch.Tensor,
+        mean: torch.Tensor,
+        var: torch.Tensor,
+        weight: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        eps: float,
+    ) -> None:
+        self.values = values.detach()
+        self.scale, self.offset = np.empty((2, len(mean)), np.float32)
+        factor = np.ones(len(mean), np.float32) if weight is None else _small(weight)
+        constant = np.zeros(len(mean), np.float32) if bias is None else _small(bias)
+        _loops().affine(_small(mean), _small(var), factor, constant, eps, self.scale, self.offset)
+
+    def write(self, out: torch.Tensor, other: torch.Tensor | None = None, rectify: bool = False) -> torch.Tensor:
+        """Normalise, add another tensor of that shape if there is one, and leave out what is negative if asked to."""
+        least = 0.0 if rectify else -inf
+        rows, target = _rows(self.values), _rows(out)
+        if other is None:
+            _loops().scale_images(rows, self.scale[None], self.offset[None], least, target)
+        else:
+            _loops().scale_and_add(rows, self.scale, self.offset, _rows(other), least, target)
+        return out
 
 
 def scale(values: torch.Tensor, factor: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
     """Values times factor plus offset, both `(batch or 1, channels)`."""
     out = torch.empty_like(values)
-    _loops().scale_images(_rows(values), _small(factor), _small(offset), _rows(out))
+    _loops().scale_images(_rows(values), _small(factor), _small(offset), -inf, _rows(out))
     return out
 
 
 def gradient_sums(
-    gradient: torch.Tensor, values: torch.Tensor, centre: torch.Tensor
+    gradient: torch.Tensor, values: torch.Tensor, centre: torch.Tensor, rectified: Normalisation | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Sums over positions of the gradient, and of its product with values minus centre, `(batch, channels)` double."""
+    """Sums over positions of the gradient, and of its product with values minus centre, `(batch, channels)` double.
+
+    Args:
+        gradient: of the shape of the values.
+        values: what went into the layer.
+        centre: `(channels,)`.
+        rectified: how the values were normalised, where a ReLU came next and the gradient is that of its output.
+    """
     rows = _rows(values)
     plain, product = (np.empty((len(rows), rows.shape[2])) for _ in range(2))
-    _loops().gradient_sums(_rows(gradient), rows, _small(centre), plain, product)
+    _loops().gradient_sums(_rows(gradient), rows, _small(centre), *_counts(rows, rectified), plain, product)
     return torch.from_numpy(plain), torch.from_numpy(product)
 
 
 def combine(
-    gradient: torch.Tensor, values: torch.Tensor, one: torch.Tensor, two: torch.Tensor, constant: torch.Tensor
+    gradient: torch.Tensor,
+    values: torch.Tensor,
+    factors: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    rectified: Normalisation | None = None,
 ) -> torch.Tensor:
-    """Gradient times one, plus values times two, plus a constant, which are `(batch or 1, channels)`."""
-    out = torch.empty_like(values)
-    factors = [_small(each) for each in (one, two, constant)]
-    _loops().combine_images(_rows(gradient), _rows(values), *factors, _rows(out))
+    """Gradient times the first factor, plus values times the second, plus the third; `(batch or 1, channels)`."""
+    out, rows = torch.empty_like(values), _rows(values)
+    small = [_small(each) for each in factors]
+    _loops().combine_images(_rows(gradient), rows, *small, *_counts(rows, rectified), _rows(out))
     return out
+
+
+def _counts(rows: np.ndarray, rectified: Normalisation | None) -> tuple[np.ndarray, np.ndarray]:
+    """Scale and offset of what has to be above 0 for a gradient to count; without a ReLU it always is."""
+    if rectified is not None:
+        return rectified.scale, rectified.offset
+    return np.zeros(rows.shape[2], np.float32), np.ones(rows.shape[2], np.float32)
 
 
 def _rows(values: torch.Tensor) -> np.ndarray:

@@ -109,7 +109,7 @@ class InstanceFunction(torch.autograd.Function):
         slope = d_var * (2 / n)
         constant = d_mean / n - slope * ctx.leaves[0].detach()
         if loops:
-            d_values = fused.combine(grads, values, ctx.ends[0].detach(), slope, constant)
+            d_values = fused.combine(grads, values, (ctx.ends[0].detach(), slope, constant))
             return _restore(d_values, inputs, last), *others
         d_values = _scaled(values, slope, constant, last)
         d_values.addcmul_(grads, ctx.ends[0].detach().unsqueeze(over))

@@ -77,15 +77,15 @@ def batch_moments(values: Array, mean: Array, variance: Array) -> None:
 
 
 @compiled
-def scale_images(values: Array, scale: Array, offset: Array, out: Array) -> None:
-    """Values `(batch, positions, channels)` times scale plus offset, `(batch or 1, channels)`.
+def scale_images(values: Array, scale: Array, offset: Array, least: float, out: Array) -> None:
+    """Values `(batch, positions, channels)` times scale plus offset, `(batch or 1, channels)`, but never below `least`.
 
     Images go by from the last to the first: the last ones are still in the cache after their moments were found.
     """
     positions, channels = values.shape[1:]
     rows = min(max(1, LINE // channels), positions)
     width = rows * channels
-    factor, constant = np.empty(width, np.float32), np.empty(width, np.float32)
+    factor, constant, bound = np.empty(width, np.float32), np.empty(width, np.float32), np.float32(least)
     for image in range(len(values) - 1, -1, -1):
         own = min(image, len(scale) - 1)
         if image == len(values) - 1 or len(scale) > 1:
@@ -95,29 +95,52 @@ def scale_images(values: Array, scale: Array, offset: Array, out: Array) -> None
         for start in range(0, len(flat), width):
             part, made = flat[start : start + width], target[start : start + width]
             for lane in range(len(part)):
-                made[lane] = part[lane] * factor[lane] + constant[lane]
+                value = part[lane] * factor[lane] + constant[lane]
+                made[lane] = bound if value <= bound else value  # what is not a number stays
 
 
 @compiled
-def normalise(values: Array, mean: Array, variance: Array, weight: Array, bias: Array, eps: float, out: Array) -> None:
-    """Normalise `(batch, positions, channels)` by statistics, weight and bias `(channels,)`."""
-    channels = values.shape[2]
-    scale, offset = np.empty((1, channels), np.float32), np.empty((1, channels), np.float32)
-    for channel in range(channels):
-        scale[0, channel] = weight[channel] / np.sqrt(variance[channel] + eps)
-        offset[0, channel] = bias[channel] - mean[channel] * scale[0, channel]
-    scale_images(values, scale, offset, out)
+def scale_and_add(values: Array, scale: Array, offset: Array, other: Array, least: float, out: Array) -> None:
+    """Values `(batch, positions, channels)` times scale plus offset, `(channels,)`, plus others, at least `least`."""
+    positions, channels = values.shape[1:]
+    rows = min(max(1, LINE // channels), positions)
+    width = rows * channels
+    factor, constant, bound = np.empty(width, np.float32), np.empty(width, np.float32), np.float32(least)
+    for lane in range(width):
+        factor[lane], constant[lane] = scale[lane % channels], offset[lane % channels]
+    for image in range(len(values) - 1, -1, -1):
+        flat, more, target = values[image].reshape(-1), other[image].reshape(-1), out[image].reshape(-1)
+        for start in range(0, len(flat), width):
+            part, extra, made = flat[start : start + width], more[start : start + width], target[start : start + width]
+            for lane in range(len(part)):
+                value = part[lane] * factor[lane] + constant[lane] + extra[lane]
+                made[lane] = bound if value <= bound else value
 
 
 @compiled
-def gradient_sums(gradient: Array, values: Array, centre: Array, plain: Array, product: Array) -> None:
-    """Sums over positions of the gradient, and of gradient times value minus centre, `(batch, channels)` float64."""
+def affine(mean: Array, variance: Array, weight: Array, bias: Array, eps: float, scale: Array, offset: Array) -> None:
+    """Write scale and offset, `(channels,)`, which normalise by statistics, weight and bias of that shape."""
+    for channel in range(len(mean)):
+        scale[channel] = weight[channel] / np.sqrt(variance[channel] + eps)
+        offset[channel] = bias[channel] - mean[channel] * scale[channel]
+
+
+@compiled
+def gradient_sums(
+    gradient: Array, values: Array, centre: Array, scale: Array, offset: Array, plain: Array, product: Array
+) -> None:
+    """Sums over positions of the gradient, and of gradient times value minus centre, `(batch, channels)` float64.
+
+    The gradient counts where value times scale plus offset, `(channels,)`, is above 0, as behind a ReLU.
+    """
     positions, channels = values.shape[1:]
     rows = min(max(1, LINE // channels), positions)
     width = rows * channels
     first, second, middle = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
+    factor, constant = np.empty(width, np.float32), np.empty(width, np.float32)
     for lane in range(width):
         middle[lane] = centre[lane % channels]
+        factor[lane], constant[lane] = scale[lane % channels], offset[lane % channels]
     for image in range(len(values)):
         flat, slope = values[image].reshape(-1), gradient[image].reshape(-1)
         plain[image], product[image] = 0.0, 0.0
@@ -126,8 +149,10 @@ def gradient_sums(gradient: Array, values: Array, centre: Array, plain: Array, p
             for start in range(block, min(block + STRETCH * width, len(flat)), width):
                 part, tilt = flat[start : start + width], slope[start : start + width]
                 for lane in range(len(part)):
-                    first[lane] += tilt[lane]
-                    second[lane] += tilt[lane] * (part[lane] - middle[lane])
+                    value = part[lane] * factor[lane] + constant[lane]
+                    own = np.float32(0) if value <= 0 else tilt[lane]
+                    first[lane] += own
+                    second[lane] += own * (part[lane] - middle[lane])
             for row in range(rows):
                 for channel in range(channels):
                     plain[image, channel] += first[row * channels + channel]
@@ -135,22 +160,31 @@ def gradient_sums(gradient: Array, values: Array, centre: Array, plain: Array, p
 
 
 @compiled
-def combine_images(gradient: Array, values: Array, one: Array, two: Array, constant: Array, out: Array) -> None:
-    """Gradient times one, plus values times two, plus a constant; these are `(batch or 1, channels)`."""
+def combine_images(
+    gradient: Array, values: Array, one: Array, two: Array, constant: Array, scale: Array, offset: Array, out: Array
+) -> None:
+    """Gradient times one, plus values times two, plus a constant; these are `(batch or 1, channels)`.
+
+    The gradient counts where value times scale plus offset, `(channels,)`, is above 0.
+    """
     positions, channels = values.shape[1:]
     rows = min(max(1, LINE // channels), positions)
     width = rows * channels
-    factors = np.empty((3, width), np.float32)
+    factors = np.empty((5, width), np.float32)
+    for lane in range(width):
+        factors[3, lane], factors[4, lane] = scale[lane % channels], offset[lane % channels]
     for image in range(len(values) - 1, -1, -1):
         own = min(image, len(one) - 1)
         if image == len(values) - 1 or len(one) > 1:
             for lane in range(width):
                 factors[0, lane], factors[1, lane] = one[own, lane % channels], two[own, lane % channels]
                 factors[2, lane] = constant[own, lane % channels]
-        a, b, c = factors[0], factors[1], factors[2]
+        a, b, c, factor, start_at = factors[0], factors[1], factors[2], factors[3], factors[4]
         flat, slope, target = values[image].reshape(-1), gradient[image].reshape(-1), out[image].reshape(-1)
         for start in range(0, len(flat), width):
             part, tilt = flat[start : start + width], slope[start : start + width]
             made = target[start : start + width]
             for lane in range(len(part)):
-                made[lane] = tilt[lane] * a[lane] + part[lane] * b[lane] + c[lane]
+                value = part[lane] * factor[lane] + start_at[lane]
+                counted = np.float32(0) if value <= 0 else tilt[lane]
+                made[lane] = counted * a[lane] + part[lane] * b[lane] + c[lane]

@@ -16,6 +16,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from math import inf
 from threading import Lock
 from typing import Any, Self
@@ -28,6 +29,7 @@ from torch.overrides import TorchFunctionMode
 
 from haptera.adapters import fused
 from haptera.adapters.blend import REACH, Blend
+from haptera.adapters.deferred import Room
 from haptera.checks import check_number
 from haptera.errors import NotApplicable
 
@@ -72,7 +74,7 @@ class _Eagerly:
                 self._stance = None
 
 
-_EAGERLY = _Eagerly()
+EAGERLY = _Eagerly()
 
 
 class _Blending(TorchFunctionMode):
@@ -82,17 +84,18 @@ class _Blending(TorchFunctionMode):
         super().__init__()
         self._blends = {id(blend.source_mean): blend for blend in reversed(blends)}
         self._calls: dict[int, int] = {}
-        self._use, self._watch = use, watch
+        self._use, self._watch, self._room = use, watch, Room()
 
     def __enter__(self) -> Self:
         """Begin to answer."""
-        _EAGERLY.__enter__()
+        EAGERLY.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         """Answer no more."""
         super().__exit__(*exception)
-        _EAGERLY.__exit__()
+        self._room.settle()
+        EAGERLY.__exit__()
         if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
             self._say_unmet()
 
@@ -113,7 +116,8 @@ class _Blending(TorchFunctionMode):
         """Any other function does what it does."""
         kwargs = kwargs or {}
         if func not in CALLS:
-            return func(*args, **kwargs)
+            return self._room.call(func, args, kwargs)
+        self._room.settle()
         given = dict(zip(CALLS[func], args, strict=False)) | kwargs
         blend = self._blends.get(id(given.get("running_mean")))
         if blend is None or given.get("training"):
@@ -123,7 +127,8 @@ class _Blending(TorchFunctionMode):
             self._watch(blend, inputs)
         earlier = self._calls.get(id(blend), 0)
         self._calls[id(blend)] = earlier + 1
-        return blend.normalise(inputs, given.get("weight"), given.get("bias"), eps, self._use, earlier)
+        run = partial(blend.normalise, inputs, given.get("weight"), given.get("bias"), eps, self._use, earlier)
+        return self._room.normalise(blend, run) if type(blend).normalise is Blend.normalise else run()
 
 
 def blending(model: nn.Module, use: str, watch: Look | None = None) -> AbstractContextManager[Any]:

@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from haptera.adapters import share
 from haptera.adapters.norm import per_image
 from haptera.adapters.passes import arrange, check_outputs, device_of, takes_channels_last, watch_layers
+from haptera.adapters.quick import QuickPass
 from haptera.batch import Batch
 from haptera.correctness import check_classes, correct
 from haptera.data import Classes
@@ -67,7 +68,7 @@ def observe_moments(
     outputs: list[np.ndarray] = []
     targets: list[np.ndarray] = []
     channels_last: bool | None = None
-    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad():
+    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad(), QuickPass():
         for batch in stream:
             if channels_last is None:
                 channels_last = takes_channels_last(own, own, batch.inputs.to(device))

@@ -20,6 +20,7 @@ from torch import nn
 
 from haptera.adapters import share
 from haptera.adapters.passes import arrange, device_of, first_of, takes_channels_last, watch_layers
+from haptera.adapters.quick import QuickPass
 from haptera.errors import HapteraError, check_keys, first_line
 from haptera.observe.moments import chosen_layers
 from haptera.shifts import Diffeo, SineFields, sphere_noise, squared_changes
@@ -127,7 +128,7 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
     device, record = device_of(own), _Record()
     channels_last: bool | None = None
     try:
-        with watch_layers(_choose(own, layers), record.take), torch.no_grad():
+        with watch_layers(_choose(own, layers), record.take), torch.no_grad(), QuickPass():
             for batch in probe:
                 images, size = torch.cat(batch).to(device), len(batch[0])
                 if channels_last is None:

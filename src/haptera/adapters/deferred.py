@@ -1,0 +1,248 @@
+"""Deferred: a normalisation that waits for the next call, since a ReLU, or an addition and a ReLU, may go with it.
+
+A pass over memory takes as long as the arithmetic of several, and a layer's output is read again at once by the ReLU
+behind it. Within a pass through a model that a `TorchFunctionMode` follows, the output of a normalisation that goes
+through compiled loops (`fused.py`) is a tensor whose values are written when the next function is called, whatever it
+is: with the ReLU in them if it is one, as they are if it is not, and before the function sees them. Nothing can happen
+between, and results are the same to the last bit.
+An output waits only where a ReLU came next in an earlier pass of the same layer, so that what no mode can see, such as
+a function of a compiled extension, meets values and not memory that waits for them. An output that somebody keeps,
+such as a hook, is written all the same, one call later.
+Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch.nn import functional as F
+from torch.utils.weak import TensorWeakRef
+
+from haptera.adapters.fused import Normalisation, suits
+
+RELUS = (F.relu, torch.relu, torch.Tensor.relu, torch.relu_, torch.Tensor.relu_)
+ADDITIONS = (torch.add, torch.Tensor.add, torch.Tensor.add_)
+IN_PLACE = (torch.relu_, torch.Tensor.relu_, torch.Tensor.add_)
+RELU, ADDITION, OTHER = "relu", "addition", "other"
+
+
+class Layer(Protocol):
+    """What normalises; `followed` says what came next: a ReLU, an addition and a ReLU, anything else, or unknown."""
+
+    followed: str | None
+
+
+class Backward(Protocol):
+    """What the backward pass of a layer goes by; `rectify` says whether the gradient is that of a ReLU's output."""
+
+    rectify: bool
+
+
+class Waiting:
+    """The output of a normalisation, not written yet.
+
+    Attributes:
+        out: where it will be.
+        normalisation: what writes it.
+        again: the same layer with the ReLU inside, for autograd; None where no gradient is wanted.
+        other: what is added to it.
+        backward: what the backward pass of the layer goes by, where a gradient is wanted.
+    """
+
+    def __init__(
+        self,
+        out: torch.Tensor,
+        normalisation: Normalisation,
+        again: Callable[[], torch.Tensor] | None = None,
+        backward: Backward | None = None,
+    ) -> None:
+        self.out, self.normalisation, self.again, self.backward = out, normalisation, again, backward
+        self.other: torch.Tensor | None = None
+
+    def write(self, out: torch.Tensor, rectify: bool = False) -> torch.Tensor:
+        """Write it, or what a ReLU makes of it."""
+        return self.normalisation.write(out, self.other, rectify)
+
+
+class Room:
+    """Where the outputs of one pass wait, one at a time."""
+
+    def __init__(self) -> None:
+        self._layer: Layer | None = None
+        self._waiting: Waiting | None = None
+        self._kept: tuple[TensorWeakRef, Normalisation, torch.Tensor | None] | None = None
+        self._noted: tuple[Layer, torch.Tensor, str] | None = None
+
+    def normalise(self, layer: Layer, run: Callable[[], torch.Tensor]) -> torch.Tensor:
+        """Run a layer, whose output may wait here, and note what comes after it if that is not known."""
+        self.settle()
+        if layer.followed is None:
+            out = run()
+            self._noted = layer, out, RELU
+            return out
+        self._layer, before = layer, _OPEN.__dict__.get("room")
+        _OPEN.room = self
+        try:
+            return run()
+        finally:
+            self._layer, _OPEN.room = None, before
+
+    def takes(self) -> bool:
+        """Say whether an output of this layer may wait."""
+        return self._layer is not None and self._layer.followed in (RELU, ADDITION)
+
+    def put(self, waiting: Waiting) -> torch.Tensor:
+        """Let an output wait for the next call."""
+        self._waiting = waiting
+        return waiting.out
+
+    def call(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Call any other function, which may be one that was waited for."""
+        if self._noted is not None:
+            return self._note(func, args, kwargs)
+        waiting, self._waiting = self._waiting, None
+        self._write_kept()
+        if waiting is None:
+            return func(*args, **kwargs)
+        if (in_place := _relu(func, args, kwargs, waiting.out)) is not None:
+            return self._rectify(waiting, in_place)
+        if waiting.other is None and (other := _added(func, args, kwargs, waiting.out)) is not None and suits(other):
+            return self._add(waiting, other, func in IN_PLACE)
+        with torch.no_grad():
+            waiting.write(waiting.out)
+        return func(*args, **kwargs)
+
+    def settle(self) -> None:
+        """Write what waits."""
+        waiting, self._waiting, self._noted = self._waiting, None, None
+        self._write_kept()
+        if waiting is not None:
+            waiting.write(waiting.out)
+
+    def _rectify(self, waiting: Waiting, in_place: bool) -> torch.Tensor:
+        grad = waiting.again is not None
+        if waiting.other is not None and grad:
+            out: torch.Tensor = _Rectified.apply(waiting.out, waiting, in_place)
+        elif in_place:
+            return _Marked.apply(waiting.out, waiting) if grad else waiting.write(waiting.out, rectify=True)
+        else:
+            out = waiting.again() if waiting.again is not None else waiting.write(_like(waiting.out), rectify=True)
+        if not in_place:
+            self._keep(waiting)
+        return out
+
+    def _add(self, waiting: Waiting, other: torch.Tensor, in_place: bool) -> torch.Tensor:
+        if not in_place:
+            self._keep(waiting)
+        if torch.is_grad_enabled():
+            waiting.again = waiting.again or waiting.out.clone  # a gradient is wanted by the other tensor alone
+            out = _Sum.apply(waiting.out, other, in_place)
+        else:
+            out = waiting.out if in_place else _like(waiting.out)
+        both = Waiting(out, waiting.normalisation, waiting.again)
+        both.other = other.detach()
+        return self.put(both)
+
+    def _keep(self, waiting: Waiting) -> None:
+        self._kept = TensorWeakRef(waiting.out), waiting.normalisation, waiting.other
+
+    def _write_kept(self) -> None:
+        """Write an output that was not needed, if anybody still has it."""
+        if self._kept is not None:
+            (reference, normalisation, other), self._kept = self._kept, None
+            out = reference()
+            if out is not None:
+                normalisation.write(out, other)
+
+    def _note(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        assert self._noted is not None
+        (layer, out, found), self._noted = self._noted, None
+        if _relu(func, args, kwargs, out) is not None:
+            layer.followed = found
+        elif found == RELU and _added(func, args, kwargs, out) is not None:
+            result = func(*args, **kwargs)
+            self._noted = layer, result, ADDITION
+            return result
+        else:
+            layer.followed = OTHER
+        return func(*args, **kwargs)
+
+
+_OPEN = threading.local()
+
+
+def room() -> Room | None:
+    """Where the output of the normalisation that this thread is in may wait."""
+    own: Room | None = _OPEN.__dict__.get("room")
+    return own if own is not None and own.takes() else None
+
+
+def _relu(func: Any, args: Any, kwargs: Mapping[str, Any], out: torch.Tensor) -> bool | None:
+    """Whether a ReLU of this tensor works in place; None if the call is anything else."""
+    if func not in RELUS or not args or args[0] is not out:
+        return None
+    if func is not F.relu:
+        return func in IN_PLACE if len(args) == 1 and not kwargs else None
+    return bool(args[1] if len(args) > 1 else kwargs.get("inplace", False))
+
+
+def _added(func: Any, args: Any, kwargs: Mapping[str, Any], out: torch.Tensor) -> torch.Tensor | None:
+    """What is added to this tensor; None if the call is anything else."""
+    if func not in ADDITIONS or len(args) != 2 or kwargs:
+        return None
+    one, two = args
+    other = two if one is out else one if two is out and func not in IN_PLACE else None
+    if other is out or type(other) is not torch.Tensor or other.shape != out.shape or other.dtype != out.dtype:
+        return None
+    return other
+
+
+def _like(values: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(values)
+
+
+class _Sum(torch.autograd.Function):
+    """The sum of an output that waits and another tensor, which waits too."""
+
+    @staticmethod
+    def forward(ctx: Any, out: torch.Tensor, other: torch.Tensor, in_place: bool) -> torch.Tensor:
+        if not in_place:
+            return _like(out)
+        ctx.mark_dirty(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return grad, grad, None
+
+
+class _Rectified(torch.autograd.Function):
+    """A ReLU of a sum that waits."""
+
+    @staticmethod
+    def forward(ctx: Any, both: torch.Tensor, waiting: Waiting, in_place: bool) -> torch.Tensor:
+        out = waiting.write(both if in_place else _like(both), rectify=True)
+        if in_place:
+            ctx.mark_dirty(both)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return torch.ops.aten.threshold_backward(grad, ctx.saved_tensors[0], 0), None, None
+
+
+class _Marked(torch.autograd.Function):
+    """A ReLU in place of an output that waits; the layer itself keeps the gradient from where it was negative."""
+
+    @staticmethod
+    def forward(ctx: Any, out: torch.Tensor, waiting: Waiting) -> torch.Tensor:
+        assert waiting.backward is not None
+        waiting.backward.rectify = True
+        ctx.mark_dirty(waiting.write(out, rectify=True))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return grad, None
