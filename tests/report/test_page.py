@@ -1,6 +1,9 @@
 """What is embedded reads back, and no name can end the script."""
 
+import base64
+import gzip
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.report import Figure, Section
-from haptera.report.page import bundle_for, columns, plotly_script, render, rounded, script
+from haptera.report.page import columns, render, rounded, script
+from haptera.report.scripts import bundle_for, plotly_script
 from haptera.report.section import Finding
 
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028 \u2029"
@@ -88,6 +92,17 @@ def test_a_page_carries_no_more_of_plotly_than_its_figures_need() -> None:
     assert "MIT license" in flat[:200]
     assert '"heatmap"' in flat
     assert len(flat) < 1.6e6 < len(plotly_script("space"))
+
+
+@pytest.mark.parametrize(("kind", "most"), [("line", 0.9e6), ("cloud", 2.1e6)])
+def test_plotly_is_compressed_in_a_page(kind: str, most: float) -> None:
+    section = chart(kind, **({"depth": "a"} if kind == "cloud" else {}))
+    page = render([section], [], title="t", settings={})
+    (held,) = re.findall(r'<script type="application/gzip" id="plotly">([A-Za-z0-9+/=]+)</script>', page)
+    assert gzip.decompress(base64.b64decode(held)).decode() == plotly_script(bundle_for([section]))
+    assert len(held) < len(page) < most
+    served = render([section], [], title="t", settings={}, served=True)
+    assert held not in served
 
 
 def test_an_answer_links_to_the_figure_behind_it_and_to_nothing_that_is_not_there() -> None:
