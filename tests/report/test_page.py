@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from haptera.report import Figure, Section
 from haptera.report.page import columns, render, rounded, script
 from haptera.report.scripts import bundle_for, plotly_script
-from haptera.report.section import Finding
+from haptera.report.section import Finding, Listing
 
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028 \u2029"
 
@@ -103,6 +103,16 @@ def test_plotly_is_compressed_in_a_page(kind: str, most: float) -> None:
     assert len(held) < len(page) < most
     served = render([section], [], title="t", settings={}, served=True)
     assert held not in served
+
+
+def test_without_a_script_short_tables_are_there_and_long_ones_are_not() -> None:
+    frame = pd.DataFrame({"model": ["a <b>", None], "speed": [0.123456, 58123.4]})
+    short = Listing("Short", "", frame, labels={"speed": "images per second"})
+    long = Listing("Long", "", pd.concat([frame] * 31))
+    page = render([Section("S", tables=(short, long))], [], title="t", settings={})
+    (table,) = re.findall(r"<noscript><table>(.*?)</table></noscript>", page, re.DOTALL)
+    assert re.findall(r"<th[^>]*>(.*?)</th>", table) == ["model", "images per second"]
+    assert re.findall(r"<td>(.*?)</td>", table) == ["a &lt;b&gt;", "0.1235", "–", "58,123"]
 
 
 def test_an_answer_links_to_the_figure_behind_it_and_to_nothing_that_is_not_there() -> None:

@@ -27,6 +27,8 @@ from haptera.report.scripts import bundle_for, packed, page_scripts, unpacking
 from haptera.report.section import Finding, Section
 
 DIGITS = 5
+SHORT = 60
+"""Rows of the longest table that is also there for readers without JavaScript."""
 _REST = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 POLICY = f"default-src 'none'; script-src 'unsafe-inline'; {_REST}"
 SERVED_POLICY = f"default-src 'none'; script-src 'self'; connect-src 'self'; {_REST}"
@@ -122,6 +124,8 @@ def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
                 "id": f"table-{number}-{place}",
                 "table": table,
                 "data": script({"labels": dict(table.labels), "title": table.title, "data": columns(table.frame)}),
+                "heads": [table.labels.get(name, name) for name in table.frame.columns],
+                "rows": _texts(table.frame) if len(table.frame) <= SHORT else [],
             }
             for place, table in enumerate(section.tables, 1)
         ]
@@ -136,6 +140,19 @@ def _targets(parts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     named += [(item["table"].title, item["id"]) for part in parts for item in part["tables"]]
     named += [(part["section"].title, part["id"]) for part in parts]
     return dict(reversed(named))
+
+
+def _texts(frame: pd.DataFrame) -> list[list[str]]:
+    """Return the rows as text, with four digits and a dash for what is missing."""
+
+    def text(value: Any) -> str:
+        if pd.isna(value):
+            return "–"
+        if isinstance(value, float):
+            return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+        return str(value)
+
+    return [[text(value) for value in row] for row in frame.itertuples(index=False, name=None)]
 
 
 def rounded(values: np.ndarray) -> np.ndarray:
