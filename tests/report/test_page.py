@@ -111,7 +111,7 @@ def test_without_a_script_short_tables_are_there_and_long_ones_are_not() -> None
     long = Listing("Long", "", pd.concat([frame] * 31))
     page = render([Section("S", tables=(short, long))], [], title="t", settings={})
     (table,) = re.findall(r"<noscript><table>(.*?)</table></noscript>", page, re.DOTALL)
-    assert re.findall(r"<th[^>]*>(.*?)</th>", table) == ["model", "images per second"]
+    assert re.findall(r"<th scope[^>]*>(.*?)</th>", table) == ["model", "images per second"]
     assert re.findall(r"<td>(.*?)</td>", table) == ["a &lt;b&gt;", "0.1235", "–", "58,123"]
 
 
