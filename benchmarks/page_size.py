@@ -13,17 +13,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from haptera.report.scripts import PLANE, packed, page_scripts, plotly_script
+from haptera.report.scripts import PLANE, page_scripts, plotly_packed, plotly_script
 
 RESULT = Path(__file__).parents[1] / "docs" / "evidence" / "results" / "page_size.txt"
 DATA_URI = re.compile(rb"data:image/(?:png|jpeg|webp);base64,[A-Za-z0-9+/=]+")
-FRAME = re.compile(rb'<script[^>]*type="application/json"[^>]*>.*?</script>', re.DOTALL)
+FRAME = re.compile(rb'<script type="application/(?:json|gzip)" id="[^"]*-data">.*?</script>', re.DOTALL)
 
 
 def describe(page: Path) -> list[str]:
     """Return a line for each part of a page, and for each other way to draw."""
     content = page.read_bytes()
-    plane, space = (len(packed(bundle)) for bundle in ("plane", "space"))
+    plane, space = (len(plotly_packed(bundle)) for bundle in ("plane", "space"))
     flat, whole = (len(plotly_script(bundle).encode()) for bundle in ("plane", "space"))
     own = sum(len(text.encode()) for text in page_scripts("none").values())
     images = sum(map(len, DATA_URI.findall(content)))

@@ -105,6 +105,22 @@ def test_plotly_is_compressed_in_a_page(kind: str, most: float) -> None:
     assert held not in served
 
 
+def test_numbers_are_compressed_where_they_are_many() -> None:
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=40_000), "b": [HOSTILE] * 40_000})
+    section = Section(
+        "S", figures=(Figure("A title", "", frame, "line", "a", "a"),), tables=(Listing("L", "", frame[:50]),)
+    )
+    page = render([section], [], title="t", settings={})
+    kinds = dict(re.findall(r'<script type="application/(\w+)" id="([\w-]+)-data">', page))
+    assert kinds == {"gzip": "figure-1-1", "json": "table-1-1"}
+    (held,) = re.findall(r'id="figure-1-1-data">(.*?)</script>', page)
+    content = json.loads(gzip.decompress(base64.b64decode(held)))
+    assert content["title"] == "A title"
+    assert content["data"] == json.loads(str(script(columns(frame))))
+    assert render([section], [], title="t", settings={}) == page
+    assert 'type="application/gzip"' not in render([section], [], title="t", settings={}, served=True)
+
+
 def test_without_a_script_short_tables_are_there_and_long_ones_are_not() -> None:
     frame = pd.DataFrame({"model": ["a <b>", None], "speed": [0.123456, 58123.4]})
     short = Listing("Short", "", frame, labels={"speed": "images per second"})

@@ -3,7 +3,8 @@
 A content security policy in the page forbids every request, so that offline is not a promise but a rule. The frame
 behind a figure is compact JSON inside a `<script>`: text is a dictionary and codes (or runs of codes, where rows are
 sorted), floats have five significant digits, what is missing or infinite is null. Everything outside ASCII and every
-`<`, `>` and `&` is escaped, so no name ends the script.
+`<`, `>` and `&` is escaped, so no name ends the script. Where that is much, it is compressed (gzip, as
+base64), as is plotly.js; the page unpacks both by itself (`static/inflate.js`).
 
 A page may also be served: then its scripts are files of the same server (`page_scripts`), no other script runs, and
 `page_data` is what it asks for again and again to show what is new.
@@ -23,10 +24,12 @@ from markupsafe import Markup
 
 import haptera
 from haptera.files.atomic import whole
-from haptera.report.scripts import bundle_for, packed, page_scripts, unpacking
+from haptera.report.scripts import bundle_for, packed, page_scripts, plotly_packed
 from haptera.report.section import Finding, Section
 
 DIGITS = 5
+LARGE = 200_000
+"""Bytes of numbers from which on they are compressed."""
 SHORT = 60
 """Rows of the longest table that is also there for readers without JavaScript."""
 _REST = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -65,6 +68,9 @@ def render(
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((static / "page.html").read_text("utf-8"))
     parts = _parts(sections)
+    for item in (item for part in parts for item in (*part["figures"], *part["tables"])):
+        large = not served and len(item["data"]) > LARGE
+        item |= {"type": "application/gzip", "data": packed(item["data"])} if large else {"type": "application/json"}
     return template.render(
         title=title,
         origin=origin,
@@ -80,8 +86,7 @@ def render(
         policy=SERVED_POLICY if served else POLICY,
         script=inside.get("page.js"),
         theme=inside.get("early.js"),
-        plotly=None if bundle == "none" else packed(bundle),
-        unpack=Markup(unpacking()),
+        plotly=None if bundle == "none" else plotly_packed(bundle),
     )
 
 

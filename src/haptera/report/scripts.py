@@ -21,8 +21,8 @@ Bundle = Literal["none", "plane", "space"]
 """What of plotly.js a page needs: nothing, charts in a plane, or points in space as well."""
 PLANE = files("haptera.report") / "static" / "plotly-cartesian.min.js.gz"
 SCRIPTS = (
-    "frame.js", "grid.js", "theme.js", "controls.js", "legend.js", "chart.js", "labels.js", "lines.js", "table.js",
-    "layers.js", "graph.js", "cloud.js", "page.js",
+    "inflate.js", "frame.js", "grid.js", "theme.js", "controls.js", "legend.js", "chart.js", "labels.js", "lines.js",
+    "table.js", "layers.js", "graph.js", "cloud.js", "page.js",
 )  # fmt: skip
 
 
@@ -52,16 +52,14 @@ def plotly_script(bundle: Bundle = "plane") -> str:
     return _whole_plotly() if bundle == "space" else gzip.decompress(PLANE.read_bytes()).decode("utf-8")
 
 
-def packed(bundle: Bundle = "plane") -> str:
-    """Return plotly.js as a page carries it: gzip, as base64, which no element can end in."""
-    whole = gzip.compress(_whole_plotly().encode("utf-8"), mtime=0) if bundle == "space" else PLANE.read_bytes()
-    return base64.b64encode(whole).decode("ascii")
+def plotly_packed(bundle: Bundle = "plane") -> str:
+    """Return plotly.js as a page carries it."""
+    return packed(_whole_plotly()) if bundle == "space" else base64.b64encode(PLANE.read_bytes()).decode("ascii")
 
 
-def unpacking() -> str:
-    """Return the script that unpacks and runs it; it stands below it."""
-    text = (files("haptera.report") / "static" / "inflate.js").read_text("utf-8")
-    return f"(() => {{\n'use strict';\n{text}\nrunPacked(document.getElementById('plotly'));\n}})();"
+def packed(text: str) -> str:
+    """Return a text compressed: gzip, as base64, which ends no element and has no time in it."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
 def _whole_plotly() -> str:

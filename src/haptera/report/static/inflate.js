@@ -1,6 +1,6 @@
-// inflate.js: plotly.js stands in the page compressed, as base64 of gzip (RFC 1951, 1952). It is unpacked here and not by the
-// browser's own DecompressionStream, which answers later: charts would come after the page has loaded, too late for a browser
-// that prints at once. Unchanged plotly.js by Plotly, Inc., MIT licence; its notice is inside.
+// inflate.js: plotly.js and long tables stand in a page compressed, as base64 of gzip (RFC 1951, 1952). They are unpacked here
+// and not by the browser's own DecompressionStream, which answers later: charts would come after the page has loaded, too late
+// for a browser that prints at once. Unchanged plotly.js by Plotly, Inc., MIT licence; its notice is inside.
 
 const EXTRA_LENGTH = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
 const EXTRA_DISTANCE = Array.from({ length: 30 }, (_, code) => Math.max((code >> 1) - 1, 0));
@@ -50,7 +50,7 @@ function inflated(bytes) {
   const symbol = ({ most, meaning }) => {
     hold(most);
     const found = meaning[held & ((1 << most) - 1)];
-    if (!found) throw new Error('plotly.js in this page is damaged');
+    if (!found) throw new Error('this page is damaged: what it holds compressed cannot be read');
     drop(found & 15);
     return found >> 4;
   };
@@ -95,10 +95,15 @@ function inflated(bytes) {
   return out;
 }
 
-// Run the script that an element of the page holds compressed.
+// The text that an element of the page holds, compressed or as it is.
+function textOf(element) {
+  if (element.type !== 'application/gzip') return element.textContent;
+  return new TextDecoder().decode(inflated(Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0))));
+}
+
+// Run the script that an element holds.
 function runPacked(element) {
-  const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
   const script = document.createElement('script');
-  script.textContent = new TextDecoder().decode(inflated(bytes));
+  script.textContent = textOf(element);
   element.replaceWith(script);
 }

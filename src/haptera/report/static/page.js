@@ -233,6 +233,7 @@ function printing(views) {
   });
 }
 
+for (const packed of document.querySelectorAll('#plotly')) runPacked(packed); // none where there is nothing to draw, or it came as a file
 Theme.start();
 const figureViews = Array.from(document.querySelectorAll('.figure'), (box) => new FigureView(box));
 const views = [...figureViews, ...Array.from(document.querySelectorAll('.listing'), (box) => new ListingView(box))];
