@@ -1,6 +1,9 @@
 """What is embedded reads back, and no name can end the script."""
 
+import base64
+import gzip
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haptera.report import Figure, Section
-from haptera.report.page import bundle_for, columns, plotly_script, render, rounded, script
-from haptera.report.section import Finding
+from haptera.report.page import columns, render, rounded, script
+from haptera.report.scripts import bundle_for, plotly_script
+from haptera.report.section import Finding, Listing
 
 HOSTILE = "</script><script>alert(1)</script><!-- & \u2028 \u2029"
 
@@ -88,6 +92,43 @@ def test_a_page_carries_no_more_of_plotly_than_its_figures_need() -> None:
     assert "MIT license" in flat[:200]
     assert '"heatmap"' in flat
     assert len(flat) < 1.6e6 < len(plotly_script("space"))
+
+
+@pytest.mark.parametrize(("kind", "most"), [("line", 0.9e6), ("cloud", 2.1e6)])
+def test_plotly_is_compressed_in_a_page(kind: str, most: float) -> None:
+    section = chart(kind, **({"depth": "a"} if kind == "cloud" else {}))
+    page = render([section], [], title="t", settings={})
+    (held,) = re.findall(r'<script type="application/gzip" id="plotly">([A-Za-z0-9+/=]+)</script>', page)
+    assert gzip.decompress(base64.b64decode(held)).decode() == plotly_script(bundle_for([section]))
+    assert len(held) < len(page) < most
+    served = render([section], [], title="t", settings={}, served=True)
+    assert held not in served
+
+
+def test_numbers_are_compressed_where_they_are_many() -> None:
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=40_000), "b": [HOSTILE] * 40_000})
+    section = Section(
+        "S", figures=(Figure("A title", "", frame, "line", "a", "a"),), tables=(Listing("L", "", frame[:50]),)
+    )
+    page = render([section], [], title="t", settings={})
+    kinds = dict(re.findall(r'<script type="application/(\w+)" id="([\w-]+)-data">', page))
+    assert kinds == {"gzip": "figure-1-1", "json": "table-1-1"}
+    (held,) = re.findall(r'id="figure-1-1-data">(.*?)</script>', page)
+    content = json.loads(gzip.decompress(base64.b64decode(held)))
+    assert content["title"] == "A title"
+    assert content["data"] == json.loads(str(script(columns(frame))))
+    assert render([section], [], title="t", settings={}) == page
+    assert 'type="application/gzip"' not in render([section], [], title="t", settings={}, served=True)
+
+
+def test_without_a_script_short_tables_are_there_and_long_ones_are_not() -> None:
+    frame = pd.DataFrame({"model": ["a <b>", None], "speed": [0.123456, 58123.4]})
+    short = Listing("Short", "", frame, labels={"speed": "images per second"})
+    long = Listing("Long", "", pd.concat([frame] * 31))
+    page = render([Section("S", tables=(short, long))], [], title="t", settings={})
+    (table,) = re.findall(r"<noscript><table>(.*?)</table></noscript>", page, re.DOTALL)
+    assert re.findall(r"<th scope[^>]*>(.*?)</th>", table) == ["model", "images per second"]
+    assert re.findall(r"<td>(.*?)</td>", table) == ["a &lt;b&gt;", "0.1235", "–", "58,123"]
 
 
 def test_an_answer_links_to_the_figure_behind_it_and_to_nothing_that_is_not_there() -> None:

@@ -1,12 +1,15 @@
 """The page as a reader meets it: in Chromium, from a file, offline."""
 
 import os
+import zlib
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from tests.report.browser import Visit, in_chromium, no_sideways_scroll, see_all
 from tests.report.conftest import write_report
 
@@ -198,3 +201,24 @@ def test_names_that_look_like_numbers_are_evenly_spaced_in_the_order_of_the_tabl
     assert ticks.all_text_contents() == ["7", "120", "31"]
     left = [tick.bounding_box()["x"] + tick.bounding_box()["width"] / 2 for tick in ticks.all()]  # type: ignore[index]
     assert left[1] - left[0] == pytest.approx(left[2] - left[1], abs=2)
+
+
+def test_the_page_unpacks_whatever_gzip_packs(browser: Browser) -> None:
+    text = files("haptera.report").joinpath("static", "inflate.js").read_text("utf-8")
+    page = browser.new_page()
+    page.evaluate(f"() => {{ {text}; window.inflated = (bytes) => Array.from(inflated(Uint8Array.from(bytes))); }}")
+    random = np.random.default_rng(0)
+    for content in (b"", b"a", b"abc" * 999, bytes(70_000), random.bytes(70_000), text.encode() * 20):
+        for level in (0, 1, 9):
+            for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_HUFFMAN_ONLY):
+                packer = zlib.compressobj(level, wbits=31, strategy=strategy)
+                packed = packer.compress(content) + packer.flush()
+                assert bytes(page.evaluate("(bytes) => inflated(bytes)", list(packed))) == content
+    page.close()
+
+
+def test_charts_are_there_when_the_page_has_loaded(written: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(written.as_uri(), wait_until="load")
+    assert page.evaluate("document.querySelectorAll('#figure-1-1 .main-svg').length") > 0  # asked once, without waiting
+    page.close()

@@ -20,7 +20,8 @@ from typing import Any
 from haptera.errors import HapteraError
 from haptera.live.metrics import PrometheusMetrics
 from haptera.live.reader import LogReader
-from haptera.report.page import SERVED_POLICY, page_scripts
+from haptera.report.page import SERVED_POLICY
+from haptera.report.scripts import page_scripts
 
 log = logging.getLogger("haptera")
 

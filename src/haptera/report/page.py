@@ -1,25 +1,21 @@
 """Page: sections in one HTML file that needs no network, with plotly.js, style and script inside.
 
-Of plotly.js a page carries the bundle for charts in a plane, which this package has (1.5 MB), or, where it shows points
-in space, all of it (4.8 MB), which the package plotly has; a page without a figure carries none.
-
 A content security policy in the page forbids every request, so that offline is not a promise but a rule. The frame
 behind a figure is compact JSON inside a `<script>`: text is a dictionary and codes (or runs of codes, where rows are
 sorted), floats have five significant digits, what is missing or infinite is null. Everything outside ASCII and every
-`<`, `>` and `&` is escaped, so no name ends the script.
+`<`, `>` and `&` is escaped, so no name ends the script. Where that is much, it is compressed (gzip, as
+base64), as is plotly.js; the page unpacks both by itself (`static/inflate.js`).
 
 A page may also be served: then its scripts are files of the same server (`page_scripts`), no other script runs, and
 `page_data` is what it asks for again and again to show what is new.
 """
 
-import gzip
 import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,18 +23,15 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 import haptera
-from haptera.errors import HapteraError
 from haptera.files.atomic import whole
+from haptera.report.scripts import bundle_for, packed, page_scripts, plotly_packed
 from haptera.report.section import Finding, Section
 
 DIGITS = 5
-Bundle = Literal["none", "plane", "space"]
-"""What of plotly.js a page needs: nothing, charts in a plane, or points in space as well."""
-PLANE = files("haptera.report") / "static" / "plotly-cartesian.min.js.gz"
-SCRIPTS = (
-    "frame.js", "grid.js", "theme.js", "controls.js", "legend.js", "chart.js", "labels.js", "lines.js", "table.js",
-    "layers.js", "graph.js", "cloud.js", "page.js",
-)  # fmt: skip
+LARGE = 200_000
+"""Bytes of numbers from which on they are compressed."""
+SHORT = 60
+"""Rows of the longest table that is also there for readers without JavaScript."""
 _REST = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 POLICY = f"default-src 'none'; script-src 'unsafe-inline'; {_REST}"
 SERVED_POLICY = f"default-src 'none'; script-src 'self'; connect-src 'self'; {_REST}"
@@ -69,11 +62,15 @@ def render(
     """
     static = files("haptera.report") / "static"
     # Markup: these are the package's own files and plotly's, the only text that is not escaped.
-    scripts = {} if served else page_scripts(bundle_for(sections))
+    scripts = {} if served else page_scripts("none")
     inside = {name: Markup(text) for name, text in scripts.items()}
+    bundle = "none" if served else bundle_for(sections)
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((static / "page.html").read_text("utf-8"))
     parts = _parts(sections)
+    for item in (item for part in parts for item in (*part["figures"], *part["tables"])):
+        large = not served and len(item["data"]) > LARGE
+        item |= {"type": "application/gzip", "data": packed(item["data"])} if large else {"type": "application/json"}
     return template.render(
         title=title,
         origin=origin,
@@ -89,23 +86,8 @@ def render(
         policy=SERVED_POLICY if served else POLICY,
         script=inside.get("page.js"),
         theme=inside.get("early.js"),
-        plotly=inside.get("plotly.js"),
+        plotly=None if bundle == "none" else plotly_packed(bundle),
     )
-
-
-def page_scripts(bundle: Bundle = "plane", *, served: bool = False) -> dict[str, str]:
-    """Return name -> script of a page, in the order in which they run.
-
-    Args:
-        bundle: what of plotly.js comes with them.
-        served: with the one that asks for new data.
-    """
-    static = files("haptera.report") / "static"
-    names = (*SCRIPTS, "live.js") if served else SCRIPTS
-    scripts = "\n".join((static / name).read_text("utf-8") for name in names)
-    own = {"early.js": (static / "early.js").read_text("utf-8")}
-    own |= {} if bundle == "none" else {"plotly.js": plotly_script(bundle)}
-    return own | {"page.js": f"(() => {{\n'use strict';\n{scripts}\n}})();"}
 
 
 def page_data(sections: Sequence[Section], answers: Sequence[Finding], notes: Sequence[str] = ()) -> str:
@@ -122,31 +104,6 @@ def page_data(sections: Sequence[Section], answers: Sequence[Finding], notes: Se
     head = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     data = ",".join(f"{json.dumps(item['id'])}:{item['data']}" for item in items)
     return f'{head[:-1]},"data":{{{data}}}}}'
-
-
-def bundle_for(sections: Sequence[Section]) -> Bundle:
-    """Return what of plotly.js the figures of a page need."""
-    kinds = {figure.kind for section in sections for figure in section.figures}
-    return "space" if "cloud" in kinds else "plane" if kinds - {"table"} else "none"
-
-
-def plotly_script(bundle: Bundle = "plane") -> str:
-    """Return plotly.js: our copy of its bundle for the plane, or all of it out of the installed package."""
-    text = _whole_plotly() if bundle == "space" else gzip.decompress(PLANE.read_bytes()).decode("utf-8")
-    # Nothing in the script may end the element it stands in.
-    return re.sub(r"</(?=script)", r"<\\/", text, flags=re.IGNORECASE)
-
-
-def _whole_plotly() -> str:
-    """Return the script of the installed plotly, which is found but not imported, for that costs a second."""
-    found = find_spec("plotly")
-    folders = found.submodule_search_locations if found else None
-    path = Path(folders[0], "package_data", "plotly.min.js") if folders else None
-    if path is None or not path.is_file():
-        raise HapteraError(
-            "points in space need plotly.min.js, which comes with the package plotly: pip install plotly"
-        )
-    return path.read_text("utf-8")
 
 
 def write_page(page: str, path: Path) -> None:
@@ -172,6 +129,8 @@ def _parts(sections: Sequence[Section]) -> list[dict[str, Any]]:
                 "id": f"table-{number}-{place}",
                 "table": table,
                 "data": script({"labels": dict(table.labels), "title": table.title, "data": columns(table.frame)}),
+                "heads": [table.labels.get(name, name) for name in table.frame.columns],
+                "rows": _texts(table.frame) if len(table.frame) <= SHORT else [],
             }
             for place, table in enumerate(section.tables, 1)
         ]
@@ -186,6 +145,19 @@ def _targets(parts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     named += [(item["table"].title, item["id"]) for part in parts for item in part["tables"]]
     named += [(part["section"].title, part["id"]) for part in parts]
     return dict(reversed(named))
+
+
+def _texts(frame: pd.DataFrame) -> list[list[str]]:
+    """Return the rows as text, with four digits and a dash for what is missing."""
+
+    def text(value: Any) -> str:
+        if pd.isna(value):
+            return "–"
+        if isinstance(value, float):
+            return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+        return str(value)
+
+    return [[text(value) for value in row] for row in frame.itertuples(index=False, name=None)]
 
 
 def rounded(values: np.ndarray) -> np.ndarray:

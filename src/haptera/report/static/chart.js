@@ -135,11 +135,12 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
   }
   const layout = baseLayout(encoding, width);
   const ticks = (names, length) => ({ tickmode: 'array', tickvals: names.map((_, at) => at), ticktext: names.map((name) => plain(shortened(name, length))), showgrid: false });
-  const [letters, tickangle] = [width < 600 ? 16 : 22, width < 600 ? -90 : across.length > 7 ? -45 : 0];
+  const letters = width < 600 ? 16 : 22;
+  const longest = Math.min(letters, Math.max(...across.map((name) => String(name).length)));
+  const tickangle = width < 600 ? -90 : 7.5 * longest * across.length > width - 220 ? -45 : 0; // level where names have room
   Object.assign(layout.xaxis, ticks(across, letters), { side: 'top', tickangle, range: [-0.5, across.length - 0.5] });
   Object.assign(layout.yaxis, ticks(down, width < 600 ? 16 : LABEL_LENGTH), { range: [down.length - 0.5, -0.5] });
   layout.dragmode = false;
-  const longest = Math.min(letters, Math.max(...across.map((name) => String(name).length)));
   const names = tickangle ? Math.ceil(7 * longest * Math.sin((-tickangle * Math.PI) / 180)) + 16 : 0;
   layout.height = Math.max(96 + 24 * down.length + (tickangle ? 40 : 0), 80 + names); // plotly keeps 64 for the cells, and cuts names
   layout.margin.b = 12;

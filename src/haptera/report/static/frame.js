@@ -154,7 +154,7 @@ function formatted(number, whole = Number.isInteger(number)) {
 
 const counted = (rows) => `${formatted(rows)} ${rows === 1 ? 'row' : 'rows'}`;
 
-function embedded(id) { return JSON.parse(document.getElementById(id).textContent); }
+function embedded(id) { return JSON.parse(textOf(document.getElementById(id))); }
 
 function save(name, text, type) {
   const link = document.createElement('a');

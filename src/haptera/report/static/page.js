@@ -206,26 +206,34 @@ function whenNear(views) {
   for (const box of byBox.keys()) observer.observe(box);
 }
 
-// Paper is light and shows everything.
+// Paper is light and shows everything; what words mean comes after the results there.
 function printing(views) {
   let before = null;
   const definitions = document.querySelector('.definitions');
   addEventListener('beforeprint', () => {
     before = { theme: Theme.current, open: definitions?.open };
     onPaper = true;
-    if (definitions) definitions.open = true;
+    if (definitions) {
+      definitions.open = true;
+      before.next = definitions.nextSibling;
+      document.getElementById('main').insertBefore(definitions, document.getElementById('settings'));
+    }
     for (const view of views) view.start();
     Theme.set('light', false);
   });
   addEventListener('afterprint', () => {
     if (!before) return;
     onPaper = false;
-    if (definitions) definitions.open = before.open;
+    if (definitions) {
+      definitions.open = before.open;
+      document.getElementById('summary').insertBefore(definitions, before.next);
+    }
     Theme.set(before.theme, false);
     before = null;
   });
 }
 
+for (const packed of document.querySelectorAll('#plotly')) runPacked(packed); // none where there is nothing to draw, or it came as a file
 Theme.start();
 const figureViews = Array.from(document.querySelectorAll('.figure'), (box) => new FigureView(box));
 const views = [...figureViews, ...Array.from(document.querySelectorAll('.listing'), (box) => new ListingView(box))];
