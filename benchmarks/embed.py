@@ -1,6 +1,6 @@
 """Embeddings beside the published package: steps per second, loss after the same number of steps, memory.
 
-    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N] [--mode MODE]
+    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N] [--mode MODE] [--peer-losses FILE]
 
 The peer (`cebra` 0.6.1) gets an environment of its own, made once, in $HAPTERA_DATA/peer-embed (default
 ~/.cache/haptera/peer-embed); or $CEBRA_PYTHON is the Python of one that is there. 100 neurons x 10,000 samples of the
@@ -8,7 +8,8 @@ synthetic sessions, three of them for `sessions`, offset10, 32 hidden units, 8 d
 in turn, each in a process of its own. Steps per CPU-second: a fit of `steps` less one of 20, so that imports and set-up
 do not count; the best of three rounds. `cores`: steps per second of the clock with one thread and with two. Loss: the
 mean over the last 100 of 1,000 steps, its mean and standard deviation over seeds. In the peer's hybrid mode behaviour
-acts on dimensions 0 to 2, so it does here.
+acts on dimensions 0 to 2, so it does here. What the peer's loss was does not change with our code: --peer-losses names a
+JSON file that keeps it from one run to the next, and `peer-losses` fills that file.
 Memory: 1,000,000 samples of 100 neurons through a fit and a transform; the most that the process ever held, less the
 signal and what it held after its imports.
 """
@@ -149,21 +150,31 @@ def speed(data: Path, steps: int, modes: Sequence[str], times: int) -> None:
         print(f"{mode:<12}{own:>8.1f}{other:>8.1f}{own / other:>8.2f}{AIMS[mode]:>6.1f}{flag}", flush=True)
 
 
-def cores(data: Path, steps: int) -> None:
+def cores(data: Path, steps: int, modes: Sequence[str]) -> None:
     print(f"\n{'':<12}{'1':>8}{'2':>8}{'gain':>8}   threads, steps per second")
-    for mode in MODES:
+    for mode in modes:
         one, two = (max(run("ours", data, mode, steps, threads=count)["rate"] for _ in range(3)) for count in (1, 2))
         print(f"{mode:<12}{one:>8.1f}{two:>8.1f}{two / one:>8.2f}", flush=True)
 
 
-def loss(data: Path, seeds: int) -> None:
+def loss(data: Path, modes: Sequence[str], seeds: int, kept: Path | None) -> None:
     print(f"\n{'':<12}{'ours':>20}{'peer':>20}   loss after {STEPS} steps, {seeds} seeds")
-    for mode in MODES:
-        found = {
-            side: [run(side, data, mode, STEPS, seed)["loss"] for seed in range(seeds)] for side in ("ours", "peer")
-        }
-        words = [f"{np.mean(some):.4f} ± {np.std(some, ddof=1):.4f}" for some in found.values()]
+    for mode in modes:
+        own = [run("ours", data, mode, STEPS, seed)["loss"] for seed in range(seeds)]
+        found = [own, peer_losses(data, mode, seeds, kept)]
+        words = [f"{np.mean(some):.4f} ± {np.std(some, ddof=1):.4f}" for some in found]
         print(f"{mode:<12}{words[0]:>20}{words[1]:>20}", flush=True)
+
+
+def peer_losses(data: Path, mode: str, seeds: int, kept: Path | None) -> list[float]:
+    """The peer's loss for each seed, from the file where it is there."""
+    known: dict[str, float] = json.loads(kept.read_text()) if kept is not None and kept.is_file() else {}
+    for seed in range(seeds):
+        if (key := f"{mode} {STEPS} {seed}") not in known:
+            known[key] = run("peer", data, mode, STEPS, seed)["loss"]
+            if kept is not None:
+                kept.write_text(json.dumps(known, indent=1))
+    return [known[f"{mode} {STEPS} {seed}"] for seed in range(seeds)]
 
 
 def memory(samples: int = 1_000_000) -> None:
@@ -211,7 +222,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=220, help="of the fits that are timed")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3, help="of which the best counts")
-    parser.add_argument("--mode", action="append", choices=MODES, help="of `speed`; all if left out")
+    parser.add_argument("--mode", action="append", choices=MODES, help="all if left out")
+    parser.add_argument("--peer-losses", type=Path, help="a file that keeps the peer's losses")
     parser.add_argument("--task", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.task:
@@ -223,9 +235,12 @@ def main() -> None:
         if "speed" in given.what:
             speed(data, given.steps, given.mode or MODES, given.rounds)
         if "cores" in given.what:
-            cores(data, given.steps)
+            cores(data, given.steps, given.mode or MODES)
         if "loss" in given.what:
-            loss(data, given.seeds)
+            loss(data, given.mode or MODES, given.seeds, given.peer_losses)
+        if "peer-losses" in given.what:
+            for mode in given.mode or MODES:
+                peer_losses(data, mode, given.seeds, given.peer_losses)
     if "memory" in given.what:
         memory()
 

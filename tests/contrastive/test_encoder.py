@@ -7,7 +7,6 @@ from torch import nn
 
 from haptera.contrastive import signals
 from haptera.contrastive.architectures import ARCHITECTURES, LAYERS, build_encoder
-from haptera.contrastive.convolution import convolve, skip_block
 from haptera.contrastive.encoder import encode_sequence, encode_windows
 from haptera.contrastive.signals import embed
 from haptera.errors import HapteraError
@@ -152,54 +151,3 @@ def test_signal_shorter_than_the_window_is_padded():
 def test_unknown_architecture_names_the_nearest():
     with pytest.raises(HapteraError, match="did you mean 'offset10-model'"):
         build_encoder("offset10model", 3, 8, 2)
-
-
-def by_torch(sequence, layer):
-    return layer(sequence.transpose(-1, -2)).transpose(-1, -2)
-
-
-def block_by_torch(sequence, layer):
-    return sequence[..., 1:-1, :] + nn.functional.gelu(by_torch(sequence, layer))
-
-
-@pytest.mark.parametrize("time", [(3,), (4,), (11,), (12,), (13,), (5, 3), (2, 4)], ids=str)
-def test_convolution_of_a_sequence_is_that_of_torch_with_both_gradients(time):
-    torch.manual_seed(0)
-    sequence = torch.randn(*time, 2, dtype=torch.float64, requires_grad=True)
-    for kernel in (1, 2, 3):
-        check_against(convolve, by_torch, sequence, nn.Conv1d(2, 4, kernel).double())
-
-
-@pytest.mark.parametrize("time", [(3,), (4,), (11,), (12,), (13,), (5, 3), (2, 4)], ids=str)
-def test_a_skip_block_is_that_of_torch_with_both_gradients(time):
-    torch.manual_seed(0)
-    sequence = torch.randn(*time, 2, dtype=torch.float64, requires_grad=True)
-    check_against(skip_block, block_by_torch, sequence, nn.Conv1d(2, 2, 3).double())
-
-
-def check_against(operation, reference, sequence, layer):
-    """The same values and gradients, and gradients of gradients that finite differences confirm."""
-    torch.testing.assert_close(operation(sequence, layer), reference(sequence, layer))
-    weights = [sequence, layer.weight, layer.bias]
-    for first, second in zip(
-        torch.autograd.grad(operation(sequence, layer).square().sum(), weights),
-        torch.autograd.grad(reference(sequence, layer).square().sum(), weights),
-        strict=True,
-    ):
-        torch.testing.assert_close(first, second)
-
-    def of_all(sequence, weight, bias):
-        parameters = {"layer.weight": weight, "layer.bias": bias}
-        return torch.func.functional_call(Operation(operation, layer), parameters, sequence)
-
-    assert torch.autograd.gradcheck(of_all, weights)
-    assert torch.autograd.gradgradcheck(of_all, weights)
-
-
-class Operation(nn.Module):
-    def __init__(self, operation, layer):
-        super().__init__()
-        self.operation, self.layer = operation, layer
-
-    def forward(self, sequence):
-        return self.operation(sequence, self.layer)

@@ -4,7 +4,7 @@ Source: thesis, chapter 7, "CEBRA models". A sequence longer than a window gives
 so all points of a recording cost one convolution. GELU after every layer but the last; the skip blocks add their input,
 cropped. The text leaves open how the four-fold subsampling model takes every other sample of the signal: here it is the
 mean of the two samples in the middle of the learnt kernel.
-On a CPU one long sequence is convolved by `convolution`, and the last layers only where it is wanted.
+On a CPU one long sequence goes through `stack`, and through the last layers only where it is wanted.
 
 Any other `nn.Module` with an `offset` is an encoder as well: it maps `(batch, channels, length)` to
 `(batch, dimensions)`. If it says `convolutional = True`, it must map longer sequences to `(batch, dimensions, places)`.
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from haptera.contrastive.convolution import convolve, skip_block
+from haptera.contrastive.stack import Pool, encode
 from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
 
@@ -120,29 +120,29 @@ class ConvolutionalEncoder(Encoder):
 
     @property
     def by_products(self) -> bool:
-        """Say whether a sequence is encoded by `convolution`, the last layers only where they are wanted."""
+        """Say whether a sequence is encoded by `stack`, the last layers only where they are wanted."""
         return isinstance(self.stem, nn.Conv1d) and self.convolutional
 
-    def points(self, sequence: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
-        """Points of a sequence `(channels, time)`: all of them, or some `rows`."""
-        if not self.by_products or not isinstance(self.stem, nn.Conv1d) or sequence.device.type != "cpu":
-            return super().points(sequence, rows)
-        hidden = F.gelu(convolve(sequence.T, self.stem))
-        reach = self.last.kernel_size[0]  # places of a layer's output that a point sees
-        blocks = [block for block in self.blocks if isinstance(block, nn.Conv1d)]
-        alone = 0
-        if rows is not None:
-            # The last layers run only where a point sees them, if that is less than everywhere.
-            alone = sum((reach + 2 * place) * len(rows) < len(hidden) for place in range(len(blocks)))
-        for block in blocks[: len(blocks) - alone]:
-            hidden = skip_block(hidden, block)
-        if rows is not None:
-            places = rows[:, None] + torch.arange(reach + 2 * alone)
-            hidden = hidden.index_select(0, places.flatten()).unflatten(0, places.shape)
-        for block in blocks[len(blocks) - alone :]:
-            hidden = skip_block(hidden, block)
-        found = convolve(hidden, self.last)
-        return self.finish(found if rows is None else found[:, 0])
+    def points(
+        self,
+        sequence: torch.Tensor,
+        rows: torch.Tensor | None = None,
+        *,
+        chosen: torch.Tensor | None = None,
+        pool: Pool | None = None,
+    ) -> torch.Tensor:
+        """Points of a sequence `(channels, time)`: all of them, or some `rows`.
+
+        Args:
+            sequence: the samples, or a signal of which some are chosen.
+            rows: which points.
+            chosen: samples of the signal that make up the sequence.
+            pool: lends the memory of a step.
+        """
+        layers = [layer for layer in (self.stem, *self.blocks, self.last) if isinstance(layer, nn.Conv1d)]
+        if self.by_products and sequence.device.type == "cpu":
+            return self.finish(encode(sequence.T, layers, chosen=chosen, rows=rows, pool=pool))
+        return super().points(sequence if chosen is None else sequence[:, chosen], rows)
 
 
 class Halve(nn.Module):

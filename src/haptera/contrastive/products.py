@@ -23,33 +23,45 @@ class _LogSumExp(torch.autograd.Function):
     """Of `(groups, rows, dimensions)` and `(groups, others, dimensions)`."""
 
     @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, rows: torch.Tensor, others: torch.Tensor, keep: bool) -> torch.Tensor:
         found = rows.new_empty(rows.shape[:2])
         bound = rows.norm(dim=-1).amax() * others.norm(dim=-1).amax()
         small = bool(bound <= SAFE)  # not where it is NaN, which the other way hands on
+        mean, weighted = torch.empty_like(rows), torch.zeros_like(others)
+        columns = torch.cat([others, others.new_ones(*others.shape[:2], 1)], -1)
         for group, part in _blocks(rows, others):
             products = rows[group, part] @ others[group].T
-            if small:
-                found[group, part] = products.exp_().sum(1).log_()
+            top = None if small else products.amax(1)
+            shares = (products if top is None else products.sub_(top[:, None])).exp_()
+            if keep:
+                sums = shares @ columns[group]  # the sum of a row is the last one
+                total = sums[:, -1:]
+                torch.div(sums[:, :-1], total, out=mean[group, part])
+                weighted[group].addmm_(shares.T, rows[group, part] / total)
+                total = total[:, 0]
             else:
-                top = products.amax(1)
-                found[group, part] = products.sub_(top[:, None]).exp_().sum(1).log_().add_(top)
-        ctx.save_for_backward(rows, others, found)
+                total = shares.sum(1)
+            found[group, part] = total.log() if top is None else total.log() + top
+        if keep:
+            ctx.save_for_backward(rows, others, found, mean, weighted)
         return found
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        rows, others, found = ctx.saved_tensors
-        of_rows, of_others = torch.empty_like(rows), torch.zeros_like(others)
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        rows, others, found, mean, weighted = ctx.saved_tensors
+        of_rows = mean * gradient[..., None]
+        first = gradient.reshape(-1)[0]
+        if bool((gradient == first).all()):  # every row counts the same, as in a mean
+            return of_rows, weighted * first, None
+        of_others = torch.zeros_like(others)
         shifted = torch.cat([rows, -found[..., None]], -1)
         columns = torch.cat([others, others.new_ones(*others.shape[:2], 1)], -1)
         weighted = rows * gradient[..., None]
         for group, part in _blocks(rows, others):
             shares = (shifted[group, part] @ columns[group].T).exp_()  # the softmax of a row
-            of_rows[group, part] = shares @ others[group]
             of_others[group].addmm_(shares.T, weighted[group, part])
-        return of_rows.mul_(gradient[..., None]), of_others
+        return of_rows, of_others, None
 
 
 def log_sum_of_products(rows: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
@@ -64,7 +76,8 @@ def log_sum_of_products(rows: torch.Tensor, others: torch.Tensor) -> torch.Tenso
     """
     groups = rows.shape[:-2]
     flat = (rows.reshape(-1, *rows.shape[-2:]), others.reshape(-1, *others.shape[-2:]))
-    found: torch.Tensor = _LogSumExp.apply(*flat)
+    keep = torch.is_grad_enabled() and (rows.requires_grad or others.requires_grad)
+    found: torch.Tensor = _LogSumExp.apply(*flat, keep)
     return found.reshape(*groups, -1)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from haptera.contrastive.encoder import encode_sequence, encode_windows
+from haptera.contrastive.encoder import ConvolutionalEncoder, encode_sequence, encode_windows
+from haptera.contrastive.stack import Pool
 from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
 
@@ -133,11 +134,10 @@ class Signal:
         """`(indices, channels, length)`."""
         return _tensor(self.offset.windows(self.values, indices), self.device).transpose(1, 2)
 
-    def samples(self, chosen: np.ndarray, keep: bool = False) -> torch.Tensor:
-        """Some of it, `(channels, chosen)`; with `keep` taken from `sequence`, which stays in memory."""
-        if keep:
-            return self.sequence.T.index_select(0, torch.from_numpy(chosen).to(self.device)).T
-        return _tensor(self.values[chosen], self.device).T
+    def samples(self, chosen: np.ndarray) -> torch.Tensor:
+        """Some of it, `(channels, chosen)`."""
+        found = self.values[chosen].astype(np.float32, copy=False)  # what is chosen is a copy already
+        return torch.from_numpy(found).to(self.device).T
 
     @cached_property
     def sequence(self) -> torch.Tensor:
@@ -168,7 +168,7 @@ class Embedder:
         self, encoders: Sequence[nn.Module], signals: Sequence[Signal], timeline: Timeline, rows: float
     ) -> None:
         self.encoders, self._signals, self._timeline = encoders, signals, timeline
-        self._whole, self._joined = [], []
+        self._whole, self._joined, self._pool = [], [], Pool()
         for encoder, signal in zip(encoders, signals, strict=True):
             covered = rows * len(signal.offset) / int(getattr(encoder, "stride", 1))
             self._whole.append(bool(getattr(encoder, "convolutional", False)) and len(signal) <= covered)
@@ -197,10 +197,13 @@ class Embedder:
 
     def _session(self, number: int, indices: np.ndarray) -> torch.Tensor:
         encoder, signal = self.encoders[number], self._signals[number]
-        if self._joined[number]:
+        if self._joined[number] and isinstance(encoder, ConvolutionalEncoder):
             starts = signal.offset.clamp(indices, len(signal)) - signal.offset.left
             chosen, begins = join_windows(starts, len(signal.offset))
-            return encode_sequence(encoder, signal.samples(chosen, self._whole[number]), torch.from_numpy(begins))
+            places = torch.from_numpy(begins)
+            if self._whole[number]:
+                return encoder.points(signal.sequence, places, chosen=torch.from_numpy(chosen), pool=self._pool)
+            return encoder.points(signal.samples(chosen), places, pool=self._pool)
         if not self._whole[number]:
             return encode_windows(encoder, signal.windows(indices))
         rows = torch.from_numpy(indices - signal.offset.left).to(signal.device)
