@@ -149,7 +149,9 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/pose_backbones.py
 	$(BIN)/python experiments/pose_corruptions.py
 	$(BIN)/python experiments/pose_pseudo_labels.py
+	$(BIN)/python experiments/pose_prior.py
 	$(if $(OPENFIELD),$(BIN)/python experiments/pose_openfield.py $(OPENFIELD))  # DeepLabCut's example project
+	$(if $(OPENFIELD),$(BIN)/python experiments/pose_prior.py --openfield $(OPENFIELD))
 	$(BIN)/python experiments/twenty_adapters.py build/twenty_adapters
 	$(BIN)/python experiments/gallery.py
 

@@ -4,8 +4,9 @@
 
 One thread; a drawn video of N frames, or FILE, whose frames are brought to the size of the drawn ones, 192 x 256.
 `speed`: both in turn, the best of some rounds; the aim is at least 85 % of the frames per second without adaptation.
-The ratio of CPU times is printed too, for it says something on a busy machine as well. Memory is the largest of the
-process after a video of a tenth of the frames and after all of them. `killed`: `haptera pose predict` is killed
+The ratio of CPU times is printed too, for it says something on a busy machine as well. Memory is the largest of a
+process that predicts, adapted, a video of a tenth of the frames, and of another that predicts all of them; `peak` is
+what they run. `killed`: `haptera pose predict` is killed
 (SIGKILL) three times on its way and started again, and its table is compared, byte by byte, with that of a run that
 nobody disturbed.
 """
@@ -57,7 +58,7 @@ def speed(model: PoseModel, clip: Path, folder: Path, rounds: int) -> None:
     write_video(short, video.read(0, max(len(video) // 10, 40)), Fraction(30))
     run = partial(predict_video, model, out=folder / "said.csv", size=(HEIGHT, WIDTH), progress=False)
     run(path=short, adapters={"adapted": MAKERS[ADAPTER]})
-    memory, best = largest(), dict.fromkeys(MAKERS, (float("inf"), float("inf")))
+    best = dict.fromkeys(MAKERS, (float("inf"), float("inf")))
     for _ in range(rounds):
         for name, make in MAKERS.items():
             start = time.perf_counter(), time.process_time()
@@ -71,7 +72,17 @@ def speed(model: PoseModel, clip: Path, folder: Path, rounds: int) -> None:
         print(f"{name:<24} {rates[0]:7.1f} frames per second, {rates[1]:7.1f} per second of CPU")
     ratio, cpu = (best["none"][kind] / best[ADAPTER][kind] for kind in (0, 1))
     print(f"ratio {ratio:.2f}, by CPU time {cpu:.2f}, aim {AIM}")
-    print(f"memory {memory:.0f} MB after the short video, {largest():.0f} after all")
+    command = [sys.executable, __file__, "peak", "--video"]
+    memory = [subprocess.check_output([*command, str(each)], text=True) for each in (short, clip)]
+    short_peak, whole_peak = map(float, memory)
+    print(f"memory of a process {short_peak:.0f} MB for {len(Video(short))} frames, {whole_peak:.0f} for all")
+
+
+def peak(model: PoseModel, clip: Path, folder: Path) -> None:
+    """Print the largest memory of this process, which predicts one video."""
+    adapters = {"adapted": MAKERS[ADAPTER]}
+    predict_video(model, clip, folder / "said.csv", adapters=adapters, size=(HEIGHT, WIDTH), progress=False)
+    print(f"{largest():.0f}")
 
 
 def killed(model: PoseModel, clip: Path, folder: Path) -> None:
@@ -100,7 +111,7 @@ def killed(model: PoseModel, clip: Path, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", choices=["speed", "killed", []], default=[])
+    parser.add_argument("parts", nargs="*", choices=["speed", "killed", "peak", []], default=[])
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--video", type=Path)
@@ -113,6 +124,8 @@ def main() -> None:
         clip = given.video or folder / "clip.mp4"
         if given.video is None:
             write_video(clip, frames(given.frames), Fraction(30))
+        if "peak" in given.parts:
+            peak(model, clip, folder)
         if "speed" in given.parts or not given.parts:
             speed(model, clip, folder, given.rounds)
         if "killed" in given.parts or not given.parts:

@@ -1,6 +1,7 @@
 """How much the training statistics should count in one video, and what `prior=auto` chooses there.
 
     python experiments/pose_prior.py [FOLDER] [--tiny]
+    python experiments/pose_prior.py --openfield PROJECT [FOLDER]
 
 `small` learns 8 drawn individuals. Twelve others are videos of 32 frames each, as they are and under two corruptions,
 predicted with the statistics of their frames and of training, mixed with N from 0 to infinity, and with the N that
@@ -8,9 +9,12 @@ predicted with the statistics of their frames and of training, mixed with N from
 are nearest to those of the video; whether these are what the network needs, it cannot know. So beside the errors stands
 what the rule goes by: how much the mean of a frame varies within a video, over how much it varies in all of them.
 Writes `pose_prior.md` into FOLDER, by default docs/evidence/results. Some three CPU-minutes on one core.
+With --openfield it is the test frames of DeepLabCut's example project, by the network that `pose_openfield.py` trained
+and kept, in pixels: one recording of one mouse; writes `pose_prior_openfield.md`, some 15 CPU-seconds.
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,14 +23,25 @@ import torch
 from haptera.adapters import Adapter, BatchNorm, NoAdaptation
 from haptera.measures import keypoint_distances, keypoint_scales, mean_over_individuals
 from haptera.pose import PoseData, PoseModel, drawn_animals
+from haptera.pose.project import open_project
+from haptera.pose.splits import split_time
 from haptera.shifts import Contrast, GaussianNoise, Shift
-from pose_pieces import read, small_network, text, write
+from pose_openfield import HOME, SHARE, SIZE
+from pose_pieces import arguments, read, small_network, text, write
 
 SHIFTS: dict[str, Shift | None] = {
     "as they are": None,
     "contrast 4": Contrast(4),
     "gaussian noise 2": GaussianNoise(2),
 }
+OPENFIELD: dict[str, Shift | None] = {
+    "as they are": None,
+    "contrast 3": Contrast(3),
+    "contrast 5": Contrast(5),
+    "gaussian noise 1": GaussianNoise(1),
+    "gaussian noise 3": GaussianNoise(3),
+}
+LONGEST, CHOSEN = "infinity, the network as it is", "as prior=auto takes it"
 PRIORS = (0, 8, 16, 32, 64, 128, 512)
 AUTO = "auto"
 FRAMES, SEED = 32, 5
@@ -84,7 +99,7 @@ def report(table: pd.DataFrame, spreads: dict[str, float]) -> list[str]:
     head = f"| N | {' | '.join(SHIFTS)} |"
     line = "|---" * (len(SHIFTS) + 1) + "|"
     wide = table.pivot_table(index="prior", columns="shift", values="error", sort=False)[[*SHIFTS]]
-    names = {"inf": "infinity, the network as it is", AUTO: "as prior=auto takes it"}
+    names = {"inf": LONGEST, AUTO: CHOSEN}
     lines = [head, line]
     lines += [f"| {names.get(str(prior), prior)} | {' | '.join(f'{value:.3f}' for value in row)} |"
               for prior, row in wide.iterrows()]  # fmt: skip
@@ -104,8 +119,34 @@ def report(table: pd.DataFrame, spreads: dict[str, float]) -> list[str]:
     return lines
 
 
+def openfield(project: Path) -> list[str]:
+    """The same of the later frames of one recording, whose background stays."""
+    model = PoseModel.load(HOME / "model.safetensors")
+    opened = open_project(project, size=SIZE)
+    data = opened.data.select(split_time(opened.data, SHARE).within)
+    labels = data.in_source(data.keypoints)
+    lines = [f"Mean error in pixels on {len(data)} test frames of the open field, one recording of one mouse:", ""]
+    lines += [f"| N | {' | '.join(OPENFIELD)} |", "|---" * (len(OPENFIELD) + 1) + "|"]
+    cells: dict[str, list[str]] = {}
+    for shift in OPENFIELD.values():
+        images = data.images(np.arange(len(data)))
+        images = images if shift is None else shift(images, data.rows, 0)
+        for prior in (np.inf, *PRIORS[::-1], AUTO):
+            maps, used = adapted(model, prior, images)
+            apart = keypoint_distances(data.in_source(model.decode(maps)[0].numpy()), labels)
+            name = {"inf": LONGEST, AUTO: CHOSEN}.get(str(prior), str(prior))
+            chosen = f" (N = {used:g})" if prior == AUTO else ""
+            cells.setdefault(name, []).append(f"{np.nanmean(apart):.1f}{chosen}")
+    return lines + [f"| {name} | {' | '.join(row)} |" for name, row in cells.items()]
+
+
 def main() -> None:
-    given = read()
+    parser = arguments()
+    parser.add_argument("--openfield", type=Path)
+    given = read(parser)
+    if given.openfield:
+        write(given.folder, "pose_prior_openfield.md", openfield(given.openfield))
+        return
     model, _, _ = small_network(7, 2, 4) if given.tiny else small_network(20, 8, 700)
     data = drawn_animals(3 if given.tiny else 12, 4 if given.tiny else FRAMES, seed=SEED)
     table, spreads = measured(model, data)

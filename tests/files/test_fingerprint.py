@@ -1,5 +1,6 @@
 """Fingerprints follow content: equal things agree, any change differs."""
 
+import inspect
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -115,3 +116,15 @@ def test_files_are_told_by_content(tmp_path):
     assert of_file(one) == of_file(two)
     two.write_bytes(b"sane")
     assert of_file(one) != of_file(two)
+
+
+class _Own(nn.Module):
+    """A class that is not ours, whose source counts."""
+
+
+def test_the_source_of_a_class_is_read_once_however_many_modules_are_of_it(monkeypatch):
+    model, read, real = nn.Sequential(*(_Own() for _ in range(5))), [], inspect.getsource
+    before = of_model(model)
+    monkeypatch.setattr(inspect, "getsource", lambda kind: read.append(kind) or real(kind))
+    assert of_model(model) == before
+    assert read == [_Own]

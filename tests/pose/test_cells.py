@@ -5,7 +5,7 @@ import pytest
 
 from haptera.adapters import NoAdaptation
 from haptera.outputs import Outputs
-from haptera.pose import PoseData, PoseModel, score
+from haptera.pose import PoseData, PoseModel, analysis, score
 from haptera.pose.cells import MOST, Cell, Shown, choose_shown
 from haptera.pose.skeletons import PANEL
 from haptera.shifts import Brightness, Contrast
@@ -72,3 +72,12 @@ def test_what_is_finished_and_asked_for_again_opens_no_frame_and_shifts_nothing(
     for one, two in zip(first.frames, second.frames, strict=True):
         assert (one.image == two.image).all()
         assert one.caption == two.caption
+
+
+def test_weights_and_frames_are_looked_at_once_however_many_cells_there_are(monkeypatch):
+    model, data, calls = PoseModel(PARTS, settings={"width": 4}).eval(), wide(4, ["a", "b", "a", "b"]), []
+    real = analysis.of_model
+    monkeypatch.setattr(analysis, "of_model", lambda each: calls.append("weights") or real(each))
+    monkeypatch.setattr(PoseData, "fingerprint", lambda self: calls.append("frames") or "print")
+    score({"net": model}, {"all": data}, shifts=(None, Contrast(1), Contrast(5)), progress=False)
+    assert sorted(calls) == ["frames", "weights"]

@@ -155,7 +155,7 @@ def _head(kind: str, text: str) -> bytes:
 def of_model(model: Any) -> str:
     """Fingerprint an `nn.Module`: weights, buffers, plain attributes of its modules, the source of their classes."""
     modules = {name: (type(module).__qualname__, _plain(vars(module))) for name, module in model.named_modules()}
-    sources = sorted({_source(type(module)) for module in model.modules()})
+    sources = sorted({_source(kind) for kind in {type(module) for module in model.modules()}})  # reading source is slow
     return fingerprint(modules, sources, dict(model.state_dict()))
 
 
