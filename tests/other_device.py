@@ -1,8 +1,8 @@
 """A device that is not the CPU, for machines without one: tensors that say they are elsewhere, and hold values.
 
 As on an accelerator, operations refuse tensors of two devices (numbers, and the places of an index, may come from the
-CPU), random numbers need a generator of the device, and NumPy sees nothing. Arithmetic is the CPU's. To import this gives torch
-a device for as long as the process lives, so tests do so in one of their own.
+CPU), random numbers need a generator of the device, and NumPy sees nothing. Arithmetic is the CPU's. To import this
+gives torch a device for as long as the process lives, so tests do it in a process of their own.
 """
 
 from contextlib import contextmanager
@@ -12,7 +12,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map_only
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
-
 
 
 class _Backend(_DummyBackendModule):
@@ -57,6 +56,10 @@ class There(torch.Tensor):
     def data_ptr(self) -> int:
         """Return where the values are."""
         return self.values.data_ptr()
+
+    def tolist(self) -> Any:
+        """Return the values as numbers."""
+        return self.values.tolist()
 
     def __deepcopy__(self, memo: Any) -> "There":
         """Copy the values."""
