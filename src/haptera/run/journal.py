@@ -14,6 +14,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import of_file, of_folder
@@ -134,7 +135,7 @@ def checksum_of(place: Path | str) -> str:
     return of_folder(Path(place)) if os.path.isdir(place) else of_file(place)
 
 
-def _is_line(own: object) -> bool:
+def _is_line(own: Any) -> bool:
     """Say quickly what `check` says of a line with reasons."""
     if type(own) is not dict:
         return False

@@ -33,17 +33,7 @@ from haptera.files.fingerprint import fingerprint, of_file
 from haptera.files.json import plain
 from haptera.run.additions import ADDITIONS, Addition, add_all, read_additions
 from haptera.run.folder import GENERATION, PIECE, PLAN, check_same, read_plan, write_plan
-from haptera.run.journal import (
-    JOURNAL,
-    Line,
-    compare,
-    ends_whole,
-    finished_line,
-    line_of,
-    look_at,
-    read_journal,
-    size_of,
-)
+from haptera.run.journal import JOURNAL, Line, compare, ends_whole, finished_line, line_of, look_at, read_journal
 from haptera.run.locks import PATIENCE, is_locked, release_lock, take_lock
 from haptera.run.piece import Piece
 from haptera.words import count
@@ -131,7 +121,7 @@ class Ledger:
     def there(self, piece: Piece) -> bool:
         """Say whether a piece is finished and has the size it had; its content is not looked at."""
         line = self.journal.get(piece.key)
-        return line is not None and bool(line.checksum) and size_of(self._place(piece)) == line.size
+        return line is not None and bool(line.checksum) and look_at(self._place(piece))[0] == line.size
 
     def damage(self, piece: Piece, read: bool = True) -> str:
         """Return what is wrong with a piece that was finished; nothing for one that is whole, or was never finished.
