@@ -131,6 +131,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/stability_on_images.py
 	$(BIN)/python experiments/stripes.py
 	$(BIN)/python experiments/synthetic_latents.py
+	$(BIN)/python experiments/synthetic_latents.py --quick
 	$(BIN)/python experiments/head_direction.py
 	$(BIN)/python experiments/topology_null.py --kept build/topology
 	$(BIN)/python experiments/calcium.py

@@ -213,7 +213,7 @@ def families(scores: pd.DataFrame) -> pd.DataFrame:
     differ.
     """
     own = scores[(scores["what"] == "contrastive") & (scores["measure"] == "r2")]
-    parts = own["process"].str.split("/", expand=True).reindex(columns=range(4)).fillna("")
+    parts = (own["process"] + "/").str.split("/", expand=True).iloc[:, :4]  # the fourth, how it is seen, may be empty
     parts = parts.set_axis(["space", "marginal", "conditional", "seen"], axis=1)
     space = parts["space"].where(parts["seen"] == "", parts["space"] + ", " + parts["seen"])
     own = own.assign(
