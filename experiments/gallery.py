@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures" / "gallery"
 WIDTH = 480
 """Pixels of the page when pictures are taken: so narrow that they need not be made smaller to stand side by side."""
+MARGIN = 40
+"""Pixels beside a plot that is wider than that."""
 KINDS = {
     "study": ("A study", "guides/report.md", "src/haptera/report/study/__init__.py"),
     "diagnosis": ("Diagnosis", "guides/diagnosis.md", "src/haptera/analyses/diagnosis/page.py"),
@@ -91,7 +93,12 @@ def take(page: Page, figure: Locator, path: Path) -> bool:
     page.wait_for_timeout(700)
     if not plot.locator("svg, canvas, table").count():
         return False
+    needed = int(plot.bounding_box()["width"]) + 2 * MARGIN
+    if needed > WIDTH:  # a plot that is scrolled sideways would be cut
+        page.set_viewport_size({"width": needed, "height": 900})
+        page.wait_for_timeout(700)
     image = Image.open(io.BytesIO(plot.screenshot())).convert("RGB")
+    page.set_viewport_size({"width": WIDTH, "height": 900})
     image.quantize(64).save(path, optimize=True)
     return True
 

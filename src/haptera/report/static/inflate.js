@@ -27,8 +27,8 @@ function huffman(lengths) {
   return { most, meaning };
 }
 
-const FIXED = huffman(Array.from({ length: 288 }, (_, symbol) => (symbol < 144 ? 8 : symbol < 256 ? 9 : symbol < 280 ? 7 : 8)));
-const FIXED_DISTANCE = huffman(Array(30).fill(5));
+const FIXED_LITERALS = huffman(Array.from({ length: 288 }, (_, symbol) => (symbol < 144 ? 8 : symbol < 256 ? 9 : symbol < 280 ? 7 : 8)));
+const FIXED_DISTANCES = huffman(Array(30).fill(5));
 
 // The bytes that a gzip file without optional fields holds.
 function inflated(bytes) {
@@ -89,7 +89,7 @@ function inflated(bytes) {
   for (let last = 0; !last;) {
     last = take(1);
     const kind = take(2);
-    if (kind) block(kind === 1 ? [FIXED, FIXED_DISTANCE] : codes());
+    if (kind) block(kind === 1 ? [FIXED_LITERALS, FIXED_DISTANCES] : codes());
     else stored();
   }
   return out;
