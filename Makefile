@@ -116,6 +116,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/cifar_networks.py
 	$(BIN)/python experiments/adaptation_on_cifar.py
 	$(BIN)/python experiments/adaptation_on_photographs.py
+	$(BIN)/python experiments/bytes_on_photographs.py
 	$(BIN)/python experiments/diagnosis_on_images.py
 	$(BIN)/python experiments/live_alarms.py
 	$(BIN)/python experiments/live_accuracy.py

@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter
 from haptera.catalog import entries, find
 from haptera.shifts import Contrast, DefocusBlur, GaussianBlur, GaussianNoise, JpegCompression, Pixelate, SampleRandom
 from haptera.shifts import base as base_module
+from haptera.shifts.blur import WIDEST, gaussian_bytes
 from haptera.shifts.defocus import disk
 from haptera.shifts.pixels import read_bytes
 
@@ -48,6 +49,19 @@ def test_normal_blur_is_that_of_scipy():
     sigma = 3 * 40 / 224
     wanted = gaussian_filter(pixels[0].astype(float), (sigma, sigma, 0), mode="nearest", truncate=4)
     assert np.abs(GaussianBlur(3)(pixels)[0] - wanted).max() <= 0.51
+
+
+def test_normal_blur_keeps_every_shade_whatever_its_width():
+    shades = np.arange(256, dtype=np.uint8)[:, None, None, None].repeat(6, 1).repeat(9, 2)
+    for sigma in (0.05, 0.3, 0.5, 1.0, 3.0, 6.0, 20.0, WIDEST):  # of white, a sum too many would be black
+        assert (gaussian_bytes(read_bytes(shades, "blur"), sigma).array == shades).all()
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.7, 1.0, 3.0, 6.0, 20.0])
+def test_normal_blur_of_black_and_white_is_that_of_scipy(sigma):
+    pixels = random_bytes(1, 40, 56, 1) // 128 * 255
+    wanted = gaussian_filter(pixels[0, ..., 0].astype(float), sigma, mode="nearest", truncate=4)
+    assert np.abs(gaussian_bytes(read_bytes(pixels, "blur"), sigma).array[0, ..., 0] - wanted).max() <= 0.75
 
 
 def test_disk_is_the_plain_sum_over_its_pixels():

@@ -29,6 +29,7 @@ _BLOCK = 32
 _PIXELS_AT_ONCE = 2**18  # what a core keeps close
 SMALLEST_TAP = 1e-6
 UNNOTICED = 0.1  # grey levels
+WIDEST = 30.0  # pixels, about a hundred weights to each side
 
 
 class GaussianBlur(Shift):
@@ -42,10 +43,11 @@ class GaussianBlur(Shift):
         (sigma,) = self.constants()
         return gaussian_filter(images, sigma * self.scale(images))
 
-    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels:
-        """The same filter, sums in single precision."""
+    def apply_bytes(self, pixels: Pixels, random: SampleRandom) -> Pixels | None:
+        """The same filter, sums in 16 bits, of which many products would lose too much: of large images in floats."""
         (sigma,) = self.constants()
-        return gaussian_bytes(pixels, sigma * self.scale(pixels))
+        sigma *= self.scale(pixels)
+        return gaussian_bytes(pixels, sigma) if sigma <= WIDEST else None
 
 
 class MotionBlur(Shift):
@@ -121,12 +123,20 @@ def gaussian_kernel(sigma: float, reach: int) -> torch.Tensor:
 
 def gaussian_bytes(pixels: Pixels, sigma: float) -> Pixels:
     """The same on bytes, without the outermost weights, which together are less than a tenth of a grey level."""
-    from haptera.shifts.kernels.filters import blur_separably
+    from haptera.shifts.kernels.normal import blur_separably
 
     planes = pixels.planes()
     out = np.empty_like(planes)
-    blur_separably(planes, out, pixels.step, _noticed_weights(sigma))
+    blur_separably(planes, out, pixels.step, _whole_weights(sigma))
     return pixels.like(out)
+
+
+@lru_cache(maxsize=64)
+def _whole_weights(sigma: float) -> np.ndarray:
+    """Return `(reach + 1,)` uint16, the weights of the centre and of each pair of neighbours, in 65,536ths."""
+    whole = np.floor(2**17 * _noticed_weights(sigma).astype(np.float64)).astype(np.int64)
+    whole[0] = min(2**16 - whole[1:].sum(), 2**16 - 1)  # with what the pairs lost
+    return whole.astype(np.uint16)
 
 
 @lru_cache(maxsize=64)

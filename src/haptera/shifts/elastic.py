@@ -99,12 +99,10 @@ def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tens
 
 def affine_map(moves: torch.Tensor, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return `(batch, 2, 2)` and `(batch, 2)`, the linear part and the offset of that map, float32."""
-    middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    points, sides, spans = _triangle(height, width)
     reach = min(height, width) // 3
-    points = middle + reach * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
     moved = points + moves
     # The map back takes the moved points to the points: its linear part does so with the two sides of the triangle.
-    sides = torch.stack([points[0] - points[1], points[2] - points[1]], dim=-1)
     moved_sides = torch.stack([moved[:, 0] - moved[:, 1], moved[:, 2] - moved[:, 1]], dim=-1)
     (one, two), (three, four) = moved_sides.permute(1, 2, 0)
     determinant = one * four - two * three
@@ -114,8 +112,16 @@ def affine_map(moves: torch.Tensor, height: int, width: int) -> tuple[torch.Tens
     linear = sides @ adjugate / determinant[:, None, None]
     offset = points[1] - (linear @ moved[:, 1, :, None])[..., 0]
     # From pixels to the coordinates of grid_sample; the sum of a part for x and a part for y.
-    spans = torch.tensor([max(width - 1, 1), max(height - 1, 1)], dtype=torch.float64) / 2
     return (linear / spans[:, None]).float(), (offset / spans - 1).float()
+
+
+@lru_cache(maxsize=64)
+def _triangle(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The three points, `(3, 2)`; two sides of their triangle as columns, `(2, 2)`; half the image's sides, `(2,)`."""
+    middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
+    points = middle + min(height, width) // 3 * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
+    sides = torch.stack([points[0] - points[1], points[2] - points[1]], dim=-1)
+    return points, sides, torch.tensor([max(width - 1, 1), max(height - 1, 1)], dtype=torch.float64) / 2
 
 
 def wrinkled_positions(displacements: torch.Tensor) -> torch.Tensor:

@@ -14,19 +14,29 @@ from haptera.shifts.sample_random import SampleRandom
 
 def plasma(random: SampleRandom, side: int, decay: float) -> torch.Tensor:
     """Return `(samples, size, size)` in [0, 1], both ends reached; the size is the next power of two from `side` on."""
-    levels = max(1, (side - 1).bit_length())
-    noise = random.uniform((4**levels - 1,))
     if random.compiled:
-        from haptera.shifts.kernels.plasma import grow
-
-        heights = np.empty((len(noise), 2**levels, 2**levels), np.float32)
-        grow(noise.numpy(), heights, float(decay))
-        low, high = (extreme((1, 2), keepdims=True) for extreme in (heights.min, heights.max))
-        heights -= low
-        heights /= high - low
-        return torch.from_numpy(heights)
-    noise.mul_(2).sub_(1)
+        heights, low, high = rough_plasma(random, side, decay)
+        return heights.sub_(low).div_(high - low)
+    levels = _levels(side)
+    noise = random.uniform((4**levels - 1,)).mul_(2).sub_(1)
     return torch.cat([_grow(one, levels, decay) for one in noise.split(max(1, 2**20 // 4**levels))])
+
+
+def rough_plasma(random: SampleRandom, side: int, decay: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same by kernels, between other bounds, and these, `(samples, 1, 1)` each: the lowest and the highest."""
+    from haptera.shifts.kernels.plasma import grow
+
+    levels = _levels(side)
+    noise = random.uniform((4**levels - 1,)).numpy()
+    heights = np.empty((len(noise), 2**levels, 2**levels), np.float32)
+    grow(noise, heights, float(decay))
+    low, high = (torch.from_numpy(extreme((1, 2), keepdims=True)) for extreme in (heights.min, heights.max))
+    return torch.from_numpy(heights), low, high
+
+
+def _levels(side: int) -> int:
+    """How often a point is halved until it has so many pixels."""
+    return max(1, (side - 1).bit_length())
 
 
 def _grow(noise: torch.Tensor, levels: int, decay: float) -> torch.Tensor:

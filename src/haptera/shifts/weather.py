@@ -31,7 +31,7 @@ from haptera.shifts.blur import (
 )
 from haptera.shifts.layers import lay_on_bytes
 from haptera.shifts.pixels import Pixels
-from haptera.shifts.plasma import plasma
+from haptera.shifts.plasma import plasma, rough_plasma
 
 _GREY = (0.299, 0.587, 0.114)
 _ICE = ((0.27, 0.39, 0.45), (0.93, 0.97, 1.0))  # glass behind the frost, crystals
@@ -154,9 +154,9 @@ class Fog(Shift):
         height, width = pixels.shape[-2:]
         largest = torch.from_numpy(pixels.array.reshape(len(pixels.array), -1).max(1)).float().div_(255)[:, None]
         kept = largest / (largest + strength)
-        return lay_on_bytes(
-            pixels, plasma(random, max(height, width), decay)[:, :height, :width], kept, kept * strength
-        )
+        heights, low, high = (part[:, :height, :width] for part in rough_plasma(random, max(height, width), decay))
+        slope = kept * strength / (high - low)[:, 0]
+        return lay_on_bytes(pixels, heights, kept, slope, -slope * low[:, 0])
 
 
 class Spatter(Shift):

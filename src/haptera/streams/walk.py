@@ -27,6 +27,7 @@ from haptera.checks import check_whole_number
 from haptera.data.kept import KeptPixels
 from haptera.errors import HapteraError, check_keys
 from haptera.shifts import SampleRandom
+from haptera.shifts.pixels import compiles
 from haptera.streams.base import Reader
 from haptera.streams.calibration import RULES, Calibration, Path, find_path
 
@@ -135,7 +136,7 @@ class CCC(Reader):
     def __getitem__(self, index: int) -> Batch:
         check_index(index, self)
         ids = torch.from_numpy(self.places(index, self.length))
-        draws = SampleRandom(ids, self.walk_seed, SALT).uniform(())
+        draws = _random(ids, self.walk_seed, SALT).uniform(())
         places = (draws.double() * len(self.data)).long().clamp_(max=len(self.data) - 1).numpy()
         steps = ids.numpy() // self.speed
         flip, crop = self.calibration.flip, self.calibration.crop
@@ -145,9 +146,10 @@ class CCC(Reader):
             piece = self.data.images(places[rows]) if pixels is None else pixels
             piece = flip_and_crop(piece, ids[rows], self.walk_seed, flip, crop)
             made = self._stages[steps[rows.start]](piece, ids[rows], self.walk_seed)
-            images[rows].copy_(made)
-            if pixels is not None:
-                images[rows].div_(255)
+            if pixels is None:
+                images[rows].copy_(made)
+            else:  # NumPy does both in one pass, torch in two
+                np.divide(made.numpy(), np.float32(255), out=images[rows].numpy())
         targets = None if self.data.targets is None else torch.from_numpy(self.data.targets[places])
         return Batch(images, targets, ids, {**self._columns(steps), "sample": self.data.rows[places]})
 
@@ -181,6 +183,12 @@ def _runs(steps: np.ndarray, most: int) -> Iterator[slice]:
             yield slice(begin, min(begin + most, end))
 
 
+def _random(ids: torch.Tensor, seed: int, salt: int) -> SampleRandom:
+    """The numbers of samples, from kernels where there are some."""
+    random = SampleRandom(ids, seed, salt)
+    return random.fast() if compiles() else random
+
+
 def flip_and_crop(images: torch.Tensor, ids: torch.Tensor, seed: int, flip: bool, crop: float) -> torch.Tensor:
     """`(batch, channels, height, width)`, mirrored with probability one half and moved by up to a share of the side.
 
@@ -188,7 +196,7 @@ def flip_and_crop(images: torch.Tensor, ids: torch.Tensor, seed: int, flip: bool
     """
     if not flip and not crop:
         return images
-    draws = SampleRandom(ids, seed, salt=MOVES).uniform((3,)).numpy()
+    draws = _random(ids, seed, MOVES).uniform((3,)).numpy()
     before = images.numpy()
     after = np.empty_like(before)
     mirrored = flip & (draws[:, 0] < 0.5)

@@ -1,4 +1,4 @@
-"""Filters on bytes: sums of neighbours with weights, row by row.
+"""Filters on bytes: sums of neighbours with weights, row by row, in floats (`kernels.normal` has one in 16 bits).
 
 `planes` are `(planes, height, width · step)`; a row is summed in floats that stay in the cache, four weights at a time,
 so that a sum is read and written once for four products. Cost: per value and weight about 0.05 ns.
@@ -7,8 +7,6 @@ so that a sum is read and written once for four products. Cost: per value and we
 import numpy as np
 
 from haptera.shifts.kernels.compiled import compiled, copy, fill_line
-
-_HALF = np.float32(0.5)
 
 
 @compiled
@@ -22,60 +20,6 @@ def mirror(place: int, side: int) -> int:
     """The pixel that is seen in a mirror at the centre of the outermost one."""
     place = -place if place < 0 else place
     return 2 * side - 2 - place if place >= side else place
-
-
-@compiled
-def _to_floats(pixels: np.ndarray, line: np.ndarray) -> None:
-    for index in range(len(line)):
-        line[index] = np.float32(pixels[index])
-
-
-@compiled
-def _mix_lines(lines: np.ndarray, y: int, weights: np.ndarray, sums: np.ndarray) -> None:
-    """The weights along columns; line y is at place y modulo their number."""
-    reach, ring = len(weights) - 1, len(lines)
-    centre = lines[y % ring]
-    for index in range(len(sums)):
-        sums[index] = weights[0] * centre[index]
-    tap = 1
-    while tap + 1 <= reach:
-        near, far = weights[tap], weights[tap + 1]
-        one, two = lines[(y - tap) % ring], lines[(y + tap) % ring]
-        three, four = lines[(y - tap - 1) % ring], lines[(y + tap + 1) % ring]
-        for index in range(len(sums)):
-            sums[index] += near * (one[index] + two[index]) + far * (three[index] + four[index])
-        tap += 2
-    if tap == reach:
-        one, two = lines[(y - tap) % ring], lines[(y + tap) % ring]
-        for index in range(len(sums)):
-            sums[index] += weights[tap] * (one[index] + two[index])
-
-
-@compiled
-def blur_separably(planes: np.ndarray, out: np.ndarray, step: int, weights: np.ndarray) -> None:
-    """Convolve with symmetric weights, `(reach + 1,)` float32 from the centre on, both ways; edges are repeated."""
-    count, height, width = planes.shape
-    reach = len(weights) - 1
-    margin = reach * step
-    sums = np.empty(width + 2 * margin, np.float32)
-    middle = sums[margin : margin + width]
-    row = np.empty(width, np.float32)
-    ring = 2 * reach + 1
-    lines = np.empty((ring, width), np.float32)  # a line becomes floats once, and stays until no row needs it
-    for plane in range(count):
-        pixels = planes[plane]
-        for y in range(-reach, reach):
-            _to_floats(pixels[clamp(y, height)], lines[y % ring])
-        for y in range(height):
-            _to_floats(pixels[clamp(y + reach, height)], lines[(y + reach) % ring])
-            _mix_lines(lines, y, weights, middle)
-            for index in range(margin):
-                sums[index] = middle[index % step]
-                sums[margin + width + index] = middle[width - step + index % step]
-            _mix_row(sums, row, width, step, weights)
-            made = out[plane, y]
-            for index in range(width):
-                made[index] = np.uint8(row[index] + _HALF)
 
 
 @compiled
