@@ -3,7 +3,7 @@
 torch's operations read and write the activations of a layer eight times, and find the error function twice. Here each
 loop reads them once, and what the forward pass leaves for the gradient is the slope of the GELU, Φ(x) + xφ(x).
 The error function is a rational function of degree 13 over 8, the exponential a polynomial of degree 7 times a power
-of two: both are within four units in the last place of single precision. Needs numba; `gelu` decides where these are used.
+of two; the result differs from double precision as torch's does. Needs numba; `gelu` decides where these are used.
 """
 
 from typing import Any
