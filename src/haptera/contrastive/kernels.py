@@ -17,17 +17,20 @@ LINE = 256
 """Values that a loop goes over at once, at least."""
 Array = Any
 number = np.float32
-_written = {"cache": True, "nogil": True, "error_model": "numpy"}
-compiled = numba.njit(**_written, fastmath={"contract", "nsz"})  # no other order of operations: digits would go
+compiled = numba.njit(
+    cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy"
+)  # no other order of operations: digits would go
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _from_bits(context: Any, bits: Any) -> Any:
+def _read_bits(context: Any, bits: Any) -> Any:
     """Read the bits of a whole number as a floating-point one."""
     del context, bits
     return numba.float32(numba.int32), lambda _context, builder, _types, found: builder.bitcast(
         found[0], ir.FloatType()
     )
+
+
+_from_bits: Any = intrinsic(_read_bits)
 
 
 @numba.njit(inline="always")

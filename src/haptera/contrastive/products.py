@@ -1,7 +1,7 @@
 """log Σ_j exp(x_iᵀ y_j) of all pairs of rows, without ever holding the matrix of all pairs.
 
-Products of one block of pairs fit into the processor's cache: they are made, raised and summed there, and while they are
-there their sums with both kinds of points are, which are the gradient where every row counts the same, as in a mean.
+Products of one block of pairs fit into the processor's cache: they are made, raised and summed there, and meanwhile
+their sums with both kinds of points are, which are the gradient where every row counts the same, as in a mean.
 Where rows count differently, blocks are made once more for it: points have few dimensions, so that costs less than
 bringing a block back from memory. Where no product can be large, which the lengths of the rows tell, the maximum of a
 row is not looked for.
