@@ -1,6 +1,6 @@
 """Embeddings beside the published package: steps per second, loss after the same number of steps, memory.
 
-    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N] [--mode MODE] [--peer-losses FILE]
+    python benchmarks/embed.py [speed] [cores] [loss] [memory] [--steps N] [--seeds N] [--mode MODE]
 
 The peer (`cebra` 0.6.1) gets an environment of its own, made once, in $HAPTERA_DATA/peer-embed (default
 ~/.cache/haptera/peer-embed); or $CEBRA_PYTHON is the Python of one that is there. 100 neurons x 10,000 samples of the
@@ -8,8 +8,8 @@ synthetic sessions, three of them for `sessions`, offset10, 32 hidden units, 8 d
 in turn, each in a process of its own. Steps per CPU-second: a fit of `steps` less one of 20, so that imports and set-up
 do not count; the best of three rounds. `cores`: steps per second of the clock with one thread and with two. Loss: the
 mean over the last 100 of 1,000 steps, its mean and standard deviation over seeds. In the peer's hybrid mode behaviour
-acts on dimensions 0 to 2, so it does here. What the peer's loss was does not change with our code: --peer-losses names a
-JSON file that keeps it from one run to the next, and `peer-losses` fills that file.
+acts on dimensions 0 to 2, so it does here. The peer's loss does not change with our code: --peer-losses FILE keeps it
+from one run to the next, and `peer-losses` fills that file.
 Memory: 1,000,000 samples of 100 neurons through a fit and a transform; the most that the process ever held, less the
 signal and what it held after its imports.
 """

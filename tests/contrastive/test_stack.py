@@ -36,7 +36,7 @@ def gradients(function, layers, *given, **settings):
     return [found.detach(), *torch.autograd.grad((found**3).sum(), weights)]
 
 
-@pytest.mark.parametrize("blocks,last", [(0, 1), (1, 2), (3, 3)])
+@pytest.mark.parametrize(("blocks", "last"), [(0, 1), (1, 2), (3, 3)])
 @pytest.mark.parametrize("wanted", [None, 1, 3, 8, 200])  # few windows go through the last layers alone
 def test_points_and_gradients_are_those_of_the_layers_one_by_one(blocks, last, wanted):
     layers, source = new_layers(blocks, last), draw(60, 3)

@@ -1,10 +1,12 @@
 """log Σ_j exp(x_iᵀ y_j) of all pairs of rows, without ever holding the matrix of all pairs.
 
-Products of one block of pairs fit into the processor's cache: they are made, raised and summed there, and made once
-more for the gradient, in which their sums are one more column of the product. Points have few dimensions, so making a
-block again costs less than bringing it back from memory. Where no product can be large, which the lengths of the rows
-tell, the maximum of a row is not looked for.
-Cost: for n and m rows of d dimensions, two times n·m exponentials, and n·m·d products four times.
+Products of one block of pairs fit into the processor's cache: they are made, raised and summed there, and meanwhile
+their sums with both kinds of points are, which are the gradient where every row counts the same, as in a mean.
+Where rows count differently, blocks are made once more for it: points have few dimensions, so that costs less than
+bringing a block back from memory. Where no product can be large, which the lengths of the rows tell, the maximum of a
+row is not looked for.
+Cost: for n and m rows of d dimensions, n·m exponentials, and n·m·d products three times; where rows count differently,
+twice as many exponentials, and five times.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """All layers of a convolutional encoder as one operation with one gradient, on a CPU, channels last.
 
 A convolution, skip blocks with convolutions of 3, and a last convolution: the layers of `encoder.ConvolutionalEncoder`.
-Its activations are views of one buffer, which a `Pool` lends again once the gradient is known, so that a step of training
+Activations are views of one buffer, which a `Pool` lends again once the gradient is known, so that a step of training
 asks the system for no memory; in the gradient, what a layer gave makes place for the gradient of it. The samples that
 are wanted are taken from the signal here, for the same reason. The gradient has no gradient itself.
 Cost: activations twice for each layer; without gradients, those of two layers.
@@ -140,7 +140,7 @@ class _Stack(torch.autograd.Function):
             note(number, kept, sequence, weigh(loops, kept, gradient))
             if number:
                 before = gradient_of_sequence(kept, _matrix(pairs[number][0]), sequence)
-                before[..., 1:-1, :] += gradient
+                before[..., 1:-1, :].add_(gradient)
                 gradient = before
             elif ctx.needs_input_grad[0]:
                 of_source = gradient_of_sequence(kept, _matrix(pairs[0][0]), torch.empty_like(sequence))
@@ -181,9 +181,7 @@ def _size(shapes: Sequence[tuple[int, ...]], hidden: int, keep: bool) -> int:
     return sum(sizes) if keep else 3 * max(sizes)
 
 
-def _views(
-    buffer: torch.Tensor, shapes: Sequence[tuple[int, ...]], hidden: int, keep: bool
-) -> Iterator[torch.Tensor]:
+def _views(buffer: torch.Tensor, shapes: Sequence[tuple[int, ...]], hidden: int, keep: bool) -> Iterator[torch.Tensor]:
     """Yield views of a buffer; without `keep` every one takes the place of the third before it."""
     biggest, start = _size(shapes, hidden, False) // 3, 0
     for number, shape in enumerate(shapes):
