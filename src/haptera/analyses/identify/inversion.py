@@ -223,6 +223,7 @@ def invert(
         return loss(*points.split(how.batch_size)) - loss.chance(how.batch_size)
 
     def explain(encoder: nn.Module, random: np.random.Generator) -> torch.Tensor:
+        assert slow is not None
         pictures = see(np.concatenate(process.pairs(how.batch_size, random)))
         bound: torch.Tensor = slow(encoder(pictures), pictures, see.mean)
         return bound
@@ -258,7 +259,9 @@ class _Eye:
     def __init__(self, process: Process, device: str, seed: int) -> None:
         seen = process.observe(process.latents(SCORED, np.random.default_rng([seed, 2])))
         self._process, self._device = process, device
-        self._mean, self._spread = (seen.mean(0), seen.std(0)) if process.seen == MIXED else (0.0, 1.0)
+        mixed = process.seen == MIXED
+        self._mean: np.ndarray = seen.mean(0) if mixed else np.zeros(1)
+        self._spread: np.ndarray = seen.std(0) if mixed else np.ones(1)
         self.mean = torch.from_numpy(seen.mean(0)).float().to(device)
 
     def __call__(self, latents: np.ndarray) -> torch.Tensor:
@@ -277,12 +280,7 @@ def _new(process: Process, space: str, size: float, seed: int) -> LatentEncoder 
 
 
 def _train(
-    encoder: nn.Module,
-    objective: Objective,
-    how: Training,
-    seed: int,
-    bar: Progress,
-    beside: nn.Module | None = None,
+    encoder: nn.Module, objective: Objective, how: Training, seed: int, bar: Progress, beside: nn.Module | None = None
 ) -> np.ndarray:
     random = np.random.default_rng([seed, 0])
     learnt = [*encoder.parameters(), *(() if beside is None else beside.parameters())]
