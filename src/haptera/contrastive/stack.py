@@ -61,7 +61,7 @@ def encode(
     if source.requires_grad and chosen is not None:
         source, chosen = source.index_select(0, chosen), None
     weights = [part for layer in layers for part in (layer.weight, layer.bias)]
-    keep = torch.is_grad_enabled() and any(one.requires_grad for one in (source, *weights))
+    keep = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (source, *weights))
     found: torch.Tensor = _Stack.apply(source, chosen, rows, pool or Pool(), keep, *weights)
     return found
 
