@@ -220,12 +220,36 @@ def test_what_is_not_a_number_stays_so():
 
 def test_quick_passes_are_those_of_the_model():
     for way in ("relu", "added", "in place", "kept"):
-        net, quick = Net(way).eval(), QuickPass()
+        net = Net(way).eval()
+        quick = QuickPass(net)
         for turn in range(3):
             with torch.no_grad():
                 with quick:
                     out = net([images(turn), images(7)])
                 torch.testing.assert_close(out, net([images(turn), images(7)]), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace:DeprecationWarning")
+def test_torchscript_that_reads_an_output_before_the_relu_reads_values():
+    net = Net("relu").eval()
+    net.gate = torch.jit.trace(nn.Sigmoid(), images())
+    net.forward = lambda values: net.gate(out := net.norm(values)) * F.relu(out)
+    with torch.no_grad():
+        wanted = [net(images(turn)) for turn in range(3)]
+        quick = QuickPass(net)
+        for turn in range(3):
+            with quick:
+                torch.testing.assert_close(net(images(turn)), wanted[turn], rtol=1e-5, atol=1e-5)
+        add_blends(net, float("inf"))
+        for turn in range(3):
+            with blending(net, "last"):
+                assert torch.equal(net(images(turn)), wanted[turn])
+        add_blends(net, 0.0)
+        for turn in range(3):
+            with blending(net, "batch"):
+                found = net(images(turn))
+            torch.testing.assert_close(found, net.train()(images(turn)), rtol=1e-4, atol=1e-4)
+            net.eval()
 
 
 def test_layers_wait_in_the_networks_that_are_measured(monkeypatch):

@@ -6,8 +6,9 @@ through compiled loops (`fused.py`) is a tensor whose values are written when th
 is: with the ReLU in them if it is one, as they are if it is not, and before the function sees them. Nothing can happen
 between, and results are the same to the last bit.
 An output waits only where a ReLU came next in an earlier pass of the same layer, so that what no mode can see, such as
-a function of a compiled extension, meets values and not memory that waits for them. An output that somebody keeps,
-such as a hook, is written all the same, one call later.
+a function of a compiled extension, meets values and not memory that waits for them; in models with TorchScript inside,
+which could read an output before the ReLU that is seen, none waits. An output that somebody keeps, such as a hook, is
+written all the same, one call later.
 Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 from torch.utils.weak import TensorWeakRef
 
@@ -167,6 +169,11 @@ class Room:
         else:
             layer.followed = OTHER
         return func(*args, **kwargs)
+
+
+def first_guess(model: nn.Module) -> str | None:
+    """What follows the layers of a model before any pass: unknown, or anything, where calls inside cannot be seen."""
+    return OTHER if any(isinstance(layer, torch.jit.ScriptModule) for layer in model.modules()) else None
 
 
 _OPEN = threading.local()

@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 
 from haptera.adapters import fused
 from haptera.adapters.blend import REACH, Blend
-from haptera.adapters.deferred import Room
+from haptera.adapters.deferred import Room, first_guess
 from haptera.checks import check_number
 from haptera.errors import NotApplicable
 
@@ -190,7 +190,10 @@ def put_blends(model: nn.Module, make: Callable[[_BatchNorm], Blend]) -> list[Bl
     for layer in list(model.modules()):
         if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
             layer.add_module(NAME, make(layer))
-    return list(blends_of(model))
+    blends, followed = list(blends_of(model)), first_guess(model)
+    for blend in blends:
+        blend.followed = followed
+    return blends
 
 
 def blends_of(model: nn.Module) -> Iterator[Blend]:

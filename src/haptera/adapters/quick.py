@@ -9,26 +9,28 @@ from functools import partial
 from typing import Any, Self
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from haptera.adapters import norm
-from haptera.adapters.deferred import Room
+from haptera.adapters.deferred import Room, first_guess
 from haptera.adapters.normalising import normalise
 
 
 class _Layer:
     """What is known of a layer, by its running mean."""
 
-    def __init__(self, mean: torch.Tensor) -> None:
+    def __init__(self, mean: torch.Tensor, followed: str | None) -> None:
         self.mean = mean  # while it is held, no other tensor has its identity
-        self.followed: str | None = None
+        self.followed = followed
 
 
 class QuickPass(TorchFunctionMode):
     """Answers `batch_norm` in evaluation mode; to be used again for every batch, since the first says what follows."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module) -> None:
         super().__init__()
+        self._followed = first_guess(model)
         self._layers: dict[int, _Layer] = {}
         self._room = Room()
 
@@ -53,6 +55,6 @@ class QuickPass(TorchFunctionMode):
         mean, var = given.get("running_mean"), given.get("running_var")
         if mean is None or var is None or given.get("training"):
             return func(*args, **kwargs)
-        layer = self._layers.setdefault(id(mean), _Layer(mean))
+        layer = self._layers.setdefault(id(mean), _Layer(mean, self._followed))
         affine, eps = (given.get("weight"), given.get("bias")), given.get("eps", 1e-5)
         return self._room.normalise(layer, partial(normalise, given["input"], *affine, mean, mean, var, 0.0, eps))

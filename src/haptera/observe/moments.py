@@ -68,7 +68,7 @@ def observe_moments(
     outputs: list[np.ndarray] = []
     targets: list[np.ndarray] = []
     channels_last: bool | None = None
-    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad(), QuickPass():
+    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad(), QuickPass(own):
         for batch in stream:
             if channels_last is None:
                 channels_last = takes_channels_last(own, own, batch.inputs.to(device))

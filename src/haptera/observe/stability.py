@@ -128,7 +128,7 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
     device, record = device_of(own), _Record()
     channels_last: bool | None = None
     try:
-        with watch_layers(_choose(own, layers), record.take), torch.no_grad(), QuickPass():
+        with watch_layers(_choose(own, layers), record.take), torch.no_grad(), QuickPass(own):
             for batch in probe:
                 images, size = torch.cat(batch).to(device), len(batch[0])
                 if channels_last is None:
