@@ -1,8 +1,9 @@
 """A device that is not the CPU, for machines without one: tensors that say they are elsewhere, and hold values.
 
 As on an accelerator, operations refuse tensors of two devices (numbers, and the places of an index, may come from the
-CPU), random numbers need a generator of the device, and NumPy sees nothing. Arithmetic is the CPU's. To import this
-gives torch a device for as long as the process lives, so tests do it in a process of their own.
+CPU), random numbers need a generator of the device, and NumPy sees nothing. Arithmetic is the CPU's. To use it gives
+torch a device for as long as the process lives, which `DataParallel` then finds, so tests do it in a process of their
+own.
 """
 
 from contextlib import contextmanager
@@ -22,8 +23,7 @@ class _Backend(_DummyBackendModule):
         return [torch.bfloat16]
 
 
-_setup_privateuseone_for_python_backend("elsewhere", _Backend())
-DEVICE = torch.device("elsewhere:0")
+NAME = "elsewhere"
 ACROSS = ("aten::copy_", "aten::_to_copy", "aten::index", "aten::index_put", "aten::index_put_")
 """Operations that take tensors of two devices."""
 
@@ -44,7 +44,7 @@ class There(torch.Tensor):
             storage_offset=values.storage_offset(),
             dtype=values.dtype,
             layout=values.layout,
-            device=DEVICE,
+            device=torch.device(NAME, 0),
         )
         made.values = values
         return made
@@ -87,7 +87,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     tensors = [value for value in given if isinstance(value, torch.Tensor)]
     there = [value for value in tensors if isinstance(value, There)]
     asked = kwargs.get("device")
-    to_there = torch.device(asked).type == DEVICE.type if asked is not None else bool(there)
+    to_there = torch.device(asked).type == NAME if asked is not None else bool(there)
     if name == "aten::copy_":
         to_there = isinstance(args[0], There)
     if there and name not in ACROSS and any(not isinstance(value, There) and value.ndim for value in tensors):
@@ -111,6 +111,8 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 @contextmanager
 def other_device():
-    """Run with the device."""
+    """Run with the device, which torch gets when it is first used."""
+    if torch._C._get_privateuse1_backend_name() != NAME:
+        _setup_privateuseone_for_python_backend(NAME, _Backend())
     with _Device():
-        yield DEVICE
+        yield torch.device(NAME, 0)
