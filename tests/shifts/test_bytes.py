@@ -131,3 +131,18 @@ def test_without_numba_bytes_go_through_floats(name, monkeypatch):
     monkeypatch.setattr(base_module, "compiles", lambda: False)
     monkeypatch.setattr(type(shift), "apply_bytes", None)
     assert np.abs(shift(pixels) - by_kernels).max() <= 1
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "glass_blur", "impulse_noise", "jpeg_compression", "spatter"])
+def test_arrays_that_are_read_only_are_read_without_a_warning(name):
+    images = np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
+    shift, ids = find("shifts", name)(3), torch.arange(2)
+    wanted = shift(images, ids, 0)
+    images.flags.writeable = False
+    torch.set_warn_always(True)  # torch warns of such an array once in a process
+    try:
+        found = shift(images, ids, 0)
+    finally:
+        torch.set_warn_always(False)
+    assert np.array_equal(found, wanted)
+    assert found.flags.writeable

@@ -65,7 +65,7 @@ class Pixels:
 
     def values(self) -> torch.Tensor:
         """Return `(batch, channels, height, width)`, float32 in [0, 1], contiguous."""
-        images = torch.from_numpy(self.array)
+        images = torch.from_numpy(self.array if self.array.flags.writeable else self.array.copy())
         return (images.permute(0, 3, 1, 2) if self.last else images).contiguous().float().div_(255)
 
     def rounded(self, images: torch.Tensor) -> "Pixels":
