@@ -22,7 +22,7 @@ import torch
 from haptera.pose import PoseData, PoseModel, Split, Training, drawn_animals, evaluate, split_individuals
 from haptera.pose.backbone import EfficientNetLite, EfficientNetLite0, EfficientNetLite1, EfficientNetLite2, error_trend
 from haptera.pose.splits import leave_species_out
-from pose_pieces import Errors, arguments, kept_in, read, text, trained, write
+from pose_pieces import Errors, arguments, kept_in, read, scales_of, text, trained, write
 
 HOME = kept_in("pose-backbones")
 LITE: dict[str, type[EfficientNetLite]] = {
@@ -74,9 +74,10 @@ class Bench:
         """Train, and evaluate within and out of domain."""
         model, curve = self.trained(run, data, split, shuffle)
         self.curves.setdefault(run.name, []).append(curve)
+        scales = scales_of(data)
         for domain, rows in zip(DOMAINS, (split.within[::2], split.out[::4]), strict=True):
             if len(rows):
-                self.errors.add((run.name, domain), evaluate(model, data.select(rows)))
+                self.errors.add((run.name, domain), evaluate(model, data.select(rows)), scales[rows])
 
     def trained(self, run: Run, data: PoseData, split: Split, shuffle: int) -> tuple[PoseModel, list[float]]:
         """From its file, or trained now; of a long run, with the error on new individuals after each sixth."""
@@ -86,7 +87,7 @@ class Bench:
         steps = self.size.steps * run.longer
         training = Training(steps=steps, lr=RATE, cycles=run.cycles, frozen_statistics=run.frozen, seed=shuffle)
         times = 6 if run.longer > 1 else 1
-        return trained(path, model, data.select(split.train), training, data.select(split.out[::16]), times)
+        return trained(path, model, data, split, training, split.out[::16], times)
 
     def row(self, *names: str) -> list[str]:
         """Errors within and out of domain of a run."""

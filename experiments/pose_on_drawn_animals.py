@@ -79,7 +79,7 @@ def network(
     model = PoseModel(data.parts, kind.backbone, settings=dict(kind.settings), skeleton=data.skeleton)
     training = Training(steps=steps, lr=kind.lr, seed=shuffle)
     path = home / f"{name}-{share:g}-{shuffle}.safetensors"
-    return trained(path, model, data.select(split.train), training, data.select(split.out[::5]), 4)
+    return trained(path, model, data, split, training, split.out[::5], 4)
 
 
 def collect(size: Size, home: Path) -> tuple[Errors, dict[tuple[str, float], list[list[float]]], list[str]]:

@@ -65,18 +65,23 @@ def small_network(individuals: int, train: int, steps: int) -> tuple[PoseModel, 
     return model, data, split
 
 
+def scales_of(data: PoseData) -> np.ndarray:
+    """`(frames,)`: by what errors are divided, from all frames of an individual, for a few may not show its head."""
+    return keypoint_scales(data.keypoints, data.individuals, data.parts)
+
+
 def trained(
-    path: Path, model: PoseModel, data: PoseData, training: Training, watched: PoseData, times: int
+    path: Path, model: PoseModel, data: PoseData, split: Split, training: Training, watched: np.ndarray, times: int
 ) -> tuple[PoseModel, list[float]]:
     """Return a network from its file, or train it now, and its error on watched frames so many times on the way."""
     along = path.with_suffix(".json")
     if path.is_file() and along.is_file():
         return PoseModel.load(path), json.loads(along.read_text())
     errors: list[float] = []
-    start = time.process_time()
+    start, seen, scales = time.process_time(), data.select(watched), scales_of(data)[watched]
     fit(
-        model, data, training, every=-(-training.steps // times), progress=False,
-        watch=lambda _: errors.append(mean_error(evaluate(model, watched))),
+        model, data.select(split.train), training, every=-(-training.steps // times), progress=False,
+        watch=lambda _: errors.append(mean_error(evaluate(model, seen), scales)),
     )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
@@ -85,15 +90,16 @@ def trained(
     return model, errors
 
 
-def normalised(outputs: Outputs) -> np.ndarray:
-    """`(frames, parts)`, NaN where nothing is labelled."""
+def normalised(outputs: Outputs, scales: np.ndarray | None = None) -> np.ndarray:
+    """`(frames, parts)`, NaN where nothing is labelled; divided by scales, or those of individuals in these frames."""
     assert outputs.targets is not None
-    scales = keypoint_scales(outputs.targets, outputs.context["individual"], outputs.provenance["parts"])
+    if scales is None:
+        scales = keypoint_scales(outputs.targets, outputs.context["individual"], outputs.provenance["parts"])
     return keypoint_distances(outputs.arrays["keypoints"], outputs.targets) / scales[:, None]
 
 
-def mean_error(outputs: Outputs) -> float:
-    return float(np.nanmean(normalised(outputs)))
+def mean_error(outputs: Outputs, scales: np.ndarray | None = None) -> float:
+    return float(np.nanmean(normalised(outputs, scales)))
 
 
 class Errors:
@@ -102,8 +108,8 @@ class Errors:
     def __init__(self) -> None:
         self.parts: dict[tuple[object, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
 
-    def add(self, key: tuple[object, ...], outputs: Outputs) -> None:
-        self.parts.setdefault(key, []).append((normalised(outputs), outputs.context["individual"]))
+    def add(self, key: tuple[object, ...], outputs: Outputs, scales: np.ndarray | None = None) -> None:
+        self.parts.setdefault(key, []).append((normalised(outputs, scales), outputs.context["individual"]))
 
     def of(self, *key: object) -> tuple[np.ndarray, np.ndarray]:
         values, who = zip(*self.parts[key], strict=True)
