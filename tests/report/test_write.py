@@ -154,7 +154,7 @@ def test_empty_table_says_so(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert summary == "The table is empty: nothing was measured."
     assert summary in page
-    assert len(page) < 100_000  # nothing to draw, so no plotly
+    assert len(page) < 110_000  # nothing to draw, so no plotly, which has 660,000 compressed
 
 
 def test_a_section_of_ones_own_is_one_function(study: pd.DataFrame) -> None:
