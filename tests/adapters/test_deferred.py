@@ -37,6 +37,10 @@ class Swish(torch.autograd.Function):
         return grad * values.sigmoid() * (1 + values * (1 - values.sigmoid()))
 
 
+def swish(values):
+    return values * torch.sigmoid(values)
+
+
 def kept_output(norm, values, other):
     before = norm(values)
     after = F.relu(before)
@@ -250,6 +254,22 @@ def test_torchscript_that_reads_an_output_before_the_relu_reads_values():
                 found = net(images(turn))
             torch.testing.assert_close(found, net.train()(images(turn)), rtol=1e-4, atol=1e-4)
             net.eval()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("extra", ["read", "input"])
+def test_a_scripted_function_before_the_relu_meets_values(grad, extra, monkeypatch):
+    gate = torch.jit.script(swish)
+    reads = {
+        "read": lambda norm, values, other: gate(out := norm(values)) + F.relu(out),
+        "input": lambda norm, values, other: (out := norm(values), gate(other), F.relu(out) + other)[-1],
+    }
+    monkeypatch.setitem(WAYS, "scripted", reads[extra])
+    wanted = answer("scripted", grad, monkeypatch, waits=False)
+    monkeypatch.setitem(WAYS, "scripted", reads[extra])
+    for found, value in zip(answer("scripted", grad, monkeypatch, waits=True), wanted, strict=True):
+        assert (found is None and value is None) or torch.equal(found, value)
 
 
 def test_layers_wait_in_the_networks_that_are_measured(monkeypatch):

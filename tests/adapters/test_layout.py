@@ -78,6 +78,33 @@ def test_layers_of_unknown_kinds_and_scripts_stay_contiguous():
     assert not chosen(nn.Sequential(known, torch.jit.trace(nn.ReLU(), torch.rand(1, 4, 12, 12))))
 
 
+def narrow(values, weight):
+    return torch.conv2d(values, weight, stride=[2, 2])
+
+
+class Shortcut(nn.Module):
+    """A narrow 1x1 convolution with a stride, in a function of TorchScript or as it is written."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1))
+        self.function = [function]
+
+    def forward(self, inputs):
+        return self.function[0](self.layers(inputs), self.layers[1].weight)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_an_unsafe_call_inside_a_scripted_function_is_seen():
+    assert not chosen(Shortcut(narrow))
+    assert not chosen(Shortcut(torch.jit.script(narrow)))
+    assert chosen(Shortcut(torch.jit.script(swish)))
+
+
+def swish(values, weight):
+    return values * torch.sigmoid(values)
+
+
 NARROW = """
 import torch
 from haptera.adapters import Tent

@@ -5,15 +5,15 @@ behind it. Within a pass through a model that a `TorchFunctionMode` follows, the
 through compiled loops (`fused.py`) is a tensor whose values are written when the next function is called, whatever it
 is: with the ReLU in them if it is one, as they are if it is not, and before the function sees them. Nothing can happen
 between, and results are the same to the last bit.
-An output waits only where a ReLU came next in an earlier pass of the same layer, so that what no mode can see, such as
-a function of a compiled extension, meets values and not memory that waits for them; in models with TorchScript inside,
-which could read an output before the ReLU that is seen, none waits. An output that somebody keeps, such as a hook, is
-written all the same, one call later.
+An output waits only where a ReLU came next in the first pass, in which every operation is seen (`sight.py`), also
+those that no such mode sees: where a function of TorchScript, or of a compiled extension, comes before the ReLU, it
+meets values and not memory that waits for them. With compiled modules of TorchScript in a model none waits. An output
+that somebody keeps, such as a hook, is written all the same, one call later.
 Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from torch.utils.weak import TensorWeakRef
 
 from haptera.adapters.fused import Normalisation, suits
+from haptera.adapters.sight import Sight
 
 RELUS = (F.relu, torch.relu, torch.Tensor.relu, torch.relu_, torch.Tensor.relu_)
 ADDITIONS = (torch.add, torch.Tensor.add, torch.Tensor.add_)
@@ -75,13 +76,35 @@ class Room:
         self._waiting: Waiting | None = None
         self._kept: tuple[TensorWeakRef, Normalisation, torch.Tensor | None] | None = None
         self._noted: tuple[Layer, torch.Tensor, str] | None = None
+        self._sight: Sight | None = None
+
+    def begin(self, first: bool) -> None:
+        """Begin a pass; in a first one, or one with new layers, every operation is looked at."""
+        if first:
+            self._sight = Sight(self._see)
+            self._sight.__enter__()
+
+    def end(self, layers: Iterable[Layer], finished: bool) -> None:
+        """Write what waits; layers of a whole first pass that nothing is known of will not wait."""
+        sight, self._sight = self._sight, None
+        if sight is not None:
+            sight.__exit__(None, None, None)
+        self.settle()
+        for layer in layers if sight is not None and finished else ():
+            layer.followed = layer.followed or OTHER
+
+    def _see(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Note that an operation came before the next call."""
+        if self._noted is not None:
+            (layer, *_), self._noted = self._noted, None
+            layer.followed = OTHER
 
     def normalise(self, layer: Layer, run: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a layer, whose output may wait here, and note what comes after it if that is not known."""
         self.settle()
         if layer.followed is None:
             out = run()
-            self._noted = layer, out, RELU
+            self._noted = None if self._sight is None else (layer, out, RELU)
             return out
         self._layer, before = layer, _OPEN.__dict__.get("room")
         _OPEN.room = self

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from haptera.adapters.sight import Sight
 from haptera.errors import first_line
 
 log = logging.getLogger("haptera")
@@ -41,7 +42,10 @@ def in_memory(values: torch.Tensor) -> bool:
     """Say whether a tensor is memory that NumPy can see, and nothing records or replaces what is done to it."""
     if type(values) not in (torch.Tensor, torch.nn.Parameter) or values.layout != torch.strided:
         return False
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or _get_current_dispatch_mode() is not None:
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    mode = _get_current_dispatch_mode()
+    if mode is not None and not isinstance(mode, Sight):
         return False
     try:
         values.data_ptr()

@@ -89,12 +89,13 @@ class _Blending(TorchFunctionMode):
     def __enter__(self) -> Self:
         """Begin to answer."""
         EAGERLY.__enter__()
+        self._room.begin(any(blend.followed is None for blend in self._blends.values()))
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         """Answer no more."""
         super().__exit__(*exception)
-        self._room.settle()
+        self._room.end(self._blends.values(), exception[0] is None)
         EAGERLY.__exit__()
         if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
             self._say_unmet()

@@ -26,10 +26,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.overrides import TorchFunctionMode
 
+from haptera.adapters.sight import Sight
 from haptera.errors import HapteraError, NotApplicable, first_line
 from haptera.modules import describe_outputs, find_logits
 
@@ -38,7 +37,8 @@ SAFE = (nn.Conv2d, nn.ConvTranspose2d, _BatchNorm, nn.Linear, nn.LayerNorm, nn.P
 """The kinds of layers with weights that were tried; a convolution of an unsafe shape is found by its call."""
 FEWEST_CHANNELS = 16
 """Channels that a strided 1x1 convolution needs; with fewer it is unsafe."""
-GROUP_NORMS = (F.group_norm, torch.group_norm, torch.native_group_norm)
+GROUP_NORMS = (torch.ops.aten.group_norm, torch.ops.aten.native_group_norm)
+CONVOLUTIONS = (torch.ops.aten.conv2d, torch.ops.aten.convolution)
 
 
 def run(model: nn.Module, inputs: torch.Tensor) -> Any:
@@ -169,7 +169,7 @@ def takes_channels_last(
     if not all(isinstance(layer, SAFE) for layer in layers if layer._parameters):
         return False
     try:
-        with _SafeCalls():
+        with Sight(_refuse_unsafe):
             predict(arrange(inputs[:1], True))
     except RuntimeError:  # an unsafe call, or such as `view` on what is no longer in the usual order
         return False
@@ -187,18 +187,14 @@ def arrange(inputs: torch.Tensor, channels_last: bool) -> torch.Tensor:
     return inputs
 
 
-class _SafeCalls(TorchFunctionMode):
-    """End a pass before it makes a call that is unsafe with channels last."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Look at the arguments of a function, and call it."""
-        kwargs = kwargs or {}
-        if func in GROUP_NORMS:
-            raise RuntimeError("GroupNorm")
-        if func is torch.conv2d:
-            weight = args[1] if len(args) > 1 else kwargs["weight"]
-            stride = args[3] if len(args) > 3 else kwargs.get("stride", 1)
-            strided = max((stride,) if isinstance(stride, int) else stride) > 1
-            if strided and weight.shape[1] < FEWEST_CHANNELS and max(weight.shape[2:]) == 1:
-                raise RuntimeError("a narrow 1x1 convolution with a stride")
-        return func(*args, **kwargs)
+def _refuse_unsafe(func: Any, args: tuple[Any, ...]) -> None:
+    """End a pass before an operation that is unsafe with channels last."""
+    operation = getattr(func, "overloadpacket", func)
+    if operation in GROUP_NORMS:
+        raise RuntimeError("GroupNorm")
+    transposed = operation is torch.ops.aten.convolution and args[6]
+    if operation in CONVOLUTIONS and not transposed:
+        weight, stride = args[1], args[3] if len(args) > 3 else 1
+        strided = max((stride,) if isinstance(stride, int) else stride) > 1
+        if strided and weight.ndim == 4 and weight.shape[1] < FEWEST_CHANNELS and max(weight.shape[2:]) == 1:
+            raise RuntimeError("a narrow 1x1 convolution with a stride")

@@ -37,12 +37,13 @@ class QuickPass(TorchFunctionMode):
     def __enter__(self) -> Self:
         """Begin to answer."""
         norm.EAGERLY.__enter__()
+        self._room.begin(not self._layers or any(layer.followed is None for layer in self._layers.values()))
         return super().__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         """Write what waits, and answer no more."""
         super().__exit__(*exception)
-        self._room.settle()
+        self._room.end(self._layers.values(), exception[0] is None)
         norm.EAGERLY.__exit__()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
