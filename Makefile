@@ -130,6 +130,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/dependencies_on_images.py
 	$(BIN)/python experiments/dependencies_verdict.py
 	$(BIN)/python experiments/stability_on_images.py
+	$(BIN)/python experiments/stability_panels.py
 	$(BIN)/python experiments/stripes.py
 	$(BIN)/python experiments/synthetic_latents.py
 	$(BIN)/python experiments/synthetic_latents.py --quick

@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 
 import cifar_ablations
+import cifar_resets
 import cifar_streams
 from cifar_data import TEST, clean
 from cifar_networks import RECIPES, source_of
@@ -132,6 +133,10 @@ TABLES: dict[str, Callable[[Run], None]] = {
     "epochs": cifar_ablations.epochs_table,
     "teacher": cifar_ablations.teacher_table,
     "ccc": cifar_streams.ccc_table,
+    "margin": cifar_resets.margin_table,
+    "resets": cifar_resets.resets_table,
+    "anchor": cifar_resets.anchor_table,
+    "mixed": cifar_resets.mixed_table,
     "temperature": cifar_ablations.temperature_table,
     "main_smooth": partial(corruptions_table, "smooth"),
     "main_group": partial(corruptions_table, "group"),

@@ -99,15 +99,17 @@ def recurring_lines(table: pd.DataFrame, makes: Mapping[str, Any], parent: str, 
     ]
 
 
+def ccc_stream() -> CCC:
+    """Two corruptions at a time, steadily hard for the network as it is."""
+    shifts = [find("shifts", name) for name in WALK]
+    data, scale = clean(), Scale(samples=500, step=1.0)
+    calibration = calibrate(source_of("batch")(), data, STUDIES / "ccc-calibration", shifts, scale, progress=False)
+    return CCC(data, calibration, DIFFICULTY, SPEED, LENGTH, batch_size=BATCH)
+
+
 def ccc_table(run: Run) -> None:
     """CCC: two corruptions at a time, steadily hard for the network as it is."""
-    shifts = [find("shifts", name) for name in WALK]
-    data = clean()
-    yardstick = source_of("batch")()
-    scale = Scale(samples=500, step=1.0)
-    calibration = calibrate(yardstick, data, STUDIES / "ccc-calibration", shifts, scale, progress=False)
-    stream = CCC(data, calibration, DIFFICULTY, SPEED, LENGTH, batch_size=BATCH)
-    one_by_one("batch", stream, adapters_of("batch", run), "ccc", ccc_lines, "ccc")
+    one_by_one("batch", ccc_stream(), adapters_of("batch", run), "ccc", ccc_lines, "ccc")
 
 
 def ccc_lines(table: pd.DataFrame, makes: Mapping[str, Any]) -> list[str]:
