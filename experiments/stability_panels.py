@@ -1,10 +1,10 @@
-"""Relative stability of a residual network on CIFAR-10 against δ, the cut-off, the interpolation and depth: figures 3, 14.
+"""Relative stability on CIFAR-10 against δ, the cut-off, the interpolation and depth: figures 3 and 14.
 
     python experiments/stability_panels.py [--samples 501]
 
-The network is that of `python experiments/cifar_networks.py batch`, before training (mean 0 and variance 1 in BatchNorm)
-and after; the source probes sixteen. Into `docs/evidence/results` it writes `stability_panels.txt`, R as medians with
-95 % intervals over images.
+The network is that of `python experiments/cifar_networks.py batch`, before training (mean 0 and variance 1 in
+BatchNorm) and after; the source probes sixteen. Into `docs/evidence/results` it writes `stability_panels.txt`, R as
+medians with 95 % intervals over images.
 """
 
 import argparse
