@@ -105,11 +105,12 @@ def read_context(content: Mapping[str, np.ndarray], path: Path) -> dict[str, np.
 
 
 def _check_array(array: np.ndarray, kinds: str, axes: tuple[str, ...], sides: dict[str, int], what: str) -> None:
-    expected = f"{KINDS[kinds]} ({', '.join(axes)})"
     if array.dtype.kind not in kinds or array.ndim != len(axes):
+        expected = f"{KINDS[kinds]} ({', '.join(axes)})"
         raise HapteraError(f"{what} is {array.dtype} {array.shape}; {expected} was expected")
     for axis, side in zip(axes, array.shape, strict=True):
         if sides.setdefault(axis, side) != side:
+            expected = f"{KINDS[kinds]} ({', '.join(axes)})"
             raise HapteraError(
                 f"{what} is {array.shape}, and {sides[axis]} {axis} are in the file; {expected} expected"
             )

@@ -61,6 +61,9 @@ def measure_outputs(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
     A cell of a stream with several parts says which, and that of an adapter that learns which other one it is without
     learning, unless that is the model as it is; these become the columns `part` and `parent`.
     """
+    measures = list(measures)
+    if not measures:
+        return []
     names = names_of(outputs)
     with outputs.sharing():
         return [names | row for measure in measures for row in measure(outputs)]

@@ -16,12 +16,13 @@ from math import prod
 
 import numpy as np
 
-END, ENTRY, LOCAL = struct.Struct("<4s4H2LH"), struct.Struct("<4s6H3L5H2L"), struct.Struct("<4s5H3L2H")
+END, ENTRY, LOCAL = struct.Struct("<4s4H2LH"), struct.Struct("<4s4x2H4x3L3H8xL"), struct.Struct("<4s4xH16x2H")
+"""What is read of a record; times, versions and the like are passed over."""
 LARGEST = 2**26
 """Bytes of a file that is held in memory beside its arrays."""
 BAD_HEADER = (ValueError, SyntaxError, TypeError, tokenize.TokenError, RecursionError, MemoryError, EOFError, KeyError)
 """NumPy reads a header as a Python literal, which fails in as many ways."""
-STORED = 0
+STORED, SHORTEST = 0, 12
 LEGAL_FLAGS = 0x0800
 """Names in UTF-8; every other flag is left to zipfile."""
 
@@ -46,44 +47,51 @@ def _arrays(content: bytes) -> dict[str, np.ndarray] | None:
     if signature != b"PK\x05\x06" or unusual:
         return None
     arrays: dict[str, np.ndarray] = {}
+    view = memoryview(content)
     for _ in range(entries):
-        entry = ENTRY.unpack_from(content, at)
-        flags, method, crc, packed, full, name_length, extra, note = *entry[3:5], *entry[7:13]
-        if entry[0] != b"PK\x01\x02" or flags & ~LEGAL_FLAGS or method != STORED or packed != full:
+        signature, flags, method, crc, packed, full, name_length, extra, note, local = ENTRY.unpack_from(content, at)
+        if signature != b"PK\x01\x02" or flags & ~LEGAL_FLAGS or method != STORED or packed != full:
             return None
         name = content[at + ENTRY.size : at + ENTRY.size + name_length]
         at += ENTRY.size + name_length + extra + note
-        local = LOCAL.unpack_from(content, entry[16])
-        begin = entry[16] + LOCAL.size + local[9] + local[10]
-        named = content[entry[16] + LOCAL.size : entry[16] + LOCAL.size + local[9]]
-        data = memoryview(content)[begin : begin + full]
-        if local[0] != b"PK\x03\x04" or local[3] != STORED or named != name or len(data) != full:
+        signature, method, length, extra = LOCAL.unpack_from(content, local)
+        named = content[local + LOCAL.size : local + LOCAL.size + length]
+        begin = local + LOCAL.size + length + extra
+        if signature != b"PK\x03\x04" or method != STORED or named != name or begin + full > len(content):
             return None
         key = name.decode("utf-8").removesuffix(".npy")
-        array = _array(data) if zlib.crc32(data) == crc and key not in arrays and key.encode() != name else None
+        if zlib.crc32(view[begin : begin + full]) != crc or key in arrays or not name.endswith(b".npy"):
+            return None
+        array = _array(content, begin, full)
         if array is None:
             return None
         arrays[key] = array
     return arrays if at == len(content) - END.size else None
 
 
-def _array(data: memoryview) -> np.ndarray | None:
-    """Return the array of a member, a copy that may be written to."""
-    if data[:6] != b"\x93NUMPY" or data[6] not in (1, 2):
+def _array(content: bytes, begin: int, size: int) -> np.ndarray | None:
+    """Return the array of a member, which begins somewhere and has some bytes; a copy that may be written to."""
+    if size < SHORTEST:
         return None
-    length = 10 + int.from_bytes(data[8:10], "little") if data[6] == 1 else 12 + int.from_bytes(data[8:12], "little")
-    shape, columns_first, kind = _header(bytes(data[:length]))
+    short = content[begin + 6] == 1  # the version, which says how long the length of the header is
+    start = begin + (10 if short else 12)
+    stop = start + int.from_bytes(content[begin + 8 : start], "little")
+    if stop > begin + size:
+        return None
+    shape, columns_first, kind = _header(content[begin:stop])
     count = prod(shape)
-    if kind.hasobject or not kind.itemsize or min(shape, default=0) < 0 or len(data) - length != count * kind.itemsize:
+    if kind.hasobject or not kind.itemsize or min(shape, default=0) < 0 or begin + size - stop != count * kind.itemsize:
         return None
-    array = np.frombuffer(data, kind, count, length) if count else np.empty(0, kind)
-    return array.reshape(shape, order="F" if columns_first else "C").copy(order="K")
+    array = np.frombuffer(content, kind, count, stop) if count else np.empty(0, kind)
+    return (array if len(shape) == 1 else array.reshape(shape, order="F" if columns_first else "C")).copy(order="K")
 
 
 @functools.lru_cache(maxsize=4096)
 def _header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     stream = io.BytesIO(text)
     version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError("another version")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     header = read(stream)
     if stream.read(1):

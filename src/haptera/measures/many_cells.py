@@ -74,8 +74,12 @@ class CellRows:
         alone = [(np.array(self._cell_of_row), pd.DataFrame(self._rows))] if self._rows else []
         if not (every := alone + self._frames):
             return tidy([])
-        order = np.argsort(np.concatenate([cells for cells, _ in every]), kind="stable")
-        return tidy(pd.concat([frame for _, frame in every], ignore_index=True).take(order))
+        cells, frame = (
+            np.concatenate([own for own, _ in every]),
+            pd.concat([own for _, own in every], ignore_index=True),
+        )
+        in_order = bool((cells[1:] >= cells[:-1]).all())  # as in most studies, and text takes a while to move
+        return tidy(frame if in_order else frame.take(np.argsort(cells, kind="stable")))
 
     def _keep(self, cell: int, rows: Rows) -> None:
         self._rows += rows
@@ -105,7 +109,7 @@ def _stack_rows(cells: Sequence[Outputs], forms: Sequence[Form]) -> tuple[np.nda
         found = [pd.DataFrame(columns) for form in forms if (columns := form(stacked)) is not None]
     if not found:
         return np.empty(0, np.int64), pd.DataFrame()
-    rows = pd.concat(found, ignore_index=True)
+    rows = pd.concat(found, ignore_index=True).sort_values("cell", kind="stable", ignore_index=True)
     places = rows.pop("cell").to_numpy()
     about = pd.DataFrame([names_of(each) | each.groups[0][0] for each in cells]).take(places).reset_index(drop=True)
     return places, pd.concat([about, rows], axis=1)

@@ -20,7 +20,7 @@ from haptera.files.fingerprint import fingerprint
 from haptera.measures.facts import fact, required_settings
 from haptera.measures.many_cells import CellRows
 from haptera.outputs import Outputs
-from haptera.run.cells import about_of, notes, open_study, study_ledger
+from haptera.run.cells import about_of, notes, open_study
 from haptera.run.ledger import Ledger
 from haptera.run.paired_margins import pair_margins
 from haptera.run.protocol import read_checks
@@ -103,9 +103,9 @@ def results_of(folder: Path, as_codes: bool = False) -> Results:
 
 def update_results(folder: Path) -> Results:
     """Measure the finished cells of a study and write its table, unless another run is about to."""
-    ledger = open_study(folder)
+    ledger = open_study(folder, wait=0)
     try:
-        with study_ledger(folder, wait=0) as ledger:
+        with ledger:
             return write_table(ledger)
     except Busy:
         log.info(
@@ -155,7 +155,7 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
         if wrong := ledger.damage(piece):
             damage[piece.key] = wrong
             continue
-        if not ledger.there(piece):
+        if piece.key not in ledger.intact:  # never finished
             continue
         try:
             outputs = Outputs.load(path)
