@@ -65,7 +65,7 @@ class _Member(NamedTuple):
     shape: tuple[int, ...]
     order: Literal["C", "F"]
     kind: np.dtype
-    count: int
+    size: int
 
 
 def _members(content: bytes) -> list[_Member] | None:
