@@ -168,6 +168,7 @@ def test_no_cells_make_an_empty_table():
 def test_one_measure_alone():
     for each in MEASURES:
         demand_same(several(), [each])
+    assert len(demand_same(several(), [accuracy, accuracy])) == 2 * (FEWEST + 3)
 
 
 def test_a_measure_with_settings_or_around_another_is_taken_alone():

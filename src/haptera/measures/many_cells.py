@@ -16,6 +16,8 @@ from haptera.table import Measure, Rows, measure_outputs, names_of, tidy
 
 WAITING = 4 * MOST
 """Logits of all cells that wait, whatever their layouts."""
+LEAST = 2**6
+"""Logits for which a cell counts that has fewer, since what is around them takes memory, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class CellRows:
 
     def __init__(self, measures: Sequence[Measure]) -> None:
         self.measures = measures
-        self._forms: dict[Measure, Form] = {each: form for each in measures if (form := form_of(each))}
+        self._together = [(each, form) for each in measures if (form := form_of(each))]
         self._alone = [each for each in measures if not form_of(each)]
         self._waiting: dict[Hashable, list[tuple[int, Outputs]]] = {}
         self._cells, self._held = 0, 0
@@ -52,14 +54,14 @@ class CellRows:
 
     def measure(self, outputs: Outputs) -> Measured:
         """Take all measures that no stack takes later, or raise what they raise; nothing is kept before `add`."""
-        layout = layout_of(outputs) if self._forms else None
+        layout = layout_of(outputs) if self._together else None
         return Measured(outputs, layout, measure_outputs(outputs, self.measures if layout is None else self._alone))
 
     def add(self, cell: Measured) -> None:
         """Keep the next cell."""
         self._keep(self._cells, cell.rows)
         if cell.layout is not None:
-            size = cell.outputs.logits.size
+            size = _size(cell.outputs)
             if (len(self._waiting.get(cell.layout, ())) + 1) * size > MOST:
                 self._take(cell.layout)
             self._waiting.setdefault(cell.layout, []).append((self._cells, cell.outputs))
@@ -74,10 +76,8 @@ class CellRows:
         alone = [(np.array(self._cell_of_row), pd.DataFrame(self._rows))] if self._rows else []
         if not (every := alone + self._frames):
             return tidy([])
-        cells, frame = (
-            np.concatenate([own for own, _ in every]),
-            pd.concat([own for _, own in every], ignore_index=True),
-        )
+        cells = np.concatenate([own for own, _ in every])
+        frame = pd.concat([own for _, own in every], ignore_index=True)
         in_order = bool((cells[1:] >= cells[:-1]).all())  # as in most studies, and text takes a while to move
         return tidy(frame if in_order else frame.take(np.argsort(cells, kind="stable")))
 
@@ -92,14 +92,18 @@ class CellRows:
     def _take(self, layout: Hashable) -> None:
         """Measure the cells that wait for a stack."""
         waiting = self._waiting.pop(layout)
-        self._held -= sum(outputs.logits.size for _, outputs in waiting)
+        self._held -= sum(_size(outputs) for _, outputs in waiting)
         if len(waiting) < FEWEST:
             for cell, outputs in waiting:
-                self._keep(cell, measure_outputs(outputs, list(self._forms)))
+                self._keep(cell, measure_outputs(outputs, [each for each, _ in self._together]))
             return
-        places, frame = _stack_rows([outputs for _, outputs in waiting], list(self._forms.values()))
+        places, frame = _stack_rows([outputs for _, outputs in waiting], [form for _, form in self._together])
         if len(frame):
             self._frames.append((np.array([cell for cell, _ in waiting])[places], frame))
+
+
+def _size(outputs: Outputs) -> int:
+    return max(outputs.logits.size, LEAST)
 
 
 def _stack_rows(cells: Sequence[Outputs], forms: Sequence[Form]) -> tuple[np.ndarray, pd.DataFrame]:
