@@ -141,9 +141,9 @@ class Outputs:
             values, own = np.unique(column, return_inverse=True)
             levels.append(values)
             codes = codes * len(values) + own
-        present = np.zeros(min(len(codes), 1), np.int64)
-        if any(len(values) > 1 for values in levels) or not len(codes):
-            present, codes = np.unique(codes, return_inverse=True)
+        if len(codes) and all(len(values) == 1 for values in levels):
+            return [{key: values.tolist()[0] for key, values in zip(keys, levels, strict=True)}], codes
+        present, codes = np.unique(codes, return_inverse=True)
         places = np.unravel_index(present, [len(values) for values in levels]) if levels else ()
         columns = [values[place].tolist() for values, place in zip(levels, places, strict=True)]
         return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)] or [{}], codes

@@ -98,18 +98,19 @@ def read_context(content: Mapping[str, np.ndarray], path: Path) -> dict[str, np.
             raise HapteraError(f"{path}: {name} is {values.dtype} {values.shape}; a list of numbers or text expected")
         if codes is None or codes.ndim != 1 or codes.dtype.kind not in "iu" or len(codes) != len(content["ids"]):
             raise HapteraError(f"{path}: {name} has no codes, a whole number for each of the samples")
-        if len(codes) and not 0 <= codes.min() <= codes.max() < len(values):
+        if len(codes) and not (0 <= codes.max() < len(values) and (codes.dtype.kind == "u" or codes.min() >= 0)):
             raise HapteraError(f"{path}: codes of the context {key!r} point beyond its {len(values)} values")
         context[key] = values[codes]
     return context
 
 
 def _check_array(array: np.ndarray, kinds: str, axes: tuple[str, ...], sides: dict[str, int], what: str) -> None:
-    expected = f"{KINDS[kinds]} ({', '.join(axes)})"
     if array.dtype.kind not in kinds or array.ndim != len(axes):
+        expected = f"{KINDS[kinds]} ({', '.join(axes)})"
         raise HapteraError(f"{what} is {array.dtype} {array.shape}; {expected} was expected")
     for axis, side in zip(axes, array.shape, strict=True):
         if sides.setdefault(axis, side) != side:
+            expected = f"{KINDS[kinds]} ({', '.join(axes)})"
             raise HapteraError(
                 f"{what} is {array.shape}, and {sides[axis]} {axis} are in the file; {expected} expected"
             )

@@ -61,11 +61,19 @@ def measure_outputs(outputs: Outputs, measures: Iterable[Measure]) -> Rows:
     A cell of a stream with several parts says which, and that of an adapter that learns which other one it is without
     learning, unless that is the model as it is; these become the columns `part` and `parent`.
     """
-    names = {key: outputs.provenance.get(key, "") for key in ("model", "stream", "adapter", "seed")}
-    more = {key: outputs.provenance.get(key) for key in ("part", "parent")}
-    names |= {key: value for key, value in more.items() if value and value not in (names["stream"], "none")}
+    measures = list(measures)
+    if not measures:
+        return []
+    names = names_of(outputs)
     with outputs.sharing():
         return [names | row for measure in measures for row in measure(outputs)]
+
+
+def names_of(outputs: Outputs) -> dict[str, Any]:
+    """Return what all rows of a cell are called."""
+    names = {key: outputs.provenance.get(key, "") for key in ("model", "stream", "adapter", "seed")}
+    more = {key: outputs.provenance.get(key) for key in ("part", "parent")}
+    return names | {key: value for key, value in more.items() if value and value not in (names["stream"], "none")}
 
 
 def write(table: pd.DataFrame, path: Path, digest: str = "") -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from haptera.errors import HapteraError
+from haptera.files import archive
 from haptera.files.archive import stored_arrays
 from haptera.files.npz import read_npz
 
@@ -60,3 +61,48 @@ def test_a_flipped_bit_never_gives_other_numbers(tmp_path):
     (tmp_path / "x.npz").write_bytes(content[:150] + b"?" + content[151:])
     with pytest.raises(HapteraError, match=r"x\.npz"):
         read_npz(tmp_path / "x.npz")
+
+
+def test_an_archive_laid_out_like_an_earlier_one_has_its_own_numbers():
+    for number in range(5):
+        arrays = {"a": np.arange(6.0).reshape(2, 3) + number, "b": np.array([number]), "c": np.empty(0)}
+        found = stored_arrays(content_of(**arrays))
+        assert found is not None
+        assert {key: value.tolist() for key, value in found.items()} == {k: v.tolist() for k, v in arrays.items()}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"a": np.arange(6.0).reshape(3, 2), "b": np.array([1])},
+        {"a": np.arange(6).reshape(2, 3), "b": np.array([1])},
+        {"a": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "b": np.array([1])},
+        {"x": np.arange(6.0).reshape(2, 3), "b": np.array([1])},
+        {"b": np.array([1]), "a": np.arange(6.0).reshape(2, 3)},
+    ],
+    ids=str,
+)
+def test_an_archive_of_the_same_size_with_another_layout_is_read_anew(arrays):
+    content = content_of(a=np.arange(6.0).reshape(2, 3), b=np.array([1]))
+    assert stored_arrays(content)
+    assert len(content_of(**arrays)) == len(content)
+    found = stored_arrays(content_of(**arrays))
+    assert list(found) == list(arrays)
+    for key, array in arrays.items():
+        np.testing.assert_array_equal(found[key], array, strict=True)
+        assert found[key].flags.f_contiguous == array.flags.f_contiguous
+
+
+def test_a_flipped_bit_is_found_in_a_layout_that_is_known():
+    content = content_of(a=np.arange(3), b=np.array(["x"]))
+    for place in range(len(content)):
+        assert stored_arrays(content)
+        spoilt = content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :]
+        found = stored_arrays(spoilt)
+        assert found is None or (set(found) <= {"a", "b"} and all(found["a"] == np.arange(3)) and found["b"] == ["x"])
+
+
+def test_layouts_that_are_remembered_are_bounded():
+    for number in range(archive.LAYOUTS + 10):
+        assert stored_arrays(content_of(a=np.zeros(number)))["a"].shape == (number,)
+    assert len(archive._seen) <= archive.LAYOUTS

@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from haptera import catalog
 from haptera.errors import HapteraError
 from haptera.measures import adaptation_gain, mce, measure
+from haptera.outputs import Outputs
 from haptera.report.study import complete
 from haptera.run.importing import import_predictions
 from haptera.run.parts import make_measure
 from haptera.run.results import measure as measure_folder
 from haptera.run.results import report, table_of
-from haptera.table import tidy
+from haptera.table import measure_outputs, tidy
 
 RIGHT = {("one", "none"): 12, ("one", "tent"): 18, ("two", "none"): 6, ("two", "tent"): 9}
 
@@ -96,3 +98,21 @@ def test_a_report_of_decisions_alone_says_what_they_tell(study):
 @pytest.mark.long
 def test_a_part_of_a_stream_is_a_column_and_a_whole_stream_is_not(study):
     assert set(measure_folder(study)["part"].dropna()) == {"fog 3"}
+
+
+def test_many_small_cells_have_the_rows_of_each_and_a_damaged_one_is_left_out(tmp_path):
+    generator = np.random.default_rng(0)
+    for number in range(12):
+        np.savez(tmp_path / "file.npz", logits=generator.normal(size=(6, 4)), targets=np.arange(6) % 4)
+        names = {"model": f"net {number}", "stream": "fog", "shift": "fog", "severity": 3.0}
+        import_predictions(tmp_path / "file.npz", tmp_path / "study", **names)
+    paths = sorted((tmp_path / "study" / "cells").glob("*.npz"))
+    paths[3].write_bytes(paths[3].read_bytes()[:-1])
+    names = ["accuracy", "reliability", "class_attraction", "mean_error"]
+    table = measure_folder(tmp_path / "study", names)
+    measures = [catalog.find("measures", name) for name in names[:3]]
+    rows = [row for path in paths if path != paths[3] for row in measure_outputs(Outputs.load(path), measures)]
+    assert table["model"].nunique() == 11
+    assert table["measure"].eq("mean_error").sum() == 11
+    found = table[table["measure"].isin(names[:3])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, tidy(rows), check_exact=True, check_like=True)

@@ -69,6 +69,14 @@ def parse_json(text: bytes | str, where: str) -> Any:
         raise _too_deep(where) from error
     except ValueError as error:  # UnicodeDecodeError among them
         raise HapteraError(f"{where} is not JSON: {error}") from error
+    brackets = text.count(b"{") + text.count(b"[") if isinstance(text, bytes) else text.count("{") + text.count("[")
+    if brackets > DEEPEST:
+        _check_depth(content, where)
+    return content
+
+
+def _check_depth(content: Any, where: str) -> None:
+    """Refuse lists and tables that are too deep within one another."""
     level, depth = [content], 0
     while level:  # not by recursion, which is what depth would break
         depth += 1
@@ -76,7 +84,6 @@ def parse_json(text: bytes | str, where: str) -> Any:
             raise _too_deep(where)
         inside = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [item for items in inside for item in items if isinstance(item, dict | list)]
-    return content
 
 
 def _too_deep(where: str) -> HapteraError:

@@ -6,6 +6,7 @@ Along a CCC stream there is also the accuracy that its calibration promises, wit
 import numpy as np
 
 from haptera.measures.facts import measure
+from haptera.measures.stacks import Columns, Stack, each_once, together
 from haptera.measures.windows import last_epoch, windows
 from haptera.outputs import ASIDE, Outputs
 from haptera.statistics.intervals import wilson
@@ -20,11 +21,22 @@ def accuracy(outputs: Outputs) -> Rows:
     return [] if outputs.targets is None else share_rows("accuracy", outputs, outputs.correct())
 
 
+@together(accuracy)
+def _accuracies(stack: Stack) -> Columns | None:
+    return None if stack.flat.targets is None else share_columns("accuracy", stack, stack.flat.correct())
+
+
 @measure(bounds=(0, 1), higher_is_better=True)
 def top5_accuracy(outputs: Outputs) -> Rows:
     """Share with an accepted class among the five largest logits; no rows where fewer classes are known."""
     known = outputs.targets is not None and outputs.keeps(5)
     return share_rows("top5_accuracy", outputs, outputs.correct(5)) if known else []
+
+
+@together(top5_accuracy)
+def _top5_accuracies(stack: Stack) -> Columns | None:
+    known = stack.flat.targets is not None and stack.flat.keeps(5)
+    return share_columns("top5_accuracy", stack, stack.flat.correct(5)) if known else None
 
 
 @measure(bounds=(0, 1), higher_is_better=False)
@@ -36,6 +48,14 @@ def error(outputs: Outputs) -> Rows:
         row | {"measure": "error", "value": 1 - row["value"], "low": 1 - row["high"], "high": 1 - row["low"]}
         for row in share_rows("error", outputs, outputs.correct())
     ]
+
+
+@together(error)
+def _errors(stack: Stack) -> Columns | None:
+    right = _accuracies(stack)
+    if right is None:
+        return None
+    return right | {"measure": "error", "value": 1 - right["value"], "low": 1 - right["high"], "high": 1 - right["low"]}
 
 
 @measure(bounds=(0, 1), higher_is_better=True)
@@ -53,6 +73,16 @@ def accuracy_over_steps(outputs: Outputs) -> Rows:
         context | {"step": int(found.last[i])} | share_row("accuracy_over_steps", right[i], n[i])
         for i, context in enumerate(found.contexts)
     ]
+
+
+@together(accuracy_over_steps)
+def _accuracies_over_steps(stack: Stack) -> Columns | None:
+    if stack.flat.targets is None or stack.first.step is None:
+        return None
+    found = stack.windows()
+    window = stack.windows_of_samples(found)
+    shares = share_values(np.bincount(window, stack.flat.correct()), np.bincount(window))
+    return {"measure": "accuracy_over_steps"} | stack.about_windows(found) | shares
 
 
 @measure(bounds=(0, 1))
@@ -94,3 +124,15 @@ def share_row(name: str, right: float, n: int) -> dict[str, object]:
     """Return a share of n as a row, with its interval."""
     low, high = wilson(float(right), int(n))
     return {"measure": name, "value": float(right / n), "low": low, "high": high, "n": int(n)}
+
+
+def share_columns(name: str, stack: Stack, held: np.ndarray) -> Columns:
+    """Return a row for each cell of a stack: the share of its samples of which something `(cells * samples,)` holds."""
+    n = np.full(stack.cells, stack.samples)
+    return {"cell": stack.every, "measure": name} | share_values(np.bincount(stack.cell, held), n)
+
+
+def share_values(right: np.ndarray, n: np.ndarray) -> Columns:
+    """Return shares as columns, with their intervals."""
+    low, high = each_once(wilson, right, n).T
+    return {"value": right / n, "low": low, "high": high, "n": n}

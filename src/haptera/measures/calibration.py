@@ -15,8 +15,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from haptera.measures.accuracy import share_row
+from haptera.measures.accuracy import share_row, share_values
 from haptera.measures.facts import measure
+from haptera.measures.stacks import Columns, Stack, together
 from haptera.measures.windows import common_context, last_epoch
 from haptera.outputs import Outputs
 from haptera.statistics.intervals import mean_of_units
@@ -49,6 +50,16 @@ def expected_calibration_error(outputs: Outputs) -> Rows:
     ]
 
 
+@together(expected_calibration_error)
+def _calibration_errors(stack: Stack) -> Columns | None:
+    if stack.flat.targets is None:
+        return None
+    _, confidence, right, bins = _binned(stack.flat)
+    gap = np.bincount(stack.cell * BINS + bins, right - confidence, stack.cells * BINS).reshape(stack.cells, BINS)
+    value = np.abs(gap).sum(1) / stack.samples
+    return {"cell": stack.every, "measure": "expected_calibration_error", "n": stack.samples, "value": value}
+
+
 @measure(bounds=(0, 1))
 def reliability(outputs: Outputs) -> Rows:
     """Accuracy in each bin of confidence that has samples, over the whole cell; `confidence` is the mean in the bin.
@@ -69,6 +80,18 @@ def reliability(outputs: Outputs) -> Rows:
     ]
 
 
+@together(reliability)
+def _reliabilities(stack: Stack) -> Columns | None:
+    if stack.flat.targets is None:
+        return None
+    _, confidence, correct, bins = _binned(stack.flat)
+    place = stack.cell * BINS + bins
+    n = np.bincount(place)
+    filled = np.flatnonzero(n)
+    right, total, n = np.bincount(place, correct)[filled], np.bincount(place, confidence)[filled], n[filled]
+    return {"cell": filled // BINS, "measure": "reliability"} | share_values(right, n) | {"confidence": total / n}
+
+
 @measure(bounds=(0, 2), higher_is_better=False)
 def brier_score(outputs: Outputs) -> Rows:
     """Mean over samples of Σ over classes of (probability − 1 or 0)²."""
@@ -79,12 +102,23 @@ def brier_score(outputs: Outputs) -> Rows:
         if (outputs.accepted.sum(1) > 1).any():
             return []
         column = outputs.accepted.argmax(1)[outputs.targets]
+    return _means("brier_score", outputs, _squared_errors(outputs, column), 2.0)
+
+
+@together(brier_score)
+def _brier_scores(stack: Stack) -> Columns | None:
+    column = stack.flat.targets
+    return None if column is None else _stack_means("brier_score", stack, _squared_errors(stack.flat, column), 2.0)
+
+
+def _squared_errors(outputs: Outputs, column: np.ndarray | None) -> np.ndarray:
+    """Return the score of each sample, of whose columns one is right."""
     score = np.empty(len(outputs))
     for rows, logs in log_probabilities(outputs):
         probabilities = np.exp(logs, out=logs)
         own = probabilities[np.arange(len(logs)), column[rows]]  # type: ignore[index]
         score[rows] = np.maximum((probabilities**2).sum(1) - 2 * own + 1, 0)
-    return _means("brier_score", outputs, score, 2.0)
+    return score
 
 
 @measure(bounds=(0, float("inf")), higher_is_better=False)
@@ -92,6 +126,18 @@ def negative_log_likelihood(outputs: Outputs) -> Rows:
     """Mean over samples of −log of the probability given to what is right; of one sample at most 744.4."""
     if not _applies(outputs):
         return []
+    return _means("negative_log_likelihood", outputs, _surprises(outputs), float("inf"))
+
+
+@together(negative_log_likelihood)
+def _negative_log_likelihoods(stack: Stack) -> Columns | None:
+    if stack.flat.targets is None:
+        return None
+    return _stack_means("negative_log_likelihood", stack, _surprises(stack.flat), float("inf"))
+
+
+def _surprises(outputs: Outputs) -> np.ndarray:
+    """Return the negative log-likelihood of each sample."""
     likelihood = np.empty(len(outputs))
     for rows, logs in log_probabilities(outputs):
         targets = outputs.targets[rows]  # type: ignore[index]
@@ -99,7 +145,8 @@ def negative_log_likelihood(outputs: Outputs) -> Rows:
             likelihood[rows] = logs[np.arange(len(logs)), targets]
         else:
             likelihood[rows] = _accepted_together(logs, outputs.accepted[targets])
-    return _means("negative_log_likelihood", outputs, np.maximum(-np.maximum(likelihood, LEAST), 0), float("inf"))
+    surprise: np.ndarray = np.maximum(-np.maximum(likelihood, LEAST), 0)
+    return surprise
 
 
 def _applies(outputs: Outputs) -> bool:
@@ -150,16 +197,27 @@ def _means(name: str, outputs: Outputs, scores: np.ndarray, highest: float) -> R
     for i, context in enumerate(contexts):
         if not n[i]:
             continue
-        row = context | {"measure": name, "n": int(n[i])}
-        if n[i] < FEWEST:
-            rows.append(row | {"value": float(np.sort(groups[i]).mean())})  # no sum that depends on the order
-            continue
-        found = mean_of_units(groups[i], "log")
-        row["value"] = found.value
-        if not np.isnan(found.ends[0]):
-            row |= {"low": found.low, "high": min(found.high, highest)}
-        rows.append(row)
+        rows.append(context | {"measure": name, "n": int(n[i])} | _mean(groups[i], highest))
     return rows
+
+
+def _mean(scores: np.ndarray, highest: float) -> dict[str, float]:
+    if len(scores) < FEWEST:
+        return {"value": float(np.sort(scores).mean())}  # no sum that depends on the order
+    found = mean_of_units(scores, "log")
+    ends = {} if np.isnan(found.ends[0]) else {"low": found.low, "high": min(found.high, highest)}
+    return {"value": found.value} | ends
+
+
+def _stack_means(name: str, stack: Stack, scores: np.ndarray, highest: float) -> Columns:
+    """The same of each cell of a stack, from the scores of all samples."""
+    table = scores.reshape(stack.cells, stack.samples)
+    if stack.samples < FEWEST:
+        values: Columns = {"value": np.sort(table, 1).mean(1)}
+    else:
+        rows = [_mean(own, highest) for own in table]
+        values = {key: np.array([row.get(key, np.nan) for row in rows]) for key in ("value", "low", "high")}
+    return {"cell": stack.every, "measure": name, "n": stack.samples} | values
 
 
 def log_probabilities(outputs: Outputs) -> Iterator[tuple[slice, np.ndarray]]:

@@ -11,6 +11,7 @@ from haptera.measures.accuracy import share_row, share_rows
 from haptera.measures.calibration import log_probabilities
 from haptera.measures.facts import measure
 from haptera.measures.pairs import paired_interval
+from haptera.measures.stacks import Columns, Stack, each_once, together
 from haptera.measures.windows import common_context, last_epoch, windows
 from haptera.outputs import Outputs
 from haptera.table import Rows
@@ -52,6 +53,37 @@ def class_attraction(outputs: Outputs) -> Rows:
             row["class_name"] = str(outputs.classes[label])
         rows.append(context | row)
     return rows
+
+
+@together(class_attraction)
+def _class_attractions(stack: Stack) -> Columns | None:
+    targets = stack.flat.targets
+    if targets is None:
+        return None
+    n, size, predicted = stack.samples, stack.flat.logits.shape[1], stack.flat.predictions()
+    right = stack.flat.correct()
+    share, truth, both = (
+        np.bincount(place, minlength=stack.cells * size).reshape(stack.cells, size) / n
+        for place in (
+            stack.cell * size + predicted,
+            stack.cell * size + targets,
+            (stack.cell * size + predicted)[right],
+        )
+    )
+    excess = share - truth
+    largest = np.argsort(-np.abs(excess), axis=1, kind="stable")[:, :CLASSES]
+    met = np.maximum(predicted, targets).reshape(stack.cells, n).max(1) + 1  # classes beyond have no row
+    cell, place = np.nonzero(np.arange(largest.shape[1]) < met[:, None])
+    label = largest[cell, place]
+    value, predicted_as, actually, both_are = (each[cell, label] for each in (excess, share, truth, both))
+    low, high = each_once(
+        lambda more, less: paired_interval(more, less, n), (predicted_as - both_are) * n, (actually - both_are) * n
+    ).T
+    found: Columns = {"cell": cell, "measure": "class_attraction", "value": value, "low": low, "high": high, "n": n}
+    found |= {"class": label, "predicted": predicted_as, "actual": actually}
+    if (names := stack.first.classes) is not None:
+        found["class_name"] = names[label].astype(object)
+    return found
 
 
 @measure(bounds=(0, 1))
@@ -108,6 +140,17 @@ def largest_class_share(outputs: Outputs) -> Rows:
     ]
 
 
+@together(largest_class_share)
+def _largest_class_shares(stack: Stack) -> Columns | None:
+    if stack.first.step is None:
+        return None
+    found, size = stack.windows(SAMPLES), stack.flat.logits.shape[1]
+    window = stack.windows_of_samples(found)
+    n, pairs = np.bincount(window), window * size + stack.flat.predictions()
+    largest = np.bincount(pairs, minlength=len(n) * size).reshape(len(n), size).max(1)
+    return {"measure": "largest_class_share", "value": largest / n, "n": n} | stack.about_windows(found)
+
+
 @measure(bounds=(0, float("inf")))
 def mean_prediction_entropy(outputs: Outputs) -> Rows:
     """Entropy in nats of the mean probabilities in each window of steps: 0 when only one class is left.
@@ -134,8 +177,7 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
         known = present < len(found)
         total[present[known]] += sums[known]
         n[present[known]] += counts[known]
-    mean = total / np.maximum(n, 1)[:, None]
-    entropy = -(mean * np.log(np.where(mean > 0, mean, 1))).sum(1)
+    entropy = _entropies(total / np.maximum(n, 1)[:, None])
     return [
         context
         | {"measure": "mean_prediction_entropy", "value": max(float(entropy[i]), 0.0), "n": int(n[i])}
@@ -143,6 +185,26 @@ def mean_prediction_entropy(outputs: Outputs) -> Rows:
         for i, context in enumerate(found.contexts)
         if n[i]
     ]
+
+
+@together(mean_prediction_entropy)
+def _mean_prediction_entropies(stack: Stack) -> Columns | None:
+    if stack.first.step is None:
+        return None
+    found = stack.windows(SAMPLES)
+    window = stack.windows_of_samples(found)
+    n, order = np.bincount(window), np.argsort(window, kind="stable")
+    ((_, logs),) = log_probabilities(stack.flat)
+    total = np.add.reduceat(np.exp(logs[order]), np.cumsum(n) - n, axis=0, dtype=np.float64)
+    entropy = _entropies(total / n[:, None])
+    value = np.where(entropy < 0, 0.0, entropy)
+    return {"measure": "mean_prediction_entropy", "value": value, "n": n} | stack.about_windows(found)
+
+
+def _entropies(mean: np.ndarray) -> np.ndarray:
+    """Return the entropy of each row of probabilities."""
+    entropy: np.ndarray = -(mean * np.log(np.where(mean > 0, mean, 1))).sum(1)
+    return entropy
 
 
 def _outside(outputs: Outputs) -> np.ndarray:

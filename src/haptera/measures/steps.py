@@ -11,6 +11,7 @@ import pandas as pd
 from haptera import catalog
 from haptera.measures.facts import measure
 from haptera.measures.pairs import beside, name_group, rows_of
+from haptera.measures.stacks import Columns, Stack, together
 from haptera.measures.windows import CELL, common_context, last_epoch, windows
 from haptera.outputs import Outputs
 from haptera.table import Rows
@@ -78,6 +79,16 @@ def seconds_per_image(outputs: Outputs) -> Rows:
     ]
 
 
+@together(seconds_per_image)
+def _seconds_per_image(stack: Stack) -> Columns | None:
+    if "seconds" not in stack.steps or stack.first.step is None:
+        return None
+    seconds, step = stack.steps["seconds"], stack.first.step
+    each = seconds / np.maximum(np.bincount(step, minlength=seconds.shape[1]), 1)
+    value = np.bincount(stack.cell, each[:, step].ravel()) / stack.samples
+    return {"cell": stack.every, "measure": "seconds_per_image", "value": value, "n": stack.samples}
+
+
 @measure(bounds=(0, float("inf")), higher_is_better=False)
 def peak_bytes(outputs: Outputs) -> Rows:
     """The most memory that any step of the cell took, where steps report `peak_bytes`; of several epochs, the last."""
@@ -87,6 +98,15 @@ def peak_bytes(outputs: Outputs) -> Rows:
         return []
     row = {"measure": "peak_bytes", "value": float(np.nanmax(peaks)), "n": len(outputs)}
     return [common_context(outputs.groups[0]) | row]
+
+
+@together(peak_bytes)
+def _peak_bytes(stack: Stack) -> Columns | None:
+    peaks = np.asarray(stack.steps.get("peak_bytes", np.empty((stack.cells, 0))), float)
+    known = np.flatnonzero(np.isfinite(peaks).any(1))
+    if not len(known):
+        return None
+    return {"cell": known, "measure": "peak_bytes", "value": np.nanmax(peaks[known], axis=1), "n": stack.samples}
 
 
 @measure(bounds=(0, float("inf")), higher_is_better=False, of="table")

@@ -79,9 +79,9 @@ def study_ledger(folder: Path | str, wait: float | None = PATIENCE) -> Ledger:
     return Ledger(folder, STUDY, noun=CELL, wait=wait)
 
 
-def open_study(folder: Path | str) -> Ledger:
-    """Return the ledger of a folder that must hold a study."""
-    return Ledger.open(folder, STUDY)
+def open_study(folder: Path | str, wait: float | None = PATIENCE) -> Ledger:
+    """Return the ledger of a folder that must hold a study; see `Ledger` for how to wait."""
+    return Ledger.open(folder, STUDY, noun=CELL, wait=wait)
 
 
 def cells_of(ledger: Ledger) -> list[CellEntry]:

@@ -18,8 +18,9 @@ from haptera import table as tables
 from haptera.errors import Busy, HapteraError
 from haptera.files.fingerprint import fingerprint
 from haptera.measures.facts import fact, required_settings
+from haptera.measures.many_cells import CellRows
 from haptera.outputs import Outputs
-from haptera.run.cells import about_of, notes, open_study, study_ledger
+from haptera.run.cells import about_of, notes, open_study
 from haptera.run.ledger import Ledger
 from haptera.run.paired_margins import pair_margins
 from haptera.run.protocol import read_checks
@@ -102,9 +103,9 @@ def results_of(folder: Path, as_codes: bool = False) -> Results:
 
 def update_results(folder: Path) -> Results:
     """Measure the finished cells of a study and write its table, unless another run is about to."""
-    ledger = open_study(folder)
+    ledger = open_study(folder, wait=0)
     try:
-        with study_ledger(folder, wait=0) as ledger:
+        with ledger:
             return write_table(ledger)
     except Busy:
         log.info(
@@ -148,28 +149,28 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
     comparing = [function for function in chosen if function not in own]
     # What compares cells may need the rows of any measure of outputs, whether or not these were asked for.
     others = [each for each in every if each not in own and _reads(each, "outputs")] if comparing else []
-    rows, beside, damage = [], [], {}
+    rows, beside, damage = CellRows(own), CellRows(others), {}
     for piece in ledger.pieces.values():
         path = ledger.path(piece)
         if wrong := ledger.damage(piece):
             damage[piece.key] = wrong
             continue
-        if not ledger.there(piece):
+        if piece.key not in ledger.intact:  # never finished
             continue
         try:
             outputs = Outputs.load(path)
-            own_rows, other_rows = tables.measure_outputs(outputs, own), tables.measure_outputs(outputs, others)
+            measured, also_measured = rows.measure(outputs), beside.measure(outputs)
         except HapteraError as error:
             if measures is not None and str(path) not in str(error):
                 raise  # about the settings of a measure, not about the cell
             damage[piece.key] = str(error)
             continue
-        rows += own_rows
-        beside += other_rows
+        rows.add(measured)
+        beside.add(also_measured)
     _complain(ledger, damage)
-    table = tables.tidy(rows)
+    table = rows.table()
     if comparing:
-        everything = tables.tidy(rows + beside) if beside else table
+        everything = tables.tidy(pd.concat([table, beside.table()])) if others else table
         more = pair_margins(ledger, _compare(everything, [each for each in comparing if _reads(each, "table")]))
         if summing := [each for each in comparing if _reads(each, "rows")]:
             # What sums up seeds may need the rows of any comparison, too.
