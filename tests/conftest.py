@@ -15,12 +15,15 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from tests.commands import call
 from tests.forking import Command, ForkServer
 
 # Virtual machines may announce AMX and die of it in the first product of bfloat16; oneDNN reads this at its first use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 torch.set_num_threads(1)  # the networks here are too small to share among cores
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")  # time says nothing about the code where others use the processor
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:  # by nohup, or a shell that runs the tests behind it
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
