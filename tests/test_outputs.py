@@ -162,3 +162,10 @@ def test_the_documentation_has_every_key_of_the_provenance():
     text = (Path(__file__).parents[1] / "docs" / "reference" / "outputs.md").read_text(encoding="utf-8")
     for key, (kind, meaning) in FACTS.items():
         assert f"| `{key}` | {kind.expected} | {meaning} |" in text, key
+
+
+@pytest.mark.parametrize("ask", [Outputs.predictions, Outputs.correct])
+def test_keypoints_have_no_classes(ask):
+    outputs = Outputs({"keypoints": np.zeros((2, 3, 2))}, np.arange(2), np.zeros((2, 3, 2)))
+    with pytest.raises(HapteraError, match="hold keypoints"):
+        ask(outputs)

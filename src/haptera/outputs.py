@@ -107,6 +107,7 @@ class Outputs:
             return self.arrays["labels"]
         if "top_indices" in self.arrays:
             return self._named(self.arrays["top_indices"][:, 0])
+        self._check_classes()
         best = np.concatenate([_argmax(rows) for rows in _blocks(self.logits)] or [np.empty(0, np.int64)])
         return self._named(best)
 
@@ -116,10 +117,15 @@ class Outputs:
             raise HapteraError("there are no targets to compare with")
         if "logits" in self.arrays:
             return self._ranks < k
+        self._check_classes()
         best = self.arrays["top_indices"] if "top_indices" in self.arrays else self.arrays["labels"][:, None]
         if k > best.shape[1]:
             raise HapteraError(f"top-{k} was asked for, only the best {best.shape[1]} were kept")
         return among(best[:, :k], self.targets, self.accepted)
+
+    def _check_classes(self) -> None:
+        if not {"logits", "top_indices", "labels"} & set(self.arrays):
+            raise HapteraError("these outputs hold keypoints, and classes were asked for; expected logits or labels")
 
     def keeps(self, k: int) -> bool:
         """Say whether `correct(k)` can be answered and means something."""
