@@ -9,9 +9,11 @@ import numpy as np
 from haptera.shifts.kernels.compiled import Scalar, compiled, copy
 
 _HALF, _ZERO, _ONE, _FULL = np.float32(0.5), np.float32(0), np.float32(1), np.float32(255)
+_PARTS, _HALF_PARTS, _BLACK, _DARKEST = np.float32(256), np.uint16(128), np.uint8(0), np.uint8(1)
 _RUN = 96  # values, a multiple of three channels and of a vector
 _SUMMED = 256  # runs, whose sums 16 bits hold
-BLOCK = 512
+BLOCK = 2048
+"""Pixels at once: few enough for the nearest cache, and so many that calls and loops cost little."""
 
 
 @compiled
@@ -103,29 +105,49 @@ def add_everywhere(source: np.ndarray, out: np.ndarray, added: float) -> None:
 
 
 @compiled
-def _brighter(runs: np.ndarray, added: Scalar) -> None:
-    """x v' / v with v' = min(v + c, 255); black becomes grey."""
+def _find_values(runs: np.ndarray, values: np.ndarray, shade: np.ndarray, grey: Scalar) -> None:
+    """The largest of red, green and blue, at least 1; and what is added to black, where a product adds nothing."""
     red, green, blue = runs[0], runs[1], runs[2]
-    for index in range(len(red)):
-        value = np.float32(max(max(red[index], green[index]), blue[index]))
-        gain = min(value + added, _FULL) / max(value, _ONE)
-        rest = _HALF + (added if value == _ZERO else _ZERO)
-        red[index] = np.uint8(np.float32(red[index]) * gain + rest)
-        green[index] = np.uint8(np.float32(green[index]) * gain + rest)
-        blue[index] = np.uint8(np.float32(blue[index]) * gain + rest)
+    for index in range(len(values)):
+        value = max(max(red[index], green[index]), blue[index])
+        shade[index] = grey if value == 0 else _BLACK
+        values[index] = max(value, _DARKEST)
+
+
+@compiled
+def _find_gains(values: np.ndarray, gains: np.ndarray, added: Scalar) -> None:
+    """v' / v in 256ths, with v' = min(v + c, 255)."""
+    for index in range(len(gains)):
+        value = np.float32(values[index])
+        gains[index] = np.uint16(np.int32(min(value + added, _FULL) / value * _PARTS + _HALF))
+
+
+@compiled
+def _multiply(run: np.ndarray, gains: np.ndarray, shade: np.ndarray) -> None:
+    for index in range(len(run)):
+        made = np.uint16(np.uint16(run[index]) * gains[index] + _HALF_PARTS)
+        run[index] = np.uint8(made >> 8) | shade[index]
 
 
 @compiled
 def brighten(source: np.ndarray, out: np.ndarray, last: bool, added: float) -> None:
-    """More value, in HSV, for colour images."""
-    size, more = source.shape[1] // 3, np.float32(added)
-    scratch = np.empty(3 * BLOCK, np.uint8)
+    """x v' / v with v' = min(v + c, 255), more value in HSV, for colour images; black becomes grey.
+
+    Products are made in 16 bits, twice as many at once as in floats. The gain is rounded to a 256th, which is half a
+    grey level at most, where a value is 255.
+    """
+    size, more, grey = source.shape[1] // 3, np.float32(added), np.uint8(min(round(added), 255))
+    scratch, gains = np.empty(3 * BLOCK, np.uint8), np.empty(BLOCK, np.uint16)
+    values, shade = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint8)
     for image in range(len(source)):
         for start in range(0, size, BLOCK):
             count = min(BLOCK, size - start)
             runs = scratch[: 3 * count].reshape(3, count)
             read_run(source[image], last, start, runs)
-            _brighter(runs, more)
+            _find_values(runs, values[:count], shade, grey)
+            _find_gains(values[:count], gains[:count], more)
+            for channel in range(3):
+                _multiply(runs[channel], gains, shade)
             write_run(runs, last, start, out[image])
 
 
