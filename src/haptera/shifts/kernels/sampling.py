@@ -1,6 +1,7 @@
 """Bilinear sampling of bytes at positions between pixels, as `torch.nn.functional.grid_sample` has it.
 
-Positions of some rows are worked out together, then pixels are fetched one by one. Cost: about 6 ns per pixel in colour.
+Positions of some rows are worked out together, then pixels are fetched one by one. Cost: about 6 ns per pixel in
+colour.
 """
 
 import numpy as np
