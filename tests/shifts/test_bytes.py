@@ -9,7 +9,16 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from haptera.catalog import entries, find
-from haptera.shifts import Contrast, DefocusBlur, GaussianBlur, GaussianNoise, JpegCompression, Pixelate, SampleRandom
+from haptera.shifts import (
+    Brightness,
+    Contrast,
+    DefocusBlur,
+    GaussianBlur,
+    GaussianNoise,
+    JpegCompression,
+    Pixelate,
+    SampleRandom,
+)
 from haptera.shifts import base as base_module
 from haptera.shifts.blur import WIDEST, gaussian_bytes
 from haptera.shifts.defocus import disk
@@ -86,6 +95,38 @@ def test_blocks_show_their_rounded_means():
 def test_contrast_of_one_image_by_hand():
     pixels = np.array([0, 100, 200, 60], np.uint8).reshape(1, 2, 2, 1)  # mean 90, factor .4
     assert Contrast(1)(pixels).ravel().tolist() == [54, 94, 134, 78]
+
+
+def every_pair_of_value_and_colour():
+    """Pixels (v, x, 0) in all three orders, `(3, 256, 256, 3)`; where x is larger, x is the value."""
+    value, colour = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8), indexing="ij")
+    pixels = np.stack([value, colour, np.zeros_like(value)], axis=-1)
+    return np.stack([np.roll(pixels, turn, axis=-1) for turn in range(3)])
+
+
+@pytest.mark.parametrize("severity", [0.01, 1, 2.3, 3, 5])
+@pytest.mark.parametrize("table", ["imagenet", "cifar"])
+def test_brightness_of_every_value_and_colour_is_within_one_grey_level(severity, table):
+    shift, pixels = Brightness(severity, table=table), every_pair_of_value_and_colour()
+    (added,) = shift.constants()
+    value = pixels.max(axis=-1, keepdims=True).astype(float)
+    wanted = np.where(value > 0, pixels * np.minimum(value + 255 * added, 255) / np.maximum(value, 1), 255 * added)
+    found = shift(pixels).astype(float)
+    assert np.abs(found - wanted).max() < 1
+    assert np.abs(found - np.rint(wanted)).max() <= 1
+    first = shift(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
+    assert (first.transpose(0, 2, 3, 1) == found).all()
+
+
+@pytest.mark.parametrize("sides", [(2, 1), (45, 46), (64, 64), (683, 3)])  # blocks are of 2,048
+def test_brightness_of_a_pixel_depends_on_nothing_else(sides):
+    pixels = random_bytes(3, *sides, 3)
+    pixels[pixels < 20] = 0
+    pixels[1, ::2] = 0
+    found = Brightness(3)(pixels)
+    alone = Brightness(3)(np.ascontiguousarray(pixels.reshape(-1, 3, 1, 1)))
+    assert (found.reshape(-1, 3) == alone.reshape(-1, 3)).all()
+    assert (found[1, ::2] == round(255 * 0.3)).all()
 
 
 def test_kernels_draw_the_same_numbers_as_numpy():

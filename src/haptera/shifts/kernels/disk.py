@@ -7,7 +7,7 @@ pixel of the disk's width, 16 values at a time.
 
 import numpy as np
 
-from haptera.shifts.kernels.compiled import compiled, copy, fill_line
+from haptera.shifts.kernels.compiled import compiled, fill_line
 from haptera.shifts.kernels.filters import _mix_row, mirror, widen
 
 _HALF = np.float32(0.5)
@@ -105,15 +105,16 @@ def smooth_fields(fields: np.ndarray, weights: np.ndarray) -> None:
     """Symmetric weights both ways on `(fields, height, width)` float32, in place; mirrored at the edge of a pixel."""
     count, height, width = fields.shape
     reach = len(weights) - 1
-    sums, row = np.empty((height, width + 2 * reach), np.float32), np.empty(width, np.float32)
+    sums = np.empty((height, width + 2 * reach), np.float32)
+    first, second = weights[0], weights[1] if reach else np.float32(0)
     for field in range(count):
         values = fields[field]
         for y in range(height):
-            made = sums[y, reach : reach + width]
-            centre = values[y]
-            for index in range(width):
-                made[index] = weights[0] * centre[index]
-            for tap in range(1, reach + 1):
+            made, centre = sums[y, reach : reach + width], values[y]
+            above, below = values[_fold(y - 1, height)], values[_fold(y + 1, height)]
+            for index in range(width):  # in small images, each loop over a row counts
+                made[index] = first * centre[index] + second * (above[index] + below[index])
+            for tap in range(2, reach + 1):
                 above, below = values[_fold(y - tap, height)], values[_fold(y + tap, height)]
                 weight = weights[tap]
                 for index in range(width):
@@ -122,8 +123,7 @@ def smooth_fields(fields: np.ndarray, weights: np.ndarray) -> None:
                 sums[y, x] = made[_fold(x - reach, width)]
                 sums[y, reach + width + x] = made[_fold(width + x, width)]
         for y in range(height):
-            _mix_row(sums[y], row, width, 1, weights)
-            copy(row, values[y])
+            _mix_row(sums[y], values[y], width, 1, weights)
 
 
 @compiled

@@ -28,9 +28,14 @@ def _mix_row(sums: np.ndarray, row: np.ndarray, width: int, step: int, weights: 
     reach = len(weights) - 1
     margin = reach * step
     middle = sums[margin : margin + width]
+    if reach == 0:
+        for index in range(width):
+            row[index] = weights[0] * middle[index]
+        return
+    left, right = sums[margin - step :], sums[margin + step :]
     for index in range(width):
-        row[index] = weights[0] * middle[index]
-    tap = 1
+        row[index] = weights[0] * middle[index] + weights[1] * (left[index] + right[index])
+    tap = 2
     while tap + 1 <= reach:
         near, far = weights[tap], weights[tap + 1]
         one, two = sums[margin - tap * step :], sums[margin + tap * step :]

@@ -9,9 +9,12 @@ import numpy as np
 from haptera.shifts.kernels.compiled import Scalar, compiled, copy
 
 _HALF, _ZERO, _ONE, _FULL = np.float32(0.5), np.float32(0), np.float32(1), np.float32(255)
+_PARTS, _HALF_PARTS = np.float32(256), np.uint16(128)
+_BLACK, _DARKEST, _WHITE = np.uint8(0), np.uint8(1), np.uint8(255)
 _RUN = 96  # values, a multiple of three channels and of a vector
 _SUMMED = 256  # runs, whose sums 16 bits hold
-BLOCK = 512
+BLOCK = 2048
+"""Pixels at once: few enough for the nearest cache, and so many that calls and loops cost little."""
 
 
 @compiled
@@ -103,29 +106,65 @@ def add_everywhere(source: np.ndarray, out: np.ndarray, added: float) -> None:
 
 
 @compiled
-def _brighter(runs: np.ndarray, added: Scalar) -> None:
-    """x v' / v with v' = min(v + c, 255); black becomes grey."""
+def _find_values(runs: np.ndarray, values: np.ndarray) -> Scalar:
+    """The largest of red, green and blue, at least 1; return the least of them, 0 where a pixel is black."""
+    red, green, blue = runs[0], runs[1], runs[2]
+    least = _WHITE
+    for index in range(len(values)):
+        value = max(max(red[index], green[index]), blue[index])
+        least = min(least, value)
+        values[index] = max(value, _DARKEST)
+    return least
+
+
+@compiled
+def _find_gains(values: np.ndarray, gains: np.ndarray, added: Scalar) -> None:
+    """v' / v in 256ths, with v' = min(v + c, 255); `added` is c in 256ths."""
+    for index in range(len(gains)):
+        value = np.float32(values[index])
+        gains[index] = np.uint16(np.int32(min(value * _PARTS + added, _FULL * _PARTS) / value + _HALF))
+
+
+@compiled
+def _multiply(run: np.ndarray, gains: np.ndarray) -> None:
+    """x v' / v of one colour, in 16 bits."""
+    for index in range(len(run)):
+        run[index] = np.uint8(np.uint16(np.uint16(run[index]) * gains[index] + _HALF_PARTS) >> 8)
+
+
+@compiled
+def _lift_black(runs: np.ndarray, grey: Scalar) -> None:
+    """Make black grey; no other pixel is black, since none got darker."""
     red, green, blue = runs[0], runs[1], runs[2]
     for index in range(len(red)):
-        value = np.float32(max(max(red[index], green[index]), blue[index]))
-        gain = min(value + added, _FULL) / max(value, _ONE)
-        rest = _HALF + (added if value == _ZERO else _ZERO)
-        red[index] = np.uint8(np.float32(red[index]) * gain + rest)
-        green[index] = np.uint8(np.float32(green[index]) * gain + rest)
-        blue[index] = np.uint8(np.float32(blue[index]) * gain + rest)
+        shade = _BLACK if red[index] | green[index] | blue[index] else grey
+        red[index] |= shade
+        green[index] |= shade
+        blue[index] |= shade
 
 
 @compiled
 def brighten(source: np.ndarray, out: np.ndarray, last: bool, added: float) -> None:
-    """More value, in HSV, for colour images."""
-    size, more = source.shape[1] // 3, np.float32(added)
+    """x v' / v with v' = min(v + c, 255), more value in HSV, for colour images; black becomes grey.
+
+    Products are made in 16 bits, twice as many at once as in floats. The gain is rounded to a 256th, which is half a
+    grey level at most, where a value is 255.
+    """
+    size, more, grey = source.shape[1] // 3, np.float32(256 * added), np.uint8(min(round(added), 255))
     scratch = np.empty(3 * BLOCK, np.uint8)
+    whole_values, whole_gains = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint16)
     for image in range(len(source)):
         for start in range(0, size, BLOCK):
             count = min(BLOCK, size - start)
             runs = scratch[: 3 * count].reshape(3, count)
+            values, gains = whole_values[:count], whole_gains[:count]
             read_run(source[image], last, start, runs)
-            _brighter(runs, more)
+            least = _find_values(runs, values)
+            _find_gains(values, gains, more)
+            for channel in range(3):
+                _multiply(runs[channel], gains)
+            if least == 0:
+                _lift_black(runs, grey)
             write_run(runs, last, start, out[image])
 
 
