@@ -103,7 +103,11 @@ class Preparation:
         if not missing:
             return [known[one] for one in self.channels]
         if count != self.of or told == {PLACE}:
-            some = f"{len(missing)} of those that it used are not there by name" if told else "none has a name"
+            some = (
+                f"{len(missing)} of those that it used are not there by name"
+                if told
+                else "without names they cannot be told"
+            )
             listed = f": {', '.join(missing[:NAMED])}" + ", ..." * (len(missing) > NAMED) if told else ""
             raise HapteraError(
                 f"{recording.source} has {count} channels, session {self.name!r} of the model had {self.of}, and "

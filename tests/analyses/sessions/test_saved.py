@@ -62,6 +62,11 @@ def test_a_label_of_another_kind_is_refused(saved):
         adapt(saved(plan("side")), plan("place"))
 
 
+def test_no_label_is_called_that(saved):
+    with pytest.raises(HapteraError, match=r"learnt from side \(discrete\), and no label was named"):
+        adapt(saved(plan("side")), plan())
+
+
 def test_an_angle_is_not_a_place(saved, tmp_path):
     model = saved(plan("place"))
     spikes = np.random.default_rng(0).poisson(2.0, (400, 6))

@@ -62,7 +62,9 @@ def check_labels(prepared: Preparation | None, parts: Parts, plan: Plan) -> list
     now = [(name, parts.whole.label(name).kind) for name in plan.training_labels]
     said, found = (", ".join(f"{name} ({kind})" for name, kind in some) for some in (prepared.labels, now))
     if [kind for _, kind in now] != [kind for _, kind in prepared.labels]:
-        raise HapteraError(f"the model learnt from {said}, and {found} was named; the same labels were expected")
+        raise HapteraError(
+            f"the model learnt from {said}, and {found or 'no label'} was named; the same labels were expected"
+        )
     if [name for name, _ in now] != [name for name, _ in prepared.labels]:
         return [f"the model learnt from {said}, here it is {found}; values that are equal are taken to mean the same"]
     return []
