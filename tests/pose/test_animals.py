@@ -162,6 +162,14 @@ def test_frames_of_a_video_are_joined_by_number():
         named_by_number(numbers, labels, "said.csv")
 
 
+def test_numbers_of_frames_of_another_video_are_warned_of(caplog):
+    labels, numbers = np.array(["labeled-data/clip/img0012.png"]), np.arange(20).astype(str)
+    assert named_by_number(numbers, labels, "clipDLC_net.csv").tolist() == ["12"]
+    assert not caplog.records
+    assert named_by_number(numbers, labels, "otherDLC_net.csv").tolist() == ["12"]
+    assert "otherDLC_net.csv has numbers of frames and does not say of which video" in caplog.text
+
+
 def test_a_network_for_one_animal_predicts_several_from_crops(project, tmp_path):
     brightest = as_network(lambda images: images[:, [0, 0]].max(axis=1, keepdims=True).repeat(2, 1), PARTS, stride=1)
     table = predict_animals(brightest, project / "labeled-data/cage/CollectedData_me.csv", tmp_path / "said.csv")

@@ -126,8 +126,16 @@ def test_streams_of_studies_take_pose_data(animals):
 
 def test_models_for_other_parts_are_refused(animals, trained):
     other = PoseData(np.zeros((1, 48, 64, 3), np.uint8), np.ones((1, 1, 2)), ["nose"])
-    with pytest.raises(HapteraError, match="the model has the parts"):
+    with pytest.raises(HapteraError, match=r"the model has the parts .* is in one of them alone"):
         evaluate(trained, other)
+    parts = list(animals.parts)
+    for named, advice in (
+        (["snout", *parts[1:]], f"snout would have to be {parts[0]}"),
+        (parts[::-1], "bring them into the same order"),
+    ):
+        data = PoseData(np.zeros((1, 48, 64, 3), np.uint8), np.ones((1, len(named), 2)), named)
+        with pytest.raises(HapteraError, match=advice):
+            evaluate(trained, data)
 
 
 def test_the_line_of_errors_is_that_of_least_squares():

@@ -11,6 +11,7 @@ from torch import nn
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.errors import HapteraError, NotApplicable
 from haptera.pose import Maps, PoseModel, as_network, drawn_animals, evaluate, open_model, predict, score
+from haptera.pose.opening import open_adapters
 
 PARTS = ("nose", "eye", "tail")
 
@@ -164,3 +165,34 @@ def test_a_network_of_ones_own_is_opened_by_the_name_of_its_function(tmp_path):
         HapteraError, match=r"gave a Conv2d that does not say its parts; return haptera.pose.as_network"
     ):
         open_model(f"{tmp_path}/net.py:bare")
+
+
+def only_for_the_first(images):
+    points, confidence = corner(images)
+    return points[:1], confidence[:1]
+
+
+def test_answers_to_fewer_images_than_were_given_are_refused():
+    network = as_network(only_for_the_first, PARTS)
+    with pytest.raises(HapteraError, match="answers to 1 of 3 images"):
+        predict(network, np.zeros((3, 20, 30, 3), np.uint8))
+
+
+def test_confidence_in_percent_is_refused():
+    network = as_network(lambda images: (corner(images)[0], corner(images)[1] * 90), PARTS)
+    with pytest.raises(HapteraError, match="confidence from 90 to 90; 0 to 1 was expected"):
+        predict(network, np.eye(30, dtype=np.uint8)[None, :20, :, None].repeat(3, 3) * 255)
+
+
+def test_a_keypoint_without_a_confidence_is_missing_and_has_none():
+    network = as_network(lambda images: (corner(images)[0], np.full((len(images), 3), np.nan)), PARTS)
+    found = predict(network, np.zeros((2, 20, 30, 3), np.uint8))
+    assert np.isnan(found.keypoints).all()
+    assert (found.confidence == 0).all()
+
+
+def test_of_the_usual_adapters_a_network_without_batchnorm_gets_the_others(caplog):
+    network = as_network(corner, PARTS)
+    assert list(open_adapters([], network)) == ["none"]
+    assert "batchnorm:prior=0 is left out: BatchNorm needs the gradients or the layers" in caplog.text
+    assert len(open_adapters(["none", "batchnorm:prior=0"], network)) == 2  # what was asked for is refused when it runs

@@ -114,3 +114,15 @@ def test_a_rate_that_cannot_be_used_is_said(tmp_path):
     assert recording.times is None
     joined = Behaviour(tmp_path / "track.npz", rate=30).join_to(recording, ["place"])
     assert joined.notes[-1].endswith("row by row: there are no times, and its rate is not used")
+
+
+def test_an_array_without_a_name_is_called_like_its_file(here):
+    np.save(here / "place.npy", np.arange(200.0))
+    recording = Source(here / "untimed.npz", "spikes", ["place"], behaviour=here / "place.npy").read()
+    assert np.array_equal(recording.label("place").values, np.arange(200.0))
+
+
+def test_a_label_that_neither_file_has_says_what_both_have(here):
+    np.save(here / "place.npy", np.arange(200.0))
+    with pytest.raises(HapteraError, match=r"valid: spikes; in .*place.npy: place"):
+        Source(here / "untimed.npz", "spikes", ["plaec"], behaviour=here / "place.npy").read()

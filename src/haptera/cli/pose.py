@@ -179,7 +179,7 @@ class ScoreOptions:
         backbone: the file.py:function again, if the model was trained with one.
         split: the split.csv of `pose train`: scores within and out of it.
         shift: name:severity, such as contrast:5, beside clean; all for 15 corruptions at 5 severities, all:3 at one.
-        adapter: an adapter as name:key=value; none and batchnorm:prior=0 by default.
+        adapter: an adapter as name:key=value; none and, where the network can, batchnorm:prior=0 by default.
         threshold: of PCK: 0.3 units of the animal; 5 where errors are in pixels.
         normalise: what divides errors: box, pixels, or two parts such as nose,eye; nose,eye where there are both.
         cutoff: likelihood below which one RMSE leaves a keypoint out; pcutoff of the project, or 0.6.
@@ -216,7 +216,7 @@ def score(
     """Score predictions, or a model under shifts with and without adaptation."""
     from haptera import pose
     from haptera.pose.corruptions import read_shifts
-    from haptera.pose.opening import is_drawn, open_adapter, open_model
+    from haptera.pose.opening import is_drawn, open_adapters, open_model
     from haptera.pose.project import find_cutoff
     from haptera.pose.splits import read_split
 
@@ -235,7 +235,7 @@ def score(
         {path.stem if path.stem != "model" else path.parent.name or "model": network},
         {"data": opened} if options.split is None else read_split(options.split, opened),
         shifts=(None, *read_shifts(options.shift)),
-        adapters=dict(map(open_adapter, options.adapter or ["none", "batchnorm:prior=0"])),
+        adapters=open_adapters(options.adapter, network),
         batch_size=options.batch_size,
         seed=options.seed,
         out=out,

@@ -113,8 +113,17 @@ def evaluate(
 
 def check_parts(model: PoseNetwork, data: PoseData) -> None:
     """Refuse a model with other parts, or the same in another order."""
-    if model.parts != data.parts:
-        raise HapteraError(f"the model has the parts {model.parts}, {data.name} has {data.parts}")
+    if model.parts == data.parts:
+        return
+    strange = [part for part in data.parts if part not in model.parts]
+    absent = [part for part in model.parts if part not in data.parts]
+    if strange and absent:
+        advice = f"{', '.join(strange)} would have to be {', '.join(absent)}"
+    elif strange or absent:
+        advice = f"{', '.join(strange or absent)} is in one of them alone"
+    else:
+        advice = "bring them into the same order"
+    raise HapteraError(f"the model has the parts {model.parts}, {data.name} has {data.parts}; {advice}")
 
 
 def _decoded(adapted: Adapter, batch: Batch, network: PoseNetwork) -> tuple[np.ndarray, np.ndarray]:

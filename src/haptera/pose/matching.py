@@ -7,6 +7,7 @@ on, each to the animal that it is most similar to; if that one is taken, or the 
 The names that a tracker gives are not those of the labels, so they are not looked at unless `by="name"` asks for it.
 """
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,8 @@ from haptera.errors import HapteraError, check_keys, unknown
 from haptera.files.keypoints import KeypointTable
 from haptera.measures.keypoints import SIGMA, box_lengths, object_keypoint_similarity
 from haptera.pose.evaluate import join_rows, match_files
+
+log = logging.getLogger("haptera")
 
 LEAST = 1e-6
 BY_SIMILARITY, BY_NAME = "oks", "name"
@@ -132,6 +135,12 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
         raise HapteraError(
             f"{name} has numbers of frames and does not say of which video; the labels are of {', '.join(videos)}; let "
             "its name begin with that of the video"
+        )
+    if not own:
+        log.warning(
+            "%s has numbers of frames and does not say of which video; they are taken as those of %s, the only one "
+            "with labels; let its name begin with that of its video",
+            *(name, chosen),
         )
     numbers = []
     for path in plain:

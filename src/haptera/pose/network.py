@@ -28,6 +28,8 @@ from haptera.models.opaque import CallableModel
 
 TRIAL = 128
 LOGITS, CLIP = "logits", "probabilities"
+ROUNDING = 1e-3
+"""By which a confidence may miss 0 or 1."""
 NAMES = {"scores": ("scores", "heatmap", "heatmaps"), "offsets": ("offsets", "locref")}
 SHAPES = "keypoints and confidence, or score maps with or without offsets, (batch, parts, ...) each,"
 
@@ -118,7 +120,12 @@ class WrappedNetwork(PoseNetwork):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Return keypoints `(batch, parts, 3)` or maps `(batch, parts or 3 parts, rows, columns)`."""
-        return pack(self.network(images), len(self.parts))
+        packed = pack(self.network(images), len(self.parts))
+        if len(packed) != len(images):
+            raise HapteraError(
+                f"the network gave answers to {len(packed)} of {len(images)} images; one for each, expected"
+            )
+        return packed if packed.ndim == 4 else with_checked_confidence(packed)
 
     def decode(self, outputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keypoints and confidence; see `Maps.decode`."""
@@ -195,6 +202,25 @@ def pack(outputs: Any, parts: int) -> torch.Tensor:
             return torch.cat([one, offsets.to(one)], 1)
     shapes = " and ".join(str(tuple(each.shape)) for each in (one, two) if each is not None)
     raise HapteraError(f"the network gave {shapes} for {parts} parts; {SHAPES} was expected")
+
+
+def with_checked_confidence(packed: torch.Tensor) -> torch.Tensor:
+    """Return keypoints whose confidence is in [0, 1]; a keypoint that has none was not found, and is missing.
+
+    >>> with_checked_confidence(torch.tensor([[[3.0, 4.0, float("nan")]]]))
+    tensor([[[nan, nan, 0.]]])
+    """
+    confidence = packed[..., 2]
+    known = confidence[confidence == confidence]
+    if len(known) and not -ROUNDING <= float(known.min()) <= float(known.max()) <= 1 + ROUNDING:
+        raise HapteraError(
+            f"the network gave confidence from {float(known.min()):g} to {float(known.max()):g}; 0 to 1 was expected"
+        )
+    if len(known) == confidence.numel():
+        return packed
+    lost = (confidence != confidence)[..., None].expand_as(packed)
+    gone = torch.tensor([torch.nan, torch.nan, 0.0]).to(packed).expand_as(packed)
+    return torch.where(lost, gone, packed)
 
 
 def _pair(outputs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -1,11 +1,13 @@
 """Pose data, models and adapters by what a person writes: a file, `drawn:individuals=30`, `batchnorm:prior=16`."""
 
+import logging
+from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from haptera import catalog
-from haptera.errors import HapteraError, check_keys, unknown
+from haptera.errors import HapteraError, NotApplicable, check_keys, unknown
 from haptera.files.sleap import is_analysis
 from haptera.pose.backbone import import_backbone
 from haptera.pose.checkpoints import check_result
@@ -21,6 +23,10 @@ from haptera.pose.vitpose import load_keypoint_model
 from haptera.run.around import configured
 from haptera.run.parts import Spec, check_adapter, from_flags, make_adapter
 
+log = logging.getLogger("haptera")
+
+USUAL = ("none", "batchnorm:prior=0")
+"""Adapters that are compared where nobody names any."""
 ADAPTERS = {"keypoint_labels": KeypointLabels}
 """Adapters for keypoints alone, beside those of the catalog."""
 
@@ -158,3 +164,15 @@ def _open_other(path: Path, name: str, config: Path | None) -> PoseNetwork | Non
             "haptera.pose.as_network(network, parts), or give it an attribute parts"
         )
     return as_network(network, getattr(network, "parts", ())).eval()
+
+
+def open_adapters(names: Sequence[str], network: PoseNetwork) -> dict[str, MakeAdapter]:
+    """Return the adapters that are named; where none is, the usual ones that the network can have, with a warning."""
+    adapters = dict(map(open_adapter, names or USUAL))
+    for name in [] if names else list(adapters):
+        try:
+            adapters[name](network)
+        except NotApplicable as error:
+            del adapters[name]
+            log.warning("%s is left out: %s", name, error)
+    return adapters

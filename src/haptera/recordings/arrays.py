@@ -7,6 +7,7 @@ each. A DeepLabCut table (three levels of columns: scorer, bodyparts, coords), C
 likelihood is low, or nothing was found, the place is interpolated in time.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -143,10 +144,10 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
     try:
         if path.suffix.lower() == ".csv":
             with path.open(encoding="utf-8-sig") as file:
-                first = file.readline().split(",")[0].strip().strip('"').lower()
-            if first == "scorer":
+                header, second = file.readline(), file.readline()
+            if header.split(",")[0].strip().strip('"').lower() == "scorer":
                 return read_tracks(path)
-            frame = pd.read_csv(path)
+            frame = pd.read_csv(path, **_dialect(header, second))
         elif path.suffix.lower() == ".xlsx":
             import_extra("openpyxl", "recordings", f"reading {path.name}")
             frame = pd.read_excel(path, engine="openpyxl")
@@ -158,6 +159,19 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
     if pd.to_numeric(frame.columns.to_series(), errors="coerce").notna().all():
         raise HapteraError(f"{path} begins with numbers; a first row with the names of the columns was expected")
     return {str(name): _plain(column) for name, column in frame.items()}
+
+
+def _dialect(header: str, second: str) -> dict[str, Any]:
+    """Return how a CSV separates columns, and writes fractions: some countries' Excel does so by `;` and `,`.
+
+    >>> _dialect("time;x", "0,1;2"), _dialect("time\\tx", "0.1\\t2"), _dialect("time,x", "0.1,2")
+    ({'sep': ';', 'decimal': ','}, {'sep': '\\t'}, {})
+    """
+    mark = next((mark for mark in ";\t" if mark in header and "," not in header), None)
+    if mark is None:
+        return {}
+    comma = any(re.fullmatch(r"-?\d+,\d+(e-?\d+)?", cell.strip(), re.IGNORECASE) for cell in second.split(mark))
+    return {"sep": mark} | ({"decimal": ","} if comma else {})
 
 
 def _plain(column: pd.Series) -> np.ndarray:

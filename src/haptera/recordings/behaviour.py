@@ -43,6 +43,8 @@ class Behaviour:
         if rate is not None:
             check_number("the rate of the behaviour", rate, above=0, what="samples per second")
         with open_arrays(self.path) as arrays:
+            if self.path.suffix.lower() == ".npy":  # one array without a name is called like its file
+                arrays = {self.path.stem: arrays["signal"]}
             self.names = list(arrays)
             self.clock = next((name for name in arrays if name.lower().strip() in CLOCKS), None)
             self._values = {name: np.asarray(read()) for name, read in arrays.items()}

@@ -5,6 +5,7 @@ units, which are counted in bins. What nearly fits is made to fit, with a note: 
 the signal are cut with it to the shortest, samples without a value are left out, and so are channels that miss most.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -20,6 +21,9 @@ from haptera.recordings.spikes import by_unit, from_spikes
 SIGNALS = ("signal", "spikes", "neural", "counts", "tracks", "X")
 SPIKE_TIMES = ("spike_times", "spike_time", "spiketimes", "t", "time", "times")
 SPIKE_UNITS = ("spike_clusters", "clusters", "cluster", "unit", "units", "unit_id", "index", "neuron", "cell")
+MIXED = "the signal is {} columns, {}; --signal takes some of them, by a pattern such as 'unit*'"
+FAMILIES = 6
+"""Families of columns that a note names; of more, the first."""
 NEARLY = 0.01
 """Share of samples by which a label may be longer or shorter than the signal, or two samples."""
 
@@ -44,8 +48,8 @@ def recording_of(
         raise HapteraError(f"bin is for .nwb files and spike times; {source} has samples")
     found = {name: (_squeeze(_find(arrays, name, "label", source)), kind) for name, kind in wanted.items()}
     trial = None if trials is None else _squeeze(_find(arrays, trials, "array", source))
-    name, values = _signal(arrays, signal, taken, source)
-    notes: list[str] = []
+    name, values, columns = _signal(arrays, signal, taken, source)
+    notes = [MIXED.format(len(columns), listed)] if signal is None and (listed := _families(columns)) else []
     if values.dtype == object and values.ndim == 2 and values.shape[1] == 1:
         values, own, turned = join_trials(values[:, 0], name, source)
         trial = own if trial is None or trial.dtype == object or len(trial) != len(values) else trial
@@ -69,6 +73,7 @@ def recording_of(
         times = None if times is None else times[:length]
     times = times if times is not None and len(times) == len(values) else None
     made = Recording.from_arrays({name: values}, found, trials=trial, times=times, source=source)
+    made = made.with_columns(name, columns) if columns else made
     return replace(made, notes=(*notes, *made.notes))
 
 
@@ -144,34 +149,49 @@ def _find(arrays: Arrays, name: str, what: str, source: str) -> np.ndarray:
     return arrays[name]()
 
 
-def _signal(arrays: Arrays, name: str | None, taken: set[str], source: str) -> tuple[str, np.ndarray]:
-    """Return the signal's name and its values `(samples, channels)`."""
+def _signal(arrays: Arrays, name: str | None, taken: set[str], source: str) -> tuple[str, np.ndarray, list[str]]:
+    """Return the signal's name, its values `(samples, channels)`, and its columns if there are several."""
     if name is not None and name in arrays:
         values = arrays[name]()
-        return name, values[:, None] if values.ndim == 1 else values
+        return name, values[:, None] if values.ndim == 1 else values, []
     free = [key for key in arrays if key not in taken]
     if name is not None:
         columns = [key for key in free if fnmatchcase(key, name)]
         if not columns:
             raise unknown(f"signal in {source}", name, arrays)
-        return name, _columns(arrays, columns, source)
+        return name, _columns(arrays, columns, source), columns
     usual = [key for key in SIGNALS if key in free]
     if len(usual) == 1:
         return _signal(arrays, usual[0], taken, source)
     loaded = {key: arrays[key]() for key in free}
     matrices = [key for key, values in loaded.items() if values.ndim == 2 and values.dtype.kind in "fiub"]
     if len(matrices) == 1:
-        return matrices[0], loaded[matrices[0]]
+        return matrices[0], loaded[matrices[0]], []
     cells = [
         key for key, values in loaded.items() if values.dtype == object and values.ndim == 1 and _of_arrays(values)
     ]
     if not matrices and len(cells) == 1:
-        return cells[0], loaded[cells[0]][:, None]
+        return cells[0], loaded[cells[0]][:, None], []
     numbers = [key for key, values in loaded.items() if values.ndim == 1 and values.dtype.kind in "fiub"]
     if not matrices and len(numbers) > 1 and len({len(loaded[key]) for key in numbers}) == 1:
-        return "signal", np.column_stack([loaded[key] for key in numbers])
+        return "signal", np.column_stack([loaded[key] for key in numbers]), numbers
     listed = ", ".join(f"{key} {values.shape}" for key, values in loaded.items()) or "nothing else"
     raise HapteraError(f"{source} has {listed}; name the signal, (samples, channels)")
+
+
+def _families(columns: Sequence[str]) -> str:
+    """Return columns by families that differ in their numbers alone; nothing where they are one, or all are apart.
+
+    >>> _families(["unit1", "unit2", "unit10", "x"]), _families(["unit1", "unit2"]), _families(["a", "b", "c"])
+    ('3 like unit1, x', '', '')
+    """
+    families: dict[str, list[str]] = {}
+    for column in columns:
+        families.setdefault(re.sub(r"\d+", "#", column), []).append(column)
+    if len(families) == 1 or all(len(some) == 1 for some in families.values()):
+        return ""
+    some = [one[0] if len(one) == 1 else f"{len(one)} like {one[0]}" for one in families.values()]
+    return ", ".join(some[:FAMILIES]) + ", ..." * (len(some) > FAMILIES)
 
 
 def _columns(arrays: Arrays, names: Sequence[str], source: str) -> np.ndarray:

@@ -7,6 +7,8 @@ import pandas as pd
 
 PLACE = "place"
 """Column of the facts about channels: where each was before others were left out."""
+COLUMN = "column"
+"""Column of the facts about channels of a table: what each was called there."""
 POOR = 0.5
 """Share of missing values beyond which a channel, rather than the samples, is left out."""
 

@@ -33,6 +33,8 @@ from haptera.recordings.nwb import read_nwb
 from haptera.recordings.pynapple import is_pynapple, read_pynapple
 from haptera.recordings.recording import Recording
 
+NAMED = 10
+"""Labels of a second file that a message names; of more, the first."""
 ENDINGS = (".npz", ".npy", ".csv", ".parquet", ".xlsx", ".mat", ".h5", ".hdf5", ".nwb")
 
 
@@ -77,7 +79,14 @@ class Source:
         second = Behaviour(self.behaviour, self.behaviour_rate, self.behaviour_start)
         there = [label for label in self.labels if split_kind(label)[0] in second.names]
         own = [label for label in self.labels if label not in there]
-        return second.join_to(replace(self, labels=own)._read(), there) if there else self._read()
+        try:
+            recording = replace(self, labels=own)._read()
+        except HapteraError as error:
+            if own and "unknown" in str(error):
+                names = ", ".join(second.names[:NAMED]) + ", ..." * (len(second.names) > NAMED)
+                raise HapteraError(f"{error}; in {second.path}: {names}") from error
+            raise
+        return second.join_to(recording, there) if there else recording
 
     def _read(self) -> Recording:
         path = Path(self.path).expanduser()

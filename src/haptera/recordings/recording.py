@@ -8,7 +8,7 @@ A recording is cut into blocks where a trial ends or time jumps. Smoothing stays
 time. Slicing makes a new recording that shares the arrays.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ import pandas as pd
 from haptera.checks import check_number
 from haptera.errors import HapteraError, unknown
 from haptera.recordings.label import Label, estimator_targets, missing_values
-from haptera.recordings.missing import PLACE, without_empty_channels
+from haptera.recordings.missing import COLUMN, PLACE, without_empty_channels
 
 JUMP = 1.5
 """Samples further apart than so many usual steps belong to different blocks."""
@@ -252,19 +252,25 @@ class Recording:
         channels = {**self.channels, signal: facts[kept].reset_index(drop=True)}
         return replace(self, signals={**self.signals, signal: values[:, kept]}, channels=channels)
 
+    def with_columns(self, signal: str, columns: Sequence[str]) -> "Recording":
+        """Return it with the names that the channels of a signal had as columns of a table, those left out included."""
+        facts = self.channels.get(signal, pd.DataFrame({PLACE: range(len(columns))}))
+        named = facts.assign(**{COLUMN: [columns[place] for place in facts[PLACE]]})
+        return replace(self, channels={**self.channels, signal: named})
+
     def channel_noun(self, signal: str | None = None) -> str:
-        """`units` where something is known about them beside their places, else `channels`."""
+        """`units` where something is known about them beside their places and columns, else `channels`."""
         facts = self.channels.get(next(iter(self.signals)) if signal is None else signal)
-        return "units" if facts is not None and set(facts) - {PLACE} else "channels"
+        return "units" if facts is not None and set(facts) - {PLACE, COLUMN} else "channels"
 
     def channel_names(self, signal: str | None = None) -> list[str]:
-        """Ids of the channels where the recording has them and they differ, else their places in it, from 0."""
+        """Ids or columns of the channels where the recording has them and they differ, else their places, from 0."""
         name = next(iter(self.signals)) if signal is None else signal
         facts = self.channels.get(name)
-        if facts is not None and "id" in facts and facts["id"].is_unique:
-            return facts["id"].astype(str).tolist()
-        if facts is not None and PLACE in facts:
-            return facts[PLACE].astype(str).tolist()
+        if facts is not None:
+            for column in ("id", COLUMN, PLACE):
+                if column in facts and facts[column].is_unique:
+                    return facts[column].astype(str).tolist()
         return [str(place) for place in range(self.signal(name).shape[1])]
 
 

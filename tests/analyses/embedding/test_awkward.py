@@ -38,6 +38,11 @@ NOTED = {
     "pixels": ({"place": (PLACE * 100).astype(int)}, ["place"], "is taken as continuous"),
     "a block design": ({"room": np.arange(400) // 250}, ["room"], "room"),
     "blocks of numbers": ({"contrast": np.arange(400) // 250 / 2}, ["contrast"], "contrast"),
+    "blocks of which the last is new": (
+        {"room": np.arange(400) // 100},
+        ["room"],
+        "every block of it is cut by itself",
+    ),
     "a label that never changes": ({"room": np.ones(400)}, ["place", "room"], "room left out, the same in every"),
     "holes in the signal": ({"spikes": changed([3, 9], 1, np.nan)}, ["place"], "2 of 400 samples left out"),
     "infinities": ({"spikes": changed([3], 1, np.inf)}, ["place"], "1 of 400 samples left out"),
@@ -67,6 +72,11 @@ SILENT = {
 }
 REFUSED = {
     "nothing changes": ({"spikes": np.zeros((400, 4))}, ["place"], "none of the 4 channels changes"),
+    "too short for a window": (
+        {"spikes": SPIKES[:30], "place": PLACE[:30]},
+        ["place"],
+        "has 30 samples, 17 to learn from and 9 held out; a window of offset10-model alone needs 10",
+    ),
     "nothing but holes": ({"spikes": np.full((400, 4), np.nan)}, ["place"], "400|value|sample"),
     "the only label never changes": ({"room": np.ones(400)}, ["room"], "'room' is the same in every sample"),
     "a transposed signal": ({"spikes": SPIKES.T}, ["place"], "transposed"),
@@ -100,6 +110,25 @@ def test_what_only_looks_awkward_needs_no_note(case, tmp_path):
     parts = prepare(tmp_path, *SILENT[case])
     assert parts.whole.notes == ()
     assert len(parts.whole) == 400
+
+
+def trials(tmp_path, values, **plan):
+    np.savez(tmp_path / "rat.npz", spikes=SPIKES, place=PLACE, trial=values)
+    recording = Source(tmp_path / "rat.npz", "spikes", ["place"], "trial").read()
+    return without_constant_labels(recording, Plan(labels=("place",), baselines=(), seeds=1, **plan))
+
+
+def test_a_single_trial_is_cut_in_time_with_a_note_unless_folds_are_asked_for(tmp_path):
+    parts = Parts.of(*trials(tmp_path, np.zeros(400)))
+    assert "all samples are of one trial; parts are cut in time" in parts.whole.notes
+    assert len(parts.test) == 120
+    with pytest.raises(HapteraError, match="single trial"):
+        Parts.of(*trials(tmp_path, np.zeros(400), folds=3))
+
+
+def test_of_two_trials_one_is_held_out_and_the_other_is_cut_in_time(tmp_path):
+    parts = Parts.of(*trials(tmp_path, np.arange(400) // 240))
+    assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [192, 48, 160]
 
 
 @pytest.mark.parametrize("case", REFUSED)

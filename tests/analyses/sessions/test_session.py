@@ -50,6 +50,13 @@ def test_an_error_names_the_session_it_is_about():
         prepare_sessions([good, constant], Plan(labels=("place",), baselines=()))
 
 
+def test_a_label_that_never_changes_in_one_session_is_not_called_another_kind():
+    angle = recording("a", heading=np.linspace(0, 6.2, 60))
+    constant = recording("b", heading=np.zeros(60))
+    with pytest.raises(HapteraError, match=r"b\.npz: label 'heading' is the same in every sample; leave that"):
+        agree_on_labels([angle, constant], ["heading"])
+
+
 def test_each_session_leaves_out_its_own_silent_channels():
     first, second = recording("a"), recording("b", channels=4)
     second.signals["spikes"][:, 2] = 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import haptera.compat.cebra as cebra
 from haptera.compat.cebra.arguments import ARGUMENTS, CHANGED, REFUSED, Labels, translate
@@ -248,3 +249,10 @@ def test_plots_show_the_points_and_steps_and_name_what_they_leave_out(caplog):
     np.testing.assert_allclose(shown.frame["dimension 2"], points[:, 1], rtol=1e-6)
     losses, temperatures = cebra.plot_loss(model, label="mine").frame, cebra.plot_temperature(model).frame
     assert len(losses) == len(temperatures) == len(model.state_dict_["log"]["temperature"]) == 3
+
+
+def test_no_label_is_none_in_a_pipeline_as_well(caplog):
+    alone = model_of().fit(SIGNAL).transform(SIGNAL)
+    assert np.array_equal(model_of().fit(SIGNAL, None).transform(SIGNAL), alone)
+    assert np.array_equal(make_pipeline(model_of()).fit_transform(SIGNAL), alone)
+    assert not caplog.records

@@ -205,8 +205,9 @@ def _parts(prepared: Mapping[str, Any], part: str | None) -> dict[str, Any]:
 def read_facts(path: Path) -> tuple[Source, dict[str, Any]]:
     """Return what the `result.json` of an embedding says about how the recording was read, and how it was prepared."""
     facts = check(read_json(path), {}, str(path))
+    what = "of several sessions" if "recordings" in facts else "of a model that was adapted"
     if "recordings" in facts or "adapt_steps" in facts:
-        raise HapteraError(f"{path} is of several sessions; attribute takes the embedding of one recording")
+        raise HapteraError(f"{path} is {what}; attribute takes the embedding of one recording, fitted by itself")
     if not {"read", "prepared"} <= set(facts):
         raise HapteraError(f"{path} does not say how to read the recording; embed it again")
     source = read_as(Source, facts["read"], f"{path}: read", f"key of read in {path}")
@@ -215,7 +216,7 @@ def read_facts(path: Path) -> tuple[Source, dict[str, Any]]:
 
 def prepared_recording(source: Source, prepared: Mapping[str, Any], path: Path | None = None) -> Recording:
     """Return the recording as `embed` prepared it, from another path if it is no longer where it was."""
-    if path is None and not Path(source.path).is_file():
+    if path is None and not Path(source.path).exists():
         raise HapteraError(f"the recording {source.path} is not there; say where it is by --recording")
     source = source if path is None else replace(source, path=path)
     recording = source.read()

@@ -1,6 +1,8 @@
 """Cutting: what of a recording can be learnt from, and where it is cut so that every part holds something to learn."""
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -10,17 +12,30 @@ from haptera.recordings.label import MANY, Label
 from haptera.recordings.preparation import varies
 from haptera.recordings.recording import Recording
 
+LONG = 30
+"""Samples in a run of equal values, on average, that can be cut into three parts."""
 NAMED = 10
 """Units or classes that a note names; of more, the first."""
 
 
 def block_label(recording: Recording, parts: Mapping[str, Recording], labels: Sequence[str]) -> tuple[str, str] | None:
-    """Return a label of few values that is always the same in a part, though not in the recording, and that part."""
+    """Return a label by whose blocks a recording is to be cut, and why; None where there is none.
+
+    That is a label of few values that is always the same in a part, though not in the recording, or one in long runs
+    of which most of the held-out part was never seen before.
+    """
     for name, (title, part) in product(labels, parts.items()):
         label = recording.label(name)
         few = label.values.ndim == 1 and len(np.unique(label.values)) <= MANY
         if (few or label.kind == "discrete") and is_constant(part.label(name)) and not is_constant(label):
-            return name, title
+            return name, f"the same in all of the {title} part"
+    *_, known, test = parts.values()
+    for name in labels:
+        label = recording.label(name)
+        if label.kind != "discrete" or len(label) < LONG * (1 + int((label.values[1:] != label.values[:-1]).sum())):
+            continue
+        if 2 * int((~np.isin(test.label(name).values, known.label(name).values)).sum()) > len(test):
+            return name, "of other classes in most of the held-out part than before"
     return None
 
 
@@ -69,3 +84,20 @@ def unseen_note(train: Recording, test: Recording, name: str) -> str:
         f"training never saw {len(strange)} of the held-out classes of {name} ({some}), which are {share:,} of "
         f"{len(label):,} held-out samples and cannot be read"
     )
+
+
+def without_single_trial(recording: Recording) -> Recording:
+    """Return the recording without trials where all samples are of the same one."""
+    trials = recording.trials
+    return recording if trials is None or (trials != trials[:1]).any() else replace(recording, trials=None)
+
+
+def check_lengths(parts: Sequence[Recording], source: str, architecture: str) -> None:
+    """Refuse a recording of which a part is shorter than a window of an encoder whose name says how long that is."""
+    found = re.search(r"offset(\d+)", architecture)
+    lengths, need = [len(part) for part in parts], int(found[1]) if found else 1
+    if min(lengths[0], lengths[-1]) < need:
+        raise HapteraError(
+            f"{source} has {sum(lengths):,} samples, {lengths[0]:,} to learn from and {lengths[-1]:,} held out; a "
+            f"window of {architecture} alone needs {need}"
+        )

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from haptera.analyses.embedding.baselines import BASELINES, available_baselines, evenly_spaced
-from haptera.analyses.embedding.cutting import block_label, cut_blocks, is_constant, unseen_note, varying_channels
+from haptera.analyses.embedding.cutting import (
+    block_label,
+    check_lengths,
+    cut_blocks,
+    is_constant,
+    unseen_note,
+    varying_channels,
+    without_single_trial,
+)
 from haptera.analyses.embedding.decoding import nested_folds
 from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import fingerprint
@@ -30,10 +38,7 @@ labels are not learnt by heart."""
 OFFSETS = {"label": 10, "hybrid": 10, "time": 3}
 """Samples between the two of a pair. Labels are compared after 10, as in the source. By time alone fewer are better to
 decode from; but then windows overlap, which is enough to tell a pair, and shuffled samples fit better than chance."""
-BLOCKS = (
-    "{0} is the same in all of the {1} part, as in a block design; so every block of it is cut by itself, and its end "
-    "is held out"
-)
+BLOCKS = "{0} is {1}, as in a block design; so every block of it is cut by itself, and its end is held out"
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,7 @@ class Parts:
         """Hold out the last part."""
         name = _signal_name(recording, plan)
         rest, test = recording.split(plan.held)
-        train, validation = rest.split(plan.chosen_on)
+        train, validation = without_single_trial(rest).split(plan.chosen_on)
         if block := block_label(recording, {"first": train, "held-out": test}, plan.training_labels):
             rows = cut_blocks(recording.label(block[0]).values, plan.held, plan.chosen_on)
             whole = replace(recording, times=None)[np.concatenate(rows)]
@@ -205,6 +210,7 @@ class Parts:
         """Leave out what is silent, then smooth each part by itself, then scale by the training part."""
         for label in plan.training_labels:
             _check_varies(parts[0].label(label), label, " of the training part")
+        check_lengths(parts, whole.source, str(plan.settings.get("model_architecture", DEFAULTS["model_architecture"])))
         kept, notes = varying_channels(parts[0], name)
         made = _preparation(whole, name, kept, plan)
         values = [made.values(part) for part in parts]
@@ -232,7 +238,12 @@ class Parts:
 
 
 def without_constant_labels(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
-    """Return both without labels that are the same in every sample, with a note, as long as another one is left."""
+    """Return both without labels that are the same in every sample, with a note, as long as another one is left.
+
+    A single trial is none, unless folds are asked for, which say so.
+    """
+    if not plan.folds and (apart := without_single_trial(recording)) is not recording:
+        recording = replace(apart, notes=(*apart.notes, "all samples are of one trial; parts are cut in time"))
     parts = [name for name, _ in plan.parts]  # what shapes the embedding cannot be left out
     kept = tuple(name for name in plan.labels if name in parts or not is_constant(recording.label(name)))
     if not kept or len(kept) == len(plan.labels):
@@ -256,7 +267,8 @@ def _preparation(recording: Recording, name: str, kept: np.ndarray, plan: Plan) 
     names = recording.channel_names(name)
     title = Path(recording.source).stem
     of = (tuple(names[place] for place in places), places, len(kept), recording.step)
-    return Preparation(title, name, *of, plan.smoothing, plan.causal)
+    labels = tuple((label, recording.label(label).kind) for label in plan.training_labels)
+    return Preparation(title, name, *of, plan.smoothing, plan.causal, labels=labels)
 
 
 def _check_varies(label: Label, name: str, where: str = "") -> None:

@@ -18,15 +18,15 @@ import pandas as pd
 
 from haptera.analyses.embedding.comparison import COLUMNS, SHUFFLED_TRAINING, decode_embedding, decode_windows
 from haptera.analyses.embedding.fits import Fit, FitTask, inputs_of
-from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.embedding.plan import Parts, Plan, without_constant_labels
 from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
 from haptera.analyses.sessions.adapted_page import ADAPTED, DEFINITIONS, OWN, OWN_SHORT, findings, headline, sections
 from haptera.analyses.sessions.analysis import distance_of
+from haptera.analyses.sessions.applying import read_as_before
+from haptera.analyses.sessions.saved import check_labels, check_mode, find_session, plan_of, preparation_of
 from haptera.analysis import numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
-from haptera.contrastive.model_file import read_preparations
 from haptera.contrastive.modes import Context
-from haptera.errors import HapteraError, unknown
 from haptera.files.fingerprint import SCHEMA, fingerprint, of_file
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
@@ -164,11 +164,16 @@ def adapt_session(
     known = ContrastiveEmbedding.load(path)
     place, name = find_session(path, known, session)
     start = Start(path, place, steps or max(known.n_iter_ // FRACTION, 1))
-    source, read = (recording, recording.read()) if isinstance(recording, Source) else (None, recording)
+    prepared = preparation_of(path, place)
+    if isinstance(recording, Source):
+        source, read = recording, recording.read() if prepared is None else read_as_before(recording, prepared)
+    else:
+        source, read = None, recording
     settings = {key: value for key, value in known.get_params(deep=False).items() if key not in NOT_OURS}
-    plan = replace(plan, settings=settings | {"max_iterations": known.n_iter_})
-    parts = Parts.of(read, plan)
-    _check_mode(known, parts, plan)
+    plan = plan_of(known, prepared, replace(plan, settings=settings | {"max_iterations": known.n_iter_}))
+    parts = Parts.of(*without_constant_labels(read, plan))
+    renamed = check_labels(prepared, parts, plan)
+    check_mode(known, parts, plan)
     seeds = range(plan.seed, plan.seed + plan.seeds)
     tasks: list[FitTask] = [AdaptTask(parts, plan, seed, start) for seed in seeds]
     short = replace(plan, settings={**plan.settings, "max_iterations": start.steps})
@@ -181,41 +186,10 @@ def adapt_session(
     tables = [_decoding(parts, label, named) for label in plan.labels]
     _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
     mode = named[ADAPTED][0].model.mode_.describe(Context.of(labels, [len(parts.train)], several=False))
-    notes = parts.whole.notes
+    notes = (*parts.whole.notes, *renamed)
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
     folder = None if out is None else Path(out)
     return Adaptation(start, name, plan, parts, named[ADAPTED], named.get(OWN, ()), mode, table, notes, source, folder)
-
-
-def find_session(path: Path, model: ContrastiveEmbedding, session: str | None) -> tuple[int, str]:
-    """Return the place and the name of a session of a model, by its name or number; the first where none is said."""
-    try:
-        names = [one.name for one in read_preparations(path)]
-    except HapteraError:  # saved from Python, where nobody names sessions
-        names = [f"session {place}" for place in range(model.n_sessions_)]
-    if session is None:
-        return 0, names[0]
-    if session in names:
-        return names.index(session), session
-    if session.isdigit() and int(session) < len(names):
-        return int(session), names[int(session)]
-    raise unknown(f"session of {path}", session, names)
-
-
-def _check_mode(model: ContrastiveEmbedding, parts: Parts, plan: Plan) -> None:
-    """Refuse labels of other kinds than those that the model learnt from."""
-    _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
-    discrete = any(label.dtype.kind != "f" for label in labels)
-    numbers = any(label.dtype.kind == "f" for label in labels)
-    conditional = model.mode_.conditional
-    wanted = {"time": (False, False), "discrete": (True, False)}.get(
-        conditional, (conditional.startswith("mixed"), True)
-    )
-    if (discrete, numbers) != wanted:
-        raise HapteraError(
-            f"the model drew pairs by {conditional!r}, which labels {', '.join(plan.labels) or '(none)'} do not fit; "
-            "name labels of the same kinds as those it learnt from"
-        )
 
 
 def _decoding(parts: Parts, label: str, fits: Mapping[str, Sequence[Fit]]) -> pd.DataFrame:

@@ -5,6 +5,8 @@ scaled; none of that is estimated again from the new recording.
 Cost: reading, and one pass through the encoder.
 """
 
+import logging
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +17,17 @@ from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.model_file import read_preparations
 from haptera.errors import HapteraError, unknown
 from haptera.files.atomic import whole
+from haptera.recordings.prepared import Preparation
 from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
+
+log = logging.getLogger("haptera")
+
+ALIKE = 0.05
+"""Share by which the step of a recording may be off that of a model."""
+OTHER_STEP = (
+    "a sample is {:g} s long, and {:g} s in what the model learnt from, so that its windows see another length of time"
+)
 
 
 def transform_recording(model: Path | str, recording: Recording | Source, session: str | None = None) -> pd.DataFrame:
@@ -36,11 +47,13 @@ def transform_recording(model: Path | str, recording: Recording | Source, sessio
     place = _place(path, names, session, recording)
     prepared = sessions[place]
     if isinstance(recording, Source):
-        recording = _as_before(recording, prepared.signal, prepared.bin).read()
+        recording = read_as_before(recording, prepared)
     try:
         ready = prepared.apply(recording)
     except HapteraError as error:
         raise HapteraError(f"{path}: {error}") from error
+    for note in ready.notes:
+        log.info("%s: %s", Path(ready.source).name, note)
     blocks = ready.blocks
     points = estimator.transform(ready.signal(), place, trials=blocks if blocks.max() else None)
     columns: dict[str, np.ndarray] = {} if ready.times is None else {"time": ready.times}
@@ -64,14 +77,23 @@ def _place(path: Path, names: list[str], session: str | None, recording: Recordi
     raise unknown(f"session of {path}", session, names)
 
 
-def _as_before(source: Source, signal: str, width: float | None) -> Source:
-    """Return the source with the signal, and for spike times the bins, of the model where nobody says others."""
+def read_as_before(source: Source, prepared: Preparation) -> Recording:
+    """Return the recording with the signal, and for spike times the bins, of the model where nobody says others."""
     timed = Path(source.path).suffix.lower() == ".nwb"
-    return replace(
-        source,
-        signal=source.signal or (signal if timed else None),
-        bin=source.bin if source.bin is not None or not timed else width,
-    )
+    signal = source.signal or (prepared.signal if timed else None)
+    own = replace(source, signal=signal, bin=source.bin if source.bin is not None or not timed else prepared.bin)
+    recording = own.read()
+    if prepared.bin and source.bin is None and _is_other(recording.step, prepared.bin):
+        with suppress(HapteraError):  # of samples that are no spikes there is no other width
+            recording = replace(own, bin=prepared.bin).read()
+    if prepared.bin and recording.step is not None and _is_other(recording.step, prepared.bin):
+        note = OTHER_STEP.format(recording.step, prepared.bin)
+        recording = replace(recording, notes=(*recording.notes, note))
+    return recording
+
+
+def _is_other(step: float | None, width: float) -> bool:
+    return step is not None and abs(step / width - 1) > ALIKE
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:

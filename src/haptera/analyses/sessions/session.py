@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from haptera.analyses.embedding.cutting import is_constant
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
@@ -62,6 +63,8 @@ def agree_on_labels(recordings: Sequence[Recording], names: Sequence[str]) -> li
             labels = [_as_number(label, name) for label in labels]
         kinds = {recording.source: _form(label) for recording, label in zip(recordings, labels, strict=True)}
         if len(set(kinds.values())) > 1:
+            if flat := [one.source for one in recordings if is_constant(one.label(name))]:
+                raise HapteraError(f"{flat[0]}: label {name!r} is the same in every sample; leave that recording out")
             listed = ", ".join(f"{form} in {Path(source).name}" for source, form in kinds.items())
             raise HapteraError(f"label {name!r} is {listed}; one kind was expected, say it as {name}:KIND")
         if labels[0].kind == "discrete":

@@ -226,7 +226,8 @@ class CEBRA(TransformerMixin, BaseEstimator):
         refuse(self.get_params(deep=False))
         several = is_several(X)
         signals = [array(one) for one in X] if several else [array(X)]
-        given = [[array(one) for one in label] if several else array(label) for label in y]
+        labels = [label for label in y if label is not None]  # scikit-learn says y=None where there is none
+        given = [[array(one) for one in label] if several else array(label) for label in labels]
         translation = translate(self.get_params(deep=False), kinds(given))
         for note in translation.notes:
             log.warning(note)
