@@ -163,6 +163,8 @@ def _helps(found: list[Gain], more: str) -> str:
         text += f"; {join_names(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
     if best.level and best.level not in best.tied:
         text += f"; {best.level}, which does not learn, is level with it (within the interval)"
+    elif best.parent and not best.level and best.change > 0:
+        text += f"; its parent {best.parent}, which does not learn, changes it by {_signed(best.by_parent)} alone"
     if best.harm:
         text += f"; it hurts {join_names([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
