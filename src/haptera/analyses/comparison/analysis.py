@@ -158,17 +158,21 @@ def _measure(measure: str, rows: pd.DataFrame) -> list[Finding]:
     numbers |= {"clear": len(clear), "largest": float(largest["difference"])}
     numbers |= {"largest_interval": [float(largest["low"]), float(largest["high"])]}
     scale, unit = (100, " points") if measure in ("accuracy", "confidence") else (1, "")
-    mean = f"{scale * numbers['mean_difference']:+.2f}{unit}"
+    mean = f"{_signed(scale * numbers['mean_difference'])}{unit}"
     told = f"{mean} on average, clear in {len(clear)} of {len(rows)}"
     where = f"{largest['model']} · {largest['part']} · {largest['adapter']}"
     if not rows["difference"].any():
         told = f"no difference in {count(len(rows), 'cell')}"
     else:
-        ends = f" ({scale * largest['low']:+.2f} to {scale * largest['high']:+.2f})" if pd.notna(largest["low"]) else ""
-        told += f"; most in {where}: {scale * largest['difference']:+.2f}{unit}{ends}"
+        low, high, most = (_signed(scale * largest[name]) for name in ("low", "high", "difference"))
+        told += f"; most in {where}: {most}{unit}" + (f" ({low} to {high})" if pd.notna(largest["low"]) else "")
     word = measure.replace("_", " ")
     found = answer(word, f"What does it do to {word}?", told, **{f"{measure}_change": numbers})
     return enlarge(found, mean if rows["difference"].any() else "none", CHANGES)
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.2f}".replace("-", "−")
 
 
 def compare_studies(one: Path, other: Path) -> Comparison:
