@@ -136,7 +136,7 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
     fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
     text = ""
     if best.adapter in learners and best.adapter not in fell:
-        text = f"; it never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
+        text = f"; {best.adapter} never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
     if fell:
         said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
         text += f"; collapsed: {join_names(said[:LISTED])}"
