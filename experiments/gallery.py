@@ -26,6 +26,7 @@ MARGIN = 40
 """Pixels beside a plot that is wider than that."""
 KINDS = {
     "study": ("A study", "guides/report.md", "src/haptera/report/study/__init__.py"),
+    "compare": ("Two studies", "guides/report.md", "src/haptera/analyses/comparison/analysis.py"),
     "diagnosis": ("Diagnosis", "guides/diagnosis.md", "src/haptera/analyses/diagnosis/page.py"),
     "trends": ("Trends", "guides/trends.md", "src/haptera/analyses/trends/page.py"),
     "dependencies": ("Dependencies", "guides/dependencies.md", "src/haptera/analyses/dependencies/page.py"),
@@ -71,6 +72,11 @@ MAKE = {
         f"haptera run --model examples/net.py:trained {RUN} --out released",
         f"haptera run --model examples/net.py:trained:epochs=3 {RUN} --out candidate",
         "haptera gate candidate --baseline released --out out --quiet",
+    ),
+    "compare": (
+        f"haptera run --model examples/net.py:trained {RUN} --adapter batchnorm --out old",
+        f"haptera run --model examples/net.py:trained:epochs=3 {RUN} --adapter batchnorm --out new",
+        "haptera compare old new --out out --quiet",
     ),
     "study": ("haptera demo --quick --quiet --out out",),
 }

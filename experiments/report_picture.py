@@ -3,8 +3,8 @@
     python experiments/report_picture.py
 
 Runs `haptera demo --quick` first, half a minute, and writes `docs/pictures/report.png` and `report-dark.png`. They show
-the answers and the first figure; what lies between them on the page, and what is below the figure, is left out. It
-needs Chromium.
+the answers and the first figure; what lies between them on the page, and what is below the figure, is left out, and
+the figure is less tall, so that a screen holds the landing page. It needs Chromium.
 """
 
 import shutil
@@ -18,6 +18,7 @@ from playwright.sync_api import sync_playwright
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 LEFT_OUT = ".bar, .notes, .definitions, .lead, h2 { display: none !important; }"
+LOWER = "(plot) => { plot.style.height = '270px'; return Plotly.relayout(plot, { height: 270 }).then(() => null); }"
 CLOSER = "section { margin-top: 1.25rem; padding-top: 0; } h1 { margin-top: 1.25rem; }"
 
 
@@ -31,7 +32,10 @@ def main(report: Path) -> None:
             page.add_style_tag(content=LEFT_OUT + CLOSER)
             page.wait_for_selector(".js-plotly-plot .scatterlayer .trace", timeout=120_000)
             page.wait_for_timeout(500)
-            plot = page.locator(".js-plotly-plot").first.bounding_box()
+            chart = page.locator(".js-plotly-plot").first
+            chart.evaluate(LOWER)
+            page.wait_for_timeout(500)
+            plot = chart.bounding_box()
             path = PICTURES / f"report{ending}.png"
             page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1200, "height": plot["y"] + plot["height"] - 4})
             Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)

@@ -51,7 +51,7 @@ from haptera.streams import Continual
 
 ADAPTERS: dict[str, Callable[..., Adapter]] = {
     "none": NoAdaptation,
-    "batchnorm": partial(BatchNorm, prior=0),
+    "batchnorm:prior=0": partial(BatchNorm, prior=0),  # as adapters that learn name their parent
     "tent": partial(Tent, lr=3e-3),
     "pseudo_labels": PseudoLabels,
     "rpl": partial(RPL, lr=3e-3),

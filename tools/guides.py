@@ -13,9 +13,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+
+from haptera.cli.say import fold
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -23,8 +24,6 @@ QUESTIONS = DOCS / "questions"
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKED = re.compile(r"(?<=^<!-- prints -->\n)```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DIRECTIVE = re.compile(r"^```\{prints\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SENTENCE = re.compile(r"(?:\w[\w -]{0,15}?  +| *)(?=\S)")
-"""What stands before a sentence: the word of a finding, or nothing but the space below it."""
 WIDTH = 92
 """Characters that a page of the site is wide."""
 INSTALLED = "import sys; sys.argv[0] = 'haptera'; from haptera.__main__ import run; run()"
@@ -83,23 +82,8 @@ def run(step: Step, folder: Path) -> str:
     environment["PYTHONPATH"] = str(ROOT / "src")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run([*start, *words], cwd=folder, env=environment, **pipes, text=True, check=False)
-    text = fold(done.stdout)
+    text = "".join(f"{line}\n" for line in fold(done.stdout.strip("\n"), WIDTH).splitlines())
     return text + (f"[exit code {done.returncode}]\n" if done.returncode else "")
-
-
-def fold(output: str) -> str:
-    """Return an output with sentences no wider than a page, below where they begin; tables and JSON stay."""
-    lines = []
-    for line in map(str.rstrip, output.strip("\n").splitlines()):
-        match = SENTENCE.match(line)
-        if len(line) > WIDTH and match and "   " not in line[match.end() :] and line[:1] not in "{[|":
-            indent = " " * match.end()
-            lines += textwrap.wrap(
-                line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )
-        else:
-            lines.append(line)
-    return "".join(f"{line}\n" for line in lines)
 
 
 def clone(folder: Path) -> None:

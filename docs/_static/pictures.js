@@ -8,3 +8,9 @@ const follow = () => {
 };
 new MutationObserver(follow).observe(document.body, { attributeFilter: ["data-theme"] });
 follow();
+
+/* On a phone, columns of sentences keep their shape; a table whose later columns are all numbers or words needs no such room. */
+for (const table of document.querySelectorAll("table.docutils")) {
+  const cells = [...table.querySelectorAll("td:not(:first-child)")];
+  table.classList.toggle("short", cells.every((cell) => cell.textContent.trim().length <= 12));
+}

@@ -8,7 +8,7 @@ import pytest
 from haptera import catalog
 from haptera.cli import COMMANDS
 from haptera.cli.next_step import NEXT, next_step
-from haptera.cli.say import WIDTH, overview
+from haptera.cli.say import WIDTH, fold, overview
 
 OUTSIDE = {"study", "new-classes", "cut", "live", "pose", "pose audit"}
 """Kinds of analyses that are not commands of the catalog."""
@@ -50,3 +50,13 @@ def test_streams_that_do_not_fit_go_on_below(table: pd.DataFrame) -> None:
     assert max(map(len, lines)) <= WIDTH
     headings = [name for line in lines if line.startswith("model") for name in line.split()[2:]]
     assert headings == sorted(f"a-stream-called-{place}" for place in range(12))
+
+
+def test_sentences_fit_a_terminal_below_where_they_begin_and_tables_stay() -> None:
+    found = "holds       net holds best of two models, 0.82 on average over three shifts"
+    lines = fold(found, 40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert all(line.startswith(" " * 12) for line in lines[1:])
+    assert " ".join(" ".join(lines).split()) == " ".join(found.split())
+    row = "net    batchnorm   0.871        0.486        0.871        0.486"
+    assert fold(row, 40) == row

@@ -73,7 +73,17 @@ def test_a_return_to_an_earlier_shift_is_a_window_of_its_own():
 def test_seconds_are_shared_among_the_images_of_a_batch():
     given = outputs(n=20, batch=5, shifts=("a",))
     row = seconds_per_image(given)[0]
-    assert row["value"] == pytest.approx(given.steps["seconds"].sum() / 20)
+    assert row["value"] == pytest.approx(given.steps["seconds"][1:].sum() / 15)
+    assert row["n"] == 15
+
+
+def test_the_first_batch_of_a_cell_warms_up_and_counts_only_where_there_is_no_other():
+    given = outputs(n=15, batch=5, shifts=("a", "b"))
+    given.steps["seconds"][0] = 1000.0
+    rows = {row["shift"]: row for row in seconds_per_image(given)}
+    assert max(row["value"] for row in rows.values()) < 1
+    alone = outputs(n=5, batch=5, shifts=("a",))
+    assert seconds_per_image(alone)[0]["value"] == pytest.approx(alone.steps["seconds"].sum() / 5)
 
 
 def test_without_targets_there_is_no_accuracy():

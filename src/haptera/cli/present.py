@@ -16,7 +16,7 @@ import typer
 
 from haptera.cli.next_step import say_next
 from haptera.cli.options import Json, Out, Quiet, expand_groups, set_options
-from haptera.cli.say import say, say_json, session
+from haptera.cli.say import say, say_folded, say_json, session
 
 if TYPE_CHECKING:
     from haptera.analysis import Analysis
@@ -48,7 +48,7 @@ def present(analysis: "Analysis", out: Path | None, quiet: bool, as_json: bool) 
     if as_json:
         say_json(analysis.json() | ({"files": files} if files else {}))
     else:
-        say(analysis.summary(notes=not quiet))
+        say_folded(analysis.summary(notes=not quiet))
         if files:
             say("  ".join(files.values()))
         if not quiet:

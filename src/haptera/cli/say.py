@@ -2,8 +2,10 @@
 
 import json
 import logging
+import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Characters of a line where there is no terminal that says how many it has."""
+SENTENCE = re.compile(r"(?:\w[\w -]{0,15}?  +| *)(?=\S)")
+"""What a sentence of a result begins with: a word and the room after it, or nothing."""
 
 
 def complain(text: str) -> None:
@@ -28,6 +32,31 @@ def complain(text: str) -> None:
 def say(text: str) -> None:
     """Print one line of the result."""
     typer.echo(text)
+
+
+def say_folded(text: str) -> None:
+    """Print a result, on a terminal with sentences that are no wider than it; files and pipes get whole lines."""
+    say(fold(text, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else text)
+
+
+def fold(text: str, width: int) -> str:
+    """Return a text with sentences no wider than a terminal, below where they begin; tables and JSON stay.
+
+    >>> print(fold("breaks      net breaks under fog", 24))
+    breaks      net breaks
+                under fog
+    """
+    lines = []
+    for line in map(str.rstrip, text.splitlines()):
+        match = SENTENCE.match(line)
+        if len(line) > width and match and "   " not in line[match.end() :] and line[:1] not in "{[|":
+            indent = " " * match.end()
+            lines += textwrap.wrap(
+                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def say_json(content: Mapping[str, Any]) -> None:

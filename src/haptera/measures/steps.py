@@ -66,13 +66,19 @@ def records(outputs: Outputs) -> Rows:
 
 @measure(bounds=(0, float("inf")), higher_is_better=False)
 def seconds_per_image(outputs: Outputs) -> Rows:
-    """Seconds in the adapter and the model, reading and shifting left out, per image of each context."""
+    """Seconds in the adapter and the model, reading and shifting left out, per image of each context.
+
+    The first batch of a cell, which may pay for what a process does once, counts only in a context that has no other.
+    """
     if "seconds" not in outputs.steps or outputs.step is None or not len(outputs):
         return []
     contexts, codes = outputs.groups
     seconds = outputs.steps["seconds"]
     each = seconds / np.maximum(np.bincount(outputs.step, minlength=len(seconds)), 1)
-    total, n = np.bincount(codes, each[outputs.step], len(contexts)), np.bincount(codes, minlength=len(contexts))
+    timed = outputs.step > outputs.step.min()
+    timed |= np.bincount(codes[timed], minlength=len(contexts))[codes] == 0
+    codes, step = codes[timed], outputs.step[timed]
+    total, n = np.bincount(codes, each[step], len(contexts)), np.bincount(codes, minlength=len(contexts))
     return [
         context | {"measure": "seconds_per_image", "value": float(total[i] / n[i]), "n": int(n[i])}
         for i, context in enumerate(contexts)

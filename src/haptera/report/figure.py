@@ -70,6 +70,7 @@ class Figure:
         rank: For a table, 1 for the best of a column of it and 2 for the second.
         source: For a table, who published a row of it; empty for what was measured.
         remark: For a table, a sentence about all that is shown.
+        quantity: For lines, the one of `select` whose chosen value says what y is, and is written along its axis.
     """
 
     title: str
@@ -107,13 +108,14 @@ class Figure:
     rank: str | None = None
     source: str | None = None
     remark: str | None = None
+    quantity: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "layers":
             object.__setattr__(self, "mark", self.mark or "mark")
             object.__setattr__(self, "color", self.color or ("layer",))
         single = (self.x, self.y, self.low, self.high, self.dash, self.choose, self.bands, self.flags, self.mark)
-        printed = (self.spread, self.rank, self.source, self.remark, self.names, self.x_low, self.x_high)
+        printed = (self.spread, self.rank, self.source, self.remark, self.names, self.x_low, self.x_high, self.quantity)
         named = [name for name in (*single, self.depth, *printed) if name is not None]
         named += [*self.value, *self.color, *self.select, *self.diverging, *self.start, *self.ends]
         check_keys(f"column in figure {self.title!r}", named, map(str, self.frame.columns))

@@ -36,3 +36,10 @@ def test_an_error_says_how_sure_the_model_was_and_never_that_it_was_certain() ->
     page = render([made], [], title="t", settings={})
     assert page.count(URI) == 3
     assert "cat → dog &lt;i&gt;" in page
+
+
+def test_the_caption_says_whether_images_are_shown_clean() -> None:
+    fog = replace(CLEAN, shift="fog", severity=5.0)
+    alone, both = (made.galleries[0].caption for shown in ([fog], [CLEAN, fog]) if (made := section(shown)))
+    assert alone.endswith("No stream of the study shows them clean.")
+    assert "clean and under each shift" in both

@@ -103,6 +103,9 @@ def test_a_learner_that_is_hardly_better_than_its_parent_is_level_with_it() -> N
     said = "batchnorm:prior=0, which does not learn, is level with it (within the interval)"
     assert said in summarise(near)[-1].sentence
     assert said not in summarise(far)[-1].sentence
+    credit = "its parent batchnorm:prior=0, which does not learn, changes it by +0.20 alone"
+    assert credit in summarise(far)[-1].sentence
+    assert credit not in summarise(near)[-1].sentence
     (row,) = only(near, measure="learning_gain").to_dict("records")
     assert row["value"] == pytest.approx(0.01)
     ends = ((value, value - 0.03, value + 0.05) for value in (0.71, 0.7))
@@ -177,7 +180,7 @@ def test_collapses_are_counted_and_the_worst_come_first(learning: pd.DataFrame) 
 def test_the_summary_says_who_collapsed_and_who_did_not(learning: pd.DataFrame) -> None:
     sentence = summarise(learning)[-1].sentence
     assert sentence.startswith("Yes: rdumb, the best of 3 adapters")
-    assert "it never collapsed in 2 runs; collapsed: tent in 2 of 2 runs." in sentence
+    assert "; rdumb never collapsed in 2 runs; collapsed: tent in 2 of 2 runs." in sentence
 
 
 def test_forgetting_is_averaged_over_parts_and_seeds() -> None:

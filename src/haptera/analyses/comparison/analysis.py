@@ -19,17 +19,20 @@ import pandas as pd
 from haptera.analyses.comparison.pairs import compare_cells
 from haptera.analyses.comparison.protocols import protocol_differences
 from haptera.analysis import Analysis
+from haptera.measures.pairs import NONE
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Listing, Section, answer
+from haptera.report.section import Finding, Listing, Section, answer, enlarge
 from haptera.run.cells import open_study
 from haptera.words import count, shorten
 
 SHOWN = 5
 PROTOCOL = "Settings in which the two differ; an empty field is where only the other study says something."
 CELLS = (
-    "Cells that both studies have, on the images that both have: the difference is the other minus the one, with its "
-    "95 % interval for pairs."
+    "Cells that both studies have, on the images that both have: {other} minus {one}, with the 95 % interval for pairs."
 )
+CHANGES, DIFFERENCES, TABLE = "Change of each cell", "Differences", "Cells"
+SECOND = ("fingerprint", "date")
+"""Settings that tell a reader little, so the sentence names others before them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class Comparison(Analysis):
 
     kind: ClassVar[str] = "compare"
     definitions: ClassVar[Mapping[str, str]] = {
-        "difference": "the other study minus the one, on the images that both have",
+        "difference": "the second study minus the first, on the images that both have",
         "clear": "the 95 % interval of the difference does not hold 0",
     }
     one: str
@@ -77,18 +80,27 @@ class Comparison(Analysis):
         numbers = {"settings_compared": self.compared, "settings_different": len(self.protocol)}
         told = f"{len(self.protocol)} of {count(self.compared, 'setting')} differ" + self._examples()
         made = answer("protocol", "In what were they made differently?", told, **numbers)
+        made = enlarge(made, count(len(self.protocol), "setting"), DIFFERENCES if len(self.protocol) else "")
         made += self._images()
         for measure, rows in self.cells.groupby("measure", sort=True):
             made += _measure(str(measure), rows)
         return made
 
     def _examples(self) -> str:
-        rows = [f"{row.setting} of {row.about} ({row.one or '-'}, {row.other or '-'})" for row in self._telling()]
+        rows = list(dict.fromkeys(map(self._difference, self._telling())))
         return f": {shorten(rows, SHOWN)}" if rows else ""
 
+    def _difference(self, row: Any) -> str:
+        """Return a difference in words; everything about what only one study has is one difference."""
+        alone = self.protocol[self.protocol["about"] == row.about]
+        for name, missing in ((self.one, "other"), (self.other, "one")):
+            if alone[missing].eq("").all():
+                return f"{row.about} in {name} only"
+        return f"{row.setting} of {row.about} ({row.one or 'unsaid'}, {row.other or 'unsaid'})"
+
     def _telling(self) -> Sequence[Any]:
-        """Return differences, those that a reader can read before fingerprints."""
-        order = self.protocol.assign(hidden=self.protocol["setting"] == "fingerprint")
+        """Return differences, those that tell a reader little last."""
+        order = self.protocol.assign(hidden=self.protocol["setting"].isin(SECOND))
         return list(order.sort_values("hidden", kind="stable").itertuples())
 
     def _images(self) -> list[Finding]:
@@ -97,29 +109,44 @@ class Comparison(Analysis):
         numbers = {f"paired_{name}": value for name, value in sums.items()}
         numbers |= {"cells_in_both": self._matched, "cells_in_one_only": self.unmatched}
         told = f"{count(self._matched, 'cell')} of both have {sums['images']:,} answers about the same images"
-        told += f"; {sums['only_one']:,} and {sums['only_other']:,} are about images of one study only"
+        if sums["only_one"] or sums["only_other"]:
+            told += f"; {sums['only_one']:,} and {sums['only_other']:,} are about images of one study only"
         if sums["other_labels"]:
             told += f"; {sums['other_labels']:,} of the same images have other labels"
         if self.unmatched:
             told += f"; {count(self.unmatched, 'cell')} are in one study only"
-        return answer("images", "Are the images the same?", told, **numbers)
+        found = answer("images", "Are the images the same?", told, **numbers)
+        return enlarge(found, count(self._matched, "cell"), TABLE) if self._matched else found
 
     def sections(self) -> list[Section]:
         """Return both tables."""
         made = [
-            Section.of("Protocol", "How they were made.", Listing("Differences", PROTOCOL, self.protocol)),
-            Section.of("Numbers", "What they found.", self._changes(), Listing("Cells", CELLS, self.cells)),
+            Section.of("Protocol", "How they were made.", Listing(DIFFERENCES, PROTOCOL, self.protocol, self._names)),
+            Section.of(
+                "Numbers", "What they found.", self._changes(), Listing(TABLE, self._caption, self.cells, self._names)
+            ),
         ]
         return [section for section in made if section is not None]
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {"one": self.one, "other": self.other}
+
+    @property
+    def _caption(self) -> str:
+        return CELLS.format(one=self.one, other=self.other)
 
     def _changes(self) -> Figure | None:
         """Return the difference of every cell, a point each; None where there is no cell."""
         if self.cells.empty:
             return None
+        adapters = sorted(self.cells["adapter"].unique(), key=lambda name: name != NONE)
         return Figure(
-            "Change of each cell", f"{CELLS} A cell whose bar does not meet 0 has changed.", self.cells, "scatter",
-            x="part", y="difference", low="low", high="high", color=("adapter",), select=("measure", "model"),
+            CHANGES, f"{self._caption} A cell whose bar does not meet 0 has changed.", self.cells, "scatter",
+            x="part", y="difference", low="low", high="high", color=("adapter",), palette=tuple(adapters),
+            select=("measure", "model", "adapter"),
             start={"measure": "accuracy"} if (self.cells["measure"] == "accuracy").any() else {},
+            labels=self._names,
         )  # fmt: skip
 
 
@@ -131,15 +158,21 @@ def _measure(measure: str, rows: pd.DataFrame) -> list[Finding]:
     numbers |= {"clear": len(clear), "largest": float(largest["difference"])}
     numbers |= {"largest_interval": [float(largest["low"]), float(largest["high"])]}
     scale, unit = (100, " points") if measure in ("accuracy", "confidence") else (1, "")
-    told = f"{scale * numbers['mean_difference']:+.2f}{unit} on average, clear in {len(clear)} of {len(rows)}"
+    mean = f"{_signed(scale * numbers['mean_difference'])}{unit}"
+    told = f"{mean} on average, clear in {len(clear)} of {len(rows)}"
     where = f"{largest['model']} · {largest['part']} · {largest['adapter']}"
     if not rows["difference"].any():
         told = f"no difference in {count(len(rows), 'cell')}"
     else:
-        ends = f" ({scale * largest['low']:+.2f} to {scale * largest['high']:+.2f})" if pd.notna(largest["low"]) else ""
-        told += f"; most in {where}: {scale * largest['difference']:+.2f}{unit}{ends}"
+        low, high, most = (_signed(scale * largest[name]) for name in ("low", "high", "difference"))
+        told += f"; most in {where}: {most}{unit}" + (f" ({low} to {high})" if pd.notna(largest["low"]) else "")
     word = measure.replace("_", " ")
-    return answer(word, f"What does it do to {word}?", told, **{f"{measure}_change": numbers})
+    found = answer(word, f"What does it do to {word}?", told, **{f"{measure}_change": numbers})
+    return enlarge(found, mean if rows["difference"].any() else "none", CHANGES)
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.2f}".replace("-", "−")
 
 
 def compare_studies(one: Path, other: Path) -> Comparison:

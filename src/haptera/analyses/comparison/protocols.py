@@ -21,7 +21,8 @@ def facts_of(ledger: Ledger) -> dict[tuple[str, str], Any]:
     facts: dict[tuple[str, str], Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and key not in ASIDE:
-            facts |= {(key, name): each for name, each in value.items()}
+            about = "the run" if key == "run on" else key
+            facts |= {(about, name): each for name, each in value.items()}
         elif key not in ASIDE:
             facts["study", key] = value
     for row in protocol.get("streams", []):

@@ -68,7 +68,7 @@ function axes(frame, encoding, rows, width, fitted) {
   const label = (name) => plain(encoding.labels[name] ?? name);
   const layout = baseLayout(encoding, width);
   layout.xaxis.title.text = label(encoding.x);
-  layout.yaxis.title.text = label(encoding.y);
+  layout.yaxis.title.text = encoding.quantity && rows.length ? plain(frame.column(encoding.quantity).shown(rows[0])) : label(encoding.y);
   layout.yaxis.range = vertical(frame, encoding, rows, fitted);
   if (encoding.time_x) {
     layout.xaxis.type = 'date';
@@ -139,7 +139,8 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
   const longest = Math.min(letters, Math.max(...across.map((name) => String(name).length)));
   const tickangle = width < 600 ? -90 : 7.5 * longest * across.length > width - 220 ? -45 : 0; // level where names have room
   Object.assign(layout.xaxis, ticks(across, letters), { side: 'top', tickangle, range: [-0.5, across.length - 0.5] });
-  Object.assign(layout.yaxis, ticks(down, width < 600 ? 16 : LABEL_LENGTH), { range: [down.length - 0.5, -0.5] });
+  const beside = width < 600 ? 16 : LABEL_LENGTH;
+  Object.assign(layout.yaxis, ticks(down, beside), { range: [down.length - 0.5, -0.5] });
   layout.dragmode = false;
   const names = tickangle ? Math.ceil(7 * longest * Math.sin((-tickangle * Math.PI) / 180)) + 16 : 0;
   layout.height = Math.max(96 + 24 * down.length + (tickangle ? 40 : 0), 80 + names); // plotly keeps 64 for the cells, and cuts names
@@ -154,8 +155,9 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
     zmin, zmax, colorscale: scale, xgap: 2, ygap: 2, hoverongaps: false, showscale: !labelled || width >= 600,
     colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: Theme.color('soft') }, lenmode: 'pixels', len: Math.max(Math.min(layout.height - 90, 260), 90), yanchor: 'top', y: 1 },
   }];
+  const room = 7 * Math.min(beside, Math.max(...down.map((name) => String(name).length))) + (traces[0].showscale ? 80 : 24);
   if (labelled) traces.push(cellLabels(z, labels, scale, zmin, zmax));
-  return { traces, layout, legend: [], note: '', least: 150 + 46 * across.length };
+  return { traces, layout, legend: [], note: '', least: room + 42 * across.length };
 }
 
 // Numbers in the cells, each black or white, whichever is easier to read on its cell.

@@ -2,6 +2,7 @@
 
 const PAGE_ROWS = 25;
 const FILTER_FROM = 8;
+const SENTENCE_FROM = 44; // characters of a text that is read in several lines
 let gridNumber = 0;
 
 class Grid {
@@ -115,7 +116,9 @@ class Grid {
   }
 
   line(row) {
-    return element('tr', {}, ...this.frame.columns.map((column) => (
-      element('td', { className: column.isText ? '' : 'number' }, column.shown(row)))));
+    return element('tr', {}, ...this.frame.columns.map((column) => {
+      const text = column.shown(row);
+      return element('td', { className: !column.isText ? 'number' : text.length > SENTENCE_FROM ? 'sentence' : '' }, text);
+    }));
   }
 }

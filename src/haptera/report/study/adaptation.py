@@ -59,6 +59,7 @@ def _figure(points: pd.DataFrame, left_out: str, table: pd.DataFrame) -> Figure:
         select=("shown", "stream", "model"),
         start={"model": best[0]} if best else {},
         labels={"shown": "show"},
+        quantity="shown",
     )
 
 

@@ -20,7 +20,9 @@ def section(table: pd.DataFrame) -> Section | None:
     frame = costs(table)
     if frame.empty:
         return None
-    caption = "Time is the mean over all cells and seeds, on the machine named in the settings."
+    caption = (
+        "Time is the mean over all cells and seeds, without the first batch of a cell, on the machine of the settings."
+    )
     compared = " “Times none” compares with the same model unadapted, on the same images: the mean over streams."
     read = frame.drop(columns=["low", "high"], errors="ignore")
     listing = Listing("Time per image", caption + compared, read, LABELS)

@@ -98,6 +98,8 @@ class Gain:
         tied: Adapters that change exactly as much on as many cells.
         idle: Share of steps of which it kept nothing; NaN where it does not say.
         level: Its parent that does not learn, where it is not clearly better than that.
+        parent: Its parent that does not learn, where that was run on as many cells.
+        by_parent: What the parent alone changes; NaN without one.
     """
 
     adapter: str
@@ -112,6 +114,8 @@ class Gain:
     tied: tuple[str, ...]
     idle: float
     level: str | None
+    parent: str | None
+    by_parent: float
 
 
 def model_order(table: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
@@ -171,12 +175,16 @@ def gains(table: pd.DataFrame) -> list[Gain]:
     if not {"cells", "before", "after"} <= set(rows):
         return []
     overall = rows[(rows["shift"] == "") & (rows["stream"] == "")].set_index("adapter")
-    back, idle, level = read(table, "recovered"), idle_shares(table), _level_with_parent(table)
+    back, idle, learnt = read(table, "recovered"), idle_shares(table), read(table, "learning_gain")
+    parents, level = _parents(learnt), _parents(learnt[learnt["low"] <= 0])
+    alone = {str(name): (float(row["value"]), row["cells"]) for name, row in overall.iterrows()}
     found = {}
     for adapter, row in overall.iterrows():
         shares = back[back["adapter"] == adapter]
         costliest = shares.sort_values(["lost", "shift"]).iloc[-1] if len(shares) else None
         equal = (overall["value"] - row["value"]).abs().round(SAME) == 0
+        parent = parents.get(str(adapter))
+        by_parent, cells = alone.get(parent or "", (math.nan, math.nan))
         same = overall.index[equal & (overall["cells"] == row["cells"]) & (overall.index != adapter)]
         found[str(adapter)] = Gain(
             adapter=str(adapter),
@@ -191,6 +199,8 @@ def gains(table: pd.DataFrame) -> list[Gain]:
             tied=tuple(sorted(str(name) for name in same)),
             idle=idle.get(str(adapter), math.nan),
             level=level.get(str(adapter)),
+            parent=parent if cells == row["cells"] else None,
+            by_parent=by_parent if cells == row["cells"] else math.nan,
         )
     return [found[name] for name in in_rank(overall["value"], learners(table))]
 
@@ -201,10 +211,10 @@ def idle_shares(table: pd.DataFrame) -> dict[str, float]:
     return {str(name): float(share) for name, share in rows.groupby("adapter")["value"].mean().items()}
 
 
-def _level_with_parent(table: pd.DataFrame) -> dict[str, str]:
-    """Adapter that learns -> its parent, where the interval of `learning_gain` reaches down to 0."""
-    rows = read(table, "learning_gain")
-    rows = rows[rows["low"] <= 0] if "against" in rows else rows[:0]
+def _parents(rows: pd.DataFrame) -> dict[str, str]:
+    """Adapter that learns -> its parent that does not, of rows of `learning_gain`."""
+    if "against" not in rows:
+        return {}
     return {str(name): str(parent) for name, parent in zip(rows["adapter"], rows["against"], strict=True)}
 
 

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from haptera.report.section import Gallery, Section, Tile
+from haptera.report.study.cells import CLEAN
 
 TEXT = "What the models saw, and where they were wrong and sure of it. Small copies, as kept when the study ran."
 SHOWN = (
-    "The same images, in the same order, clean and under each shift at its smallest and its largest severity; as many "
+    "The same images, in the same order, {clean}under each shift at its smallest and its largest severity; as many "
     "shifts as fit."
 )
+UNKNOWN = " No stream of the study shows them clean."
 WRONG = (
     "Of each model the mistakes of which it was most sure without an adapter, at most two under one shift: the label, "
     "what was predicted, and the probability that the model gave to it. A wrong label in the data shows here first."
@@ -56,7 +58,9 @@ def section(samples: Sequence[Sample]) -> Section | None:
             strips.setdefault(sample.condition, []).append(sample)
     shown = [Tile(name, tuple(each.image for each in strip), labels(strip)) for name, strip in strips.items()]
     errors = [error_tile(each) for each in samples if each.kind == "error"]
-    galleries = Gallery("Samples", SHOWN, tuple(shown)), Gallery("Worst errors", WRONG, tuple(errors))
+    clean = CLEAN in strips
+    caption = SHOWN.format(clean="clean and " if clean else "") + ("" if clean else UNKNOWN)
+    galleries = Gallery("Samples", caption, tuple(shown)), Gallery("Worst errors", WRONG, tuple(errors))
     known = tuple(gallery for gallery in galleries if gallery.tiles)
     return Section("Images", TEXT, galleries=known) if known else None
 

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from haptera.report.paper.published import MEASURE as PUBLISHED
 from haptera.report.section import Listing, Section
 from haptera.report.study.cells import KEYS, cells, clean, means, pool, shifted, summed
 from haptera.table import COLUMNS, decoded
@@ -72,7 +73,9 @@ def by_family(table: pd.DataFrame) -> pd.DataFrame:
 
 def values(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows that are not parts of a figure above, without columns that are empty throughout; and a caption."""
-    rows = table[table["step"].isna() & ~table["measure"].isin(ELSEWHERE)].drop(columns="parent", errors="ignore")
+    told = table["measure"].eq(PUBLISHED) & table["value"].isna()  # a row that only says why there is no number
+    rows = table[table["step"].isna() & ~table["measure"].isin(ELSEWHERE) & ~told]
+    rows = rows.drop(columns="parent", errors="ignore")
     caption = "One row per measured value and seed"
     caption += "; values over steps, of bins and of classes are left out here." if len(rows) < len(table) else "."
     if len(rows) > MOST_ROWS:

@@ -136,7 +136,7 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
     fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
     text = ""
     if best.adapter in learners and best.adapter not in fell:
-        text = f"; it never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
+        text = f"; {best.adapter} never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
     if fell:
         said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
         text += f"; collapsed: {join_names(said[:LISTED])}"
@@ -163,6 +163,8 @@ def _helps(found: list[Gain], more: str) -> str:
         text += f"; {join_names(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
     if best.level and best.level not in best.tied:
         text += f"; {best.level}, which does not learn, is level with it (within the interval)"
+    elif best.parent and not best.level and best.change > 0:
+        text += f"; its parent {best.parent}, which does not learn, changes it by {_signed(best.by_parent)} alone"
     if best.harm:
         text += f"; it hurts {join_names([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
     harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
