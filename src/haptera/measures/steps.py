@@ -68,14 +68,16 @@ def records(outputs: Outputs) -> Rows:
 def seconds_per_image(outputs: Outputs) -> Rows:
     """Seconds in the adapter and the model, reading and shifting left out, per image of each context.
 
-    The first batch of a cell, which may pay for what a process does once, counts only in a context that has no other.
+    The first batch of an epoch, which may pay for what a process does once, counts only in a context that has no other.
     """
     if "seconds" not in outputs.steps or outputs.step is None or not len(outputs):
         return []
     contexts, codes = outputs.groups
     seconds = outputs.steps["seconds"]
     each = seconds / np.maximum(np.bincount(outputs.step, minlength=len(seconds)), 1)
-    timed = outputs.step > outputs.step.min()
+    epochs, epoch = np.unique(outputs.context.get("epoch", np.zeros(len(outputs), np.int64)), return_inverse=True)
+    firsts = np.array([outputs.step[epoch == place].min() for place in range(len(epochs))])
+    timed = outputs.step > firsts[epoch]
     timed |= np.bincount(codes[timed], minlength=len(contexts))[codes] == 0
     codes, step = codes[timed], outputs.step[timed]
     total, n = np.bincount(codes, each[step], len(contexts)), np.bincount(codes, minlength=len(contexts))
@@ -91,8 +93,10 @@ def _seconds_per_image(stack: Stack) -> Columns | None:
         return None
     seconds, step = stack.steps["seconds"], stack.first.step
     each = seconds / np.maximum(np.bincount(step, minlength=seconds.shape[1]), 1)
-    value = np.bincount(stack.cell, each[:, step].ravel()) / stack.samples
-    return {"cell": stack.every, "measure": "seconds_per_image", "value": value, "n": stack.samples}
+    later = step[step > step.min()]
+    timed = later if len(later) else step
+    value = np.bincount(np.repeat(stack.every, len(timed)), each[:, timed].ravel()) / len(timed)
+    return {"cell": stack.every, "measure": "seconds_per_image", "value": value, "n": len(timed)}
 
 
 @measure(bounds=(0, float("inf")), higher_is_better=False)
