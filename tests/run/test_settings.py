@@ -243,3 +243,9 @@ def test_a_bare_word_stands_for_the_setting_that_the_catalog_names():
 def test_a_setting_given_twice_is_refused():
     with pytest.raises(HapteraError, match="gives 'lr' twice"):
         Spec.parse("tent:lr=1,lr=2")
+
+
+@pytest.mark.parametrize("text", ["", "net=net.py:build", ":width=1", "=3"])
+def test_a_part_without_a_name_says_what_was_given(text):
+    with pytest.raises(HapteraError, match=f"{text!r} does not begin with a name"):
+        Spec.parse(text)

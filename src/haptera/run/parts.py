@@ -47,6 +47,8 @@ class Spec:
         head, equals, tail = text.partition("=")  # colons after it belong to a value
         name, _, first = head.rpartition(":")
         rest = first + equals + tail
+        if not name and (equals or not text.strip()):
+            raise HapteraError(f"{text!r} does not begin with a name; name:key=value was expected")
         key = (words or {}).get(name, "")
         if "=" not in rest and not key:
             return cls(text, {})
