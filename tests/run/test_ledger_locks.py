@@ -52,7 +52,7 @@ def without_flock(monkeypatch):
     def missing(*_):
         raise OSError(errno.ENOSYS, "not implemented")
 
-    monkeypatch.setattr("filelock._unix._lock_fd_nonblocking", missing)
+    monkeypatch.setattr("fcntl.flock", missing)
 
 
 HOLD = """
