@@ -85,6 +85,72 @@ def test_key_frames_at_which_decoding_cannot_begin_are_not_entered(tmp_path, mon
     assert np.allclose(brightness(sound.sample(7)), [20 + 2 * place for place in sound.choose(7)], atol=3)
 
 
+def copied(path, out, first):
+    """The packets of a video from frame `first` of it on, and a cut 15 frames from its beginning."""
+    with av.open(str(path)) as source, av.open(str(out), "w") as container:
+        stream = source.streams.video[0]
+        own = container.add_stream_from_template(stream)
+        length = int(1 / (30 * stream.time_base))
+        for packet in source.demux(stream):
+            if packet.size and packet.pts >= first * length:
+                packet.pts, packet.dts = packet.pts - 15 * length, packet.dts - 15 * length
+                packet.stream = own
+                container.mux(packet)
+    return out
+
+
+@pytest.mark.parametrize("between", [0, 3])
+def test_frames_before_the_cut_of_a_trimmed_file_have_no_number(tmp_path, caplog, between):
+    """They are in the file for those after them to be decoded, as `ffmpeg -ss 0.5 -c copy` leaves them."""
+    video = Video(copied(encode(tmp_path / "clip.mp4", 60, 12, between), tmp_path / "trimmed.mp4", 12))
+    every = list(video.read())
+    assert len(video) == len(every) == 45
+    assert np.allclose(brightness(every), [20 + 2 * place for place in range(15, 60)], atol=3)
+    for start in (1, 9, 20, 40):
+        assert np.array_equal(next(video.read(start, start + 1)), every[start])
+    for number, frame in video.read_some(video.choose(11)):
+        assert np.array_equal(frame, every[number])
+    assert "cut off" not in caplog.text
+
+
+def test_times_in_a_container_without_an_index_are_not_trusted(tmp_path):
+    """Seeking in an MPEG stream comes out at another frame than the one that was asked for."""
+    given = encode(tmp_path / "clip.mp4", 60, 12, 3)
+    with av.open(str(given)) as source, av.open(str(tmp_path / "clip.ts"), "w") as container:
+        stream = container.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(source.streams.video[0]):
+            if packet.size:
+                packet.stream = stream
+                container.mux(packet)
+    video = Video(tmp_path / "clip.ts")
+    every = list(video.read())
+    assert np.allclose(brightness(every), [20 + 2 * place for place in range(60)], atol=4)
+    for start in (13, 20, 36, 57, 59):
+        part = list(video.read(start, start + 2))
+        assert len(part) == min(2, 60 - start)
+        assert all(np.array_equal(one, two) for one, two in zip(part, every[start:], strict=False))
+
+
+@pytest.mark.parametrize("degrees", [0, 90, 180, 270])
+def test_frames_are_turned_as_the_file_says_they_are_shown(tmp_path, degrees):
+    """A camera that was held sideways; numbers of degrees are against the clock, as FFmpeg has them."""
+    corner = np.full((48, 64, 3), 30, np.uint8)
+    corner[:16, :16] = 240
+    with av.open(str(tmp_path / "clip.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        stream.set_display_rotation(degrees)
+        for _ in range(3):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(corner, format="rgb24")))
+        container.mux(stream.encode())
+    video = Video(tmp_path / "clip.mp4")
+    expected = np.rot90(corner, degrees // 90)
+    assert (video.height, video.width) == expected.shape[:2]
+    for frame in (next(video.read()), video.sample(3)[2]):
+        assert frame.shape == expected.shape
+        assert np.abs(frame.astype(int) - expected).max() < 30
+
+
 def test_what_was_written_is_read_back(tmp_path):
     assert write_video(tmp_path / "out.mp4", frames(9, 49, 65), Fraction(10)) == 9
     video = Video(tmp_path / "out.mp4")

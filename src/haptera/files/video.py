@@ -2,7 +2,9 @@
 
 Needs PyAV (`pip install 'haptera[pose]'`), which brings FFmpeg along. The number of a frame is its rank among the times
 of the packets, which are read first without being decoded, so reading from frame 1,500 gives the same pixels as reading
-all and leaving out 1,500. Cost: decoding; to begin in the middle, from the key frame before.
+all and leaving out 1,500. As FFmpeg and OpenCV do it, frames that a file keeps but does not show (those before the cut
+of a trimmed file) have no number, and frames of a camera that was held sideways are turned as the file says.
+Cost: decoding; to begin in the middle, from the key frame before; to open a file, its first frames.
 """
 
 import logging
@@ -25,6 +27,11 @@ MANY_KEYS = 8
 APART = 8
 """Frames between two of a sample after the same key frame."""
 MICROSECONDS = 1_000_000
+FIRST = 24
+"""Frames that are decoded when a file is opened; more than a codec may reorder."""
+INDEXED = {"mp4", "matroska", "avi", "asf"}
+"""Containers that say where their key frames are; in others the time of a frame is not certain in the middle."""
+UNTURNED = (False, False, False)
 WHOLE = 0.9
 """Of the frames that a header promises; with fewer a file is said to be cut off."""
 
@@ -43,8 +50,8 @@ class Video:
         path: of the file.
 
     Attributes:
-        height: of a frame.
-        width: of a frame.
+        height: of a frame as it is shown.
+        width: of a frame as it is shown.
         rate: frames in a second.
     """
 
@@ -53,11 +60,14 @@ class Video:
         if not path.is_file():
             raise HapteraError(f"there is no video {path}")
         with self._open() as (container, stream):
-            self.height, self.width = int(stream.height), int(stream.width)
+            self._stored = int(stream.height), int(stream.width)
             self.rate = Fraction(stream.average_rate or 25)
-            promised = _promised(container, stream)
-            packets = [(packet.pts, packet.is_keyframe) for packet in container.demux(stream) if packet.size]
-        if not packets or not self.height:
+            promised, lasting = _promised(container, stream), _lasting(stream)
+            indexed = not INDEXED.isdisjoint(container.format.name.split(","))
+            every = [(each.is_discard, each.pts, each.is_keyframe) for each in container.demux(stream) if each.size]
+        packets = [(time, key) for hidden, time, key in every if not hidden]
+        promised = lasting if len(packets) < len(every) else promised  # of a trimmed file the header counts all
+        if not packets or not self._stored[0]:
             raise HapteraError(f"{path} has no frames")
         if len(packets) < WHOLE * promised:
             log.warning(
@@ -69,7 +79,12 @@ class Video:
         packets = sorted(packets) if self._timed else packets
         self._times = [time for time, _ in packets]
         keys = [number for number, (_, key) in enumerate(packets) if key]
-        self._keys = keys if self._timed and self._enterable(keys) else []
+        with self._open() as (container, stream):
+            first = list(islice(self._decode(container, stream), FIRST))
+        self._turn = _turn(first[0]) if first else UNTURNED
+        self.height, self.width = self._stored[::-1] if self._turn[0] else self._stored
+        ordered = [frame.pts for frame in first] == self._times[: len(first)]
+        self._keys = keys if indexed and self._timed and ordered and self._enterable(keys) else []
 
     def __len__(self) -> int:
         return len(self._times)
@@ -89,11 +104,16 @@ class Video:
                 container.seek(self._times[start], stream=stream)
             number = -1
             for place, frame in enumerate(self._decode(container, stream)):
-                if seek and place == 0 and (frame.is_corrupt or frame.pts is None or frame.pts > self._times[start]):
+                if seek and place == 0 and (frame.is_corrupt or frame.pts is None):
                     break  # the file cannot be entered there
-                number = place if not seek else number
-                if seek and frame.pts >= self._times[start]:
-                    number = start if number < start else number + 1
+                if not seek:
+                    number = place
+                elif number >= start:
+                    number += 1
+                elif frame.pts == self._times[start]:
+                    number = start
+                elif frame.pts > self._times[start]:
+                    break
                 if number < start:
                     continue
                 yield number, frame
@@ -155,15 +175,34 @@ class Video:
 
     def _pixels(self, frame: Any) -> np.ndarray:
         pixels = frame.to_ndarray(format="rgb24")
-        if pixels.shape[:2] != (self.height, self.width):
+        if pixels.shape[:2] != self._stored:
             raise HapteraError(
-                f"{self.path} has a frame of {pixels.shape[1]} x {pixels.shape[0]} among those of {self.width} x "
-                f"{self.height} (width x height)"
+                f"{self.path} has a frame of {pixels.shape[1]} x {pixels.shape[0]} among those of {self._stored[1]} x "
+                f"{self._stored[0]} (width x height)"
             )
-        return pixels
+        transposed, across, down = self._turn
+        if self._turn == UNTURNED:
+            return pixels
+        pixels = pixels.swapaxes(0, 1) if transposed else pixels
+        return np.ascontiguousarray(pixels[:: -1 if down else 1, :: -1 if across else 1])
 
     def _open(self) -> "_Opened":
         return _Opened(self.path)
+
+
+def _turn(frame: Any) -> tuple[bool, bool, bool]:
+    """Return how a frame is shown: whether x and y are exchanged, then whether x and y run backwards.
+
+    The display matrix has a, b, u, c, d, v, x, y, w; a pixel at (x, y) is shown at (a x + c y, b x + d y).
+    """
+    for entry in frame.side_data:
+        if entry.type.name == "DISPLAYMATRIX":
+            a, b, _, c, d, *_ = np.frombuffer(bytes(entry), np.int32).tolist()
+            if a and d and not b and not c:
+                return False, a < 0, d < 0
+            if b and c and not a and not d:
+                return True, c < 0, b < 0
+    return UNTURNED
 
 
 def _promised(container: Any, stream: Any) -> float:
@@ -171,13 +210,16 @@ def _promised(container: Any, stream: Any) -> float:
 
     The length of the container is that of its longest stream, so it says something only of pictures that are alone.
     """
-    if stream.frames:
-        return float(stream.frames)
-    rate = float(stream.average_rate or 0)
-    if stream.duration and stream.time_base:
-        return round(float(stream.duration * stream.time_base) * rate)
+    if found := stream.frames or _lasting(stream):
+        return float(found)
     alone = len(container.streams) == 1 and container.duration
-    return round(container.duration / MICROSECONDS * rate) if alone else 0.0
+    return round(container.duration / MICROSECONDS * float(stream.average_rate or 0)) if alone else 0.0
+
+
+def _lasting(stream: Any) -> float:
+    """Return how many frames a stream has by its length; 0 where that is not said."""
+    length = float(stream.duration * stream.time_base) if stream.duration and stream.time_base else 0.0
+    return round(length * float(stream.average_rate or 0))
 
 
 class _Opened:
