@@ -232,3 +232,19 @@ def test_a_missing_part_and_a_missing_image_are_named(tmp_path):
         open_pose(tmp_path / "labeled-data/a", scorer="mee")
     with pytest.raises(HapteraError, match=r"labeled-data/a/1.png of .* was not found"):
         open_pose(tmp_path / "labeled-data/a")
+
+
+@pytest.mark.parametrize("root", ["C:\\Users\\ann\\rats", "/home/ann/rats"])
+def test_absolute_paths_of_another_machine_are_found_in_the_project_as_it_is_now(tmp_path, root):
+    mark = "\\" if "\\" in root else "/"
+    for video, shade in (("a", 40), ("b", 200)):
+        folder = tmp_path / "labeled-data" / video
+        folder.mkdir(parents=True)
+        Image.new("RGB", (8, 8), (shade, 0, 0)).save(folder / "1.png")
+        files = np.array([mark.join((root, "labeled-data", video, "1.png"))])
+        KeypointTable(np.ones((1, 1, 2)), ("nose",), files, "me").write(folder / "CollectedData_me.csv")
+    data = open_pose(tmp_path)
+    assert data.individuals.tolist() == ["a", "b"]
+    assert (data.images(np.arange(2))[:, 0, 0, 0] * 255).round().tolist() == [40, 200]
+    given = open_pose(tmp_path / "labeled-data/b/CollectedData_me.csv", tmp_path / "labeled-data")
+    assert float(given.images(np.arange(1))[0, 0, 0, 0] * 255) == pytest.approx(200)
