@@ -170,6 +170,26 @@ def test_numbers_of_frames_of_another_video_are_warned_of(caplog):
     assert "otherDLC_net.csv has numbers of frames and does not say of which video" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("table", "own"),
+    [
+        *(("mouse1DLC_net.csv", True), ("mouse1DeepCut_net.h5", True), ("mouse1.csv", True), ("mouse1_said.csv", True)),
+        *(("mouse10DLC_net.csv", False), ("mouse1_day2DLC_net.csv", False), ("mouse1b.csv", False)),
+    ],
+)
+def test_a_video_whose_name_only_begins_like_that_of_the_labels_is_another(caplog, table, own):
+    """Predictions of mouse 10 are not scored with labels of mouse 1 without a word."""
+    numbers, labels = np.array(["0", "12"]), np.array(["labeled-data/mouse1/img12.png"])
+    named_by_number(numbers, labels, table)
+    assert ("does not say of which video" in caplog.text) != own
+    two = np.array([*labels, "labeled-data/rat/img12.png"])
+    if own:
+        assert named_by_number(numbers, two, table).tolist() == ["12", two[1]]
+    else:
+        with pytest.raises(HapteraError, match="the labels are of mouse1, rat"):
+            named_by_number(numbers, two, table)
+
+
 def test_a_network_for_one_animal_predicts_several_from_crops(project, tmp_path):
     brightest = as_network(lambda images: images[:, [0, 0]].max(axis=1, keepdims=True).repeat(2, 1), PARTS, stride=1)
     table = predict_animals(brightest, project / "labeled-data/cage/CollectedData_me.csv", tmp_path / "said.csv")

@@ -212,6 +212,15 @@ def test_individuals_are_named_by_a_table_or_a_pattern(tmp_path, caplog):
             name_individuals(FILES, by)
 
 
+def test_two_folders_of_one_name_are_told_of(caplog):
+    assert name_individuals(["rex/cam1/1.png", "ina/cam1/1.png"]).tolist() == ["cam1", "cam1"]
+    assert "rex/cam1 and ina/cam1 are taken for one individual, 'cam1'" in caplog.text
+    caplog.clear()
+    name_individuals(["rex/cam1/1.png", "rex/cam1/2.png", "rex/cam2/1.png"])
+    name_individuals(["rex/cam1/1.png", "ina/cam1/1.png"], "pattern:^[a-z]+")
+    assert not caplog.text
+
+
 def test_one_video_is_split_by_time_and_told_what_that_says(caplog):
     files = [f"clip/img{k}.png" for k in (10, 9, 1, 2)]
     data = PoseData(np.zeros((4, 8, 8, 3), np.uint8), np.ones((4, 1, 2)), ["nose"], ["clip"] * 4, files=files)

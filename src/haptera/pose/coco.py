@@ -19,6 +19,7 @@ import numpy as np
 from haptera.errors import HapteraError, check_keys, unknown
 from haptera.files.json import read_json
 from haptera.files.schema import TABLE, TEXT, check, either, list_of, number, optional, whole_number
+from haptera.pose.individuals import name_folders
 
 log = logging.getLogger("haptera")
 
@@ -174,14 +175,14 @@ def _individuals(
 ) -> list[str]:
     """Return whose image each is, by a field that all of them have."""
     entries = [{**image, **annotation} for image, annotation in zip(images, annotations, strict=True)]
-    folders = [PurePosixPath(str(image["file_name"]).replace("\\", "/")).parent.name for image in images]
+    paths = [PurePosixPath(str(image["file_name"]).replace("\\", "/")) for image in images]
     if by is None:
         with_field = [field for field in FIELDS if all(entry.get(field) is not None for entry in entries)]
-        by = [*with_field, FOLDER if all(folders) else IMAGE][0]
+        by = [*with_field, FOLDER if all(path.parent.name for path in paths) else IMAGE][0]
     if by == IMAGE:
         found = [str(image["file_name"]) for image in images]
     elif by == FOLDER:
-        found = [folder or "all" for folder in folders]
+        found = name_folders(paths)
     else:
         lacking = next((entry for entry in entries if entry.get(by) is None), None)
         if lacking is not None:

@@ -23,6 +23,8 @@ log = logging.getLogger("haptera")
 
 LEAST = 1e-6
 BY_SIMILARITY, BY_NAME = "oks", "name"
+MARKS = ("DLC", "DeepCut")
+"""What DeepLabCut puts between the name of a video and that of a network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
     if not all(str(each).isdecimal() for each in predicted) or any(path.name.isdecimal() for path in plain):
         return files
     videos = sorted({path.parent.name for path in plain})
-    own = [video for video in videos if Path(name).name.startswith(video)]
+    own = [video for video in videos if _is_of(Path(name).name, video)]
     chosen = max(own, key=len) if own else videos[0]
     if len(videos) > 1 and not own:
         raise HapteraError(
@@ -149,6 +151,17 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
             raise HapteraError(f"{name} has numbers of frames, and the labelled frame {path} has none in its name")
         numbers.append(str(int(digits[-1])) if path.parent.name == chosen else str(path))
     return np.array(numbers)
+
+
+def _is_of(name: str, video: str) -> bool:
+    """Say whether a table is called after a video, as `rexDLC_net.csv` and `rex.csv` are after `rex`.
+
+    `rex2DLC_net.csv` is not: in a name that DeepLabCut gave, all that is before its own mark is the video.
+    """
+    if not name.startswith(video):
+        return False
+    rest = name[len(video) :]
+    return rest.startswith(MARKS) or not (rest[:1].isalnum() or any(mark in rest for mark in MARKS))
 
 
 def _by_frame(files: np.ndarray) -> dict[str, list[int]]:
