@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from PIL import Image
 from torch import nn
@@ -113,6 +114,24 @@ def test_videos_of_one_name_in_two_folders_are_two_videos_and_one_file_is_one(pr
     opened = replace(opened, videos=(*opened.videos, project / "more" / "bright.mp4", opened.videos[0]))
     found = audit(network, opened, settings=AuditSettings(sample=8, batch_size=8), progress=False)
     assert sorted(found.videos["video"]) == ["dark", "more/bright", "videos/bright"]
+
+
+class Wide(nn.Module):
+    """Is as sure as an image is wide."""
+
+    def forward(self, images):
+        sure = torch.full((len(images), len(PARTS)), images.shape[-1] / 100)
+        return torch.zeros(len(images), len(PARTS), 2), sure
+
+
+@pytest.mark.parametrize("size", [None, (16, 24)])
+def test_videos_are_brought_to_the_size_to_which_labelled_frames_were_brought(project, size):
+    opened = open_project(project, size=size)
+    settings = AuditSettings(sample=8, batch_size=8)
+    found = audit(as_network(Wide(), PARTS), opened, settings=settings, progress=False)
+    width = WIDTH if size is None else size[1]
+    assert found.videos["confidence"].tolist() == pytest.approx([width / 100] * 2)
+    assert found.videos["distance"].tolist() == [0.5, 0.5]
 
 
 def test_the_five_answers_are_those_of_the_scene(project, network):

@@ -158,7 +158,7 @@ def audit(
     sets = choose_sets(project.data, tuple(new), split, chosen.frames)
     usable, refused = _usable(network, adapters or {})
     counting = Counting(chosen.threshold, chosen.normalise, project.cutoff)
-    size = (project.data.height, project.data.width) if network.size else None
+    size = (project.data.height, project.data.width) if network.size or project.size else None
     paths = name_videos(project.videos)
     labelled = LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)
     tasks = [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
