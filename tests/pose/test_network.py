@@ -11,8 +11,10 @@ from torch import nn
 
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.errors import HapteraError, NotApplicable
+from haptera.files.video import write_video
 from haptera.pose import Maps, PoseModel, as_network, drawn_animals, evaluate, open_model, predict, score
 from haptera.pose.opening import open_adapters
+from haptera.pose.unlabelled import VideoConfidence
 
 PARTS = ("nose", "eye", "tail")
 
@@ -258,3 +260,29 @@ def test_of_the_usual_adapters_a_network_without_batchnorm_gets_the_others(caplo
     assert list(open_adapters([], network)) == ["none"]
     assert "batchnorm:prior=0 is left out: BatchNorm needs the gradients or the layers" in caplog.text
     assert len(open_adapters(["none", "batchnorm:prior=0"], network)) == 2  # what was asked for is refused when it runs
+
+
+@pytest.mark.parametrize("use", ["predict", "evaluate", "a video"])
+def test_a_network_in_training_predicts_as_in_evaluation_and_goes_on_training(tmp_path, use):
+    """Neither do its layers see a batch of the test, nor does dropout end for the rest of the training."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.BatchNorm2d(8), nn.Dropout(0.5), nn.Conv2d(8, 22, 1))
+    data = drawn_animals(2, 3, height=48, width=64)
+    network = as_network(layers, data.parts).eval()
+    if use == "a video":
+        pytest.importorskip("av")
+        write_video(
+            tmp_path / "clip.mp4", (data.images(np.arange(6)).permute(0, 2, 3, 1).numpy() * 255).astype("u1"), 10
+        )
+    uses = {
+        "predict": lambda: predict(network, data).confidence,
+        "evaluate": lambda: evaluate(network, data).arrays["confidence"],
+        "a video": lambda: VideoConfidence(network, tmp_path / "clip.mp4", None, 6, 2).run()["confidence"],
+    }
+    expected = uses[use]()
+    network.train()
+    layers[1].eval()  # frozen by whoever trains it
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    assert np.array_equal(uses[use](), expected)
+    assert [network.training, layers[1].training, layers[2].training] == [True, False, True]
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from haptera.adapters import share
 from haptera.adapters.passes import device_of
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint, of_model
@@ -73,13 +74,13 @@ class VideoConfidence(JsonTask):
         numbers = video.choose(self.sample)
         found: list[float] = []
         frames: list[np.ndarray] = []
-        device = device_of(self.network)
+        device, network = device_of(self.network), share(self.network).eval()
         for place, (_, frame) in enumerate(video.read_some(numbers)):
             frames.append(frame)
             if len(frames) == self.batch_size or place == len(numbers) - 1:
                 with torch.inference_mode():
-                    outputs = self.network(to_batch(np.stack(frames), self.size, device))
-                    found += self.network.decode(outputs)[1].mean(1).tolist()
+                    outputs = network(to_batch(np.stack(frames), self.size, device))
+                    found += network.decode(outputs)[1].mean(1).tolist()
                 frames = []
         return {"numbers": numbers[: len(found)], "confidence": found, "rate": float(video.rate), "frames": len(video)}
 
