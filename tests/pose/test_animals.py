@@ -145,6 +145,22 @@ def test_an_animal_that_nobody_predicted_is_a_miss(project):
     assert np.array_equal(nameless.keypoints, found.keypoints, equal_nan=True)
 
 
+def test_a_frame_of_one_animal_without_a_label_changes_no_score(tmp_path):
+    """Frames that were taken for labelling, and not labelled, are rows of a table too."""
+    files, parts = np.array([f"clip/img{k}.png" for k in range(6)]), ("nose", "tail")
+    points = np.random.default_rng(0).uniform(10, 50, (6, 2, 2))
+    KeypointTable(points + 0.01, parts, files, "net", np.full((6, 2), 0.9)).write(tmp_path / "said.csv")
+    found = []
+    for kept in (np.array([0, 1, 2, 3]), np.arange(6)):
+        own = points.copy()
+        own[4:] = np.nan
+        KeypointTable(own[kept], parts, files[kept], "me").write(tmp_path / "labels.csv")
+        rows = score_predictions(tmp_path / "said.csv", tmp_path / "labels.csv").rows
+        found.append(rows.set_index(["measure", "part", "individual"])[["value", "n"]])
+    assert found[0].loc[("average_precision", "", "")].tolist() == [1.0, 4]
+    pd.testing.assert_frame_equal(*found)
+
+
 def test_by_name_a_swap_counts_as_an_error():
     truth, _ = labels_of().of_animals()
     frame = truth.files == truth.files[-1]

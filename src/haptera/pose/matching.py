@@ -86,8 +86,9 @@ def match_predictions(
         mine, other = own[frame], said[theirs[row]]
         matrix = _similarity(predicted.keypoints[other][:, order], labels.keypoints[mine], areas[mine], sigma)
         sure = _sureness(predicted, other)
-        similarity.append(matrix)
-        scores.append(sure)
+        if np.isfinite(labels.keypoints[mine]).any():  # a frame without a label says nothing of what was found in it
+            similarity.append(matrix)
+            scores.append(sure)
         pairs = _pairs(matrix, sure) if by == BY_SIMILARITY else _named(predicted, labels, other, mine, name)
         if predicted.animals is None and len(mine) == 1:
             pairs = [(0, 0)]  # one animal and one prediction, however far apart
