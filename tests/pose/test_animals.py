@@ -280,3 +280,28 @@ def test_tables_of_one_and_of_several_animals_are_not_joined(project):
     path.unlink()
     with pytest.raises(HapteraError, match="with one animal in a frame, its labels are of several"):
         open_project(project)
+
+
+def test_categories_of_a_coco_file_may_name_their_parts_in_any_order(tmp_path):
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (60, 50)).save(tmp_path / name)
+    content = {
+        "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
+        "categories": [
+            {"id": 1, "name": "cow", "keypoints": ["nose", "ear", "tail"]},
+            {"id": 2, "name": "dog", "keypoints": ["tail", "nose", "ear"]},
+        ],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "keypoints": [10, 11, 2, 20, 21, 2, 30, 31, 2]},
+            {"id": 2, "image_id": 2, "category_id": 2, "keypoints": [30, 31, 2, 10, 11, 2, 0, 0, 0]},
+        ],
+    }
+    (tmp_path / "labels.json").write_text(json.dumps(content))
+    data = open_pose(tmp_path / "labels.json")
+    assert data.parts == ("nose", "ear", "tail")
+    assert data.keypoints[0].tolist() == [[9.5, 10.5], [19.5, 20.5], [29.5, 30.5]]
+    assert np.array_equal(data.keypoints[1], [[9.5, 10.5], [np.nan, np.nan], [29.5, 30.5]], equal_nan=True)
+    content["categories"][1]["keypoints"][0] = "hoof"
+    (tmp_path / "labels.json").write_text(json.dumps(content))
+    with pytest.raises(HapteraError, match="dog and cow have different keypoints"):
+        open_pose(tmp_path / "labels.json")

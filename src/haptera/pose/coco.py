@@ -115,6 +115,8 @@ def _read(content: dict[str, Any], path: Path, individual: str | None, every: bo
         if len(value) != 3 * len(parts):
             raise HapteraError(f"{path}: {file} has {len(value)} numbers for {len(parts)} keypoints; x, y, v of each")
     labels = np.array(values, float).reshape(len(single), len(parts), 3)
+    orders = {key: [entry["keypoints"].index(part) for part in parts] for key, entry in categories.items()}
+    labels = np.stack([own[orders[entry["category_id"]]] for own, entry in zip(labels, single, strict=True)])
     return CocoLabels(
         np.where(labels[:, :, 2:] > 0, labels[:, :, :2] - 0.5, np.nan),
         tuple(parts),
@@ -208,8 +210,8 @@ def _content(path: Path) -> dict[str, Any]:
 def _parts(categories: dict[int, dict[str, Any]], path: Path) -> tuple[list[str], list[tuple[str, str]]]:
     first = next(iter(categories.values()))
     parts = [str(part) for part in first["keypoints"]]
-    for category in categories.values():
-        if category["keypoints"] != first["keypoints"]:
+    for category in categories.values():  # their order may differ
+        if sorted(category["keypoints"]) != sorted(first["keypoints"]):
             raise HapteraError(f"{path}: {category['name']} and {first['name']} have different keypoints")
     pairs = first.get("skeleton") or []
     if any(part > len(parts) for pair in pairs for part in pair):
