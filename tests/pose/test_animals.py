@@ -191,12 +191,14 @@ def test_numbers_of_frames_of_another_video_are_warned_of(caplog):
     [
         *(("mouse1DLC_net.csv", True), ("mouse1DeepCut_net.h5", True), ("mouse1.csv", True), ("mouse1_said.csv", True)),
         *(("mouse10DLC_net.csv", False), ("mouse1_day2DLC_net.csv", False), ("mouse1b.csv", False)),
+        *(("labels.v1.000_mouse1.analysis.h5", True), ("labels.v1.000_amouse1.analysis.h5", False)),
     ],
 )
-def test_a_video_whose_name_only_begins_like_that_of_the_labels_is_another(caplog, table, own):
+@pytest.mark.parametrize("frame", ["labeled-data/mouse1/img12.png", "mouse1/12"])  # of DeepLabCut, and of SLEAP
+def test_a_video_whose_name_only_begins_like_that_of_the_labels_is_another(caplog, table, own, frame):
     """Predictions of mouse 10 are not scored with labels of mouse 1 without a word."""
-    numbers, labels = np.array(["0", "12"]), np.array(["labeled-data/mouse1/img12.png"])
-    named_by_number(numbers, labels, table)
+    numbers, labels = np.array(["0", "12"]), np.array([frame])
+    assert named_by_number(numbers, labels, table).tolist() == ["12"]
     assert ("does not say of which video" in caplog.text) != own
     two = np.array([*labels, "labeled-data/rat/img12.png"])
     if own:

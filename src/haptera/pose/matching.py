@@ -129,7 +129,7 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
     ['1']
     """
     plain = [PurePosixPath(str(file)) for file in files]
-    if not all(str(each).isdecimal() for each in predicted) or any(path.name.isdecimal() for path in plain):
+    if not all(str(each).isdecimal() for each in predicted) or not all(path.parent.name for path in plain):
         return files
     videos = sorted({path.parent.name for path in plain})
     own = [video for video in videos if _is_of(Path(name).name, video)]
@@ -157,10 +157,11 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
 def _is_of(name: str, video: str) -> bool:
     """Say whether a table is called after a video, as `rexDLC_net.csv` and `rex.csv` are after `rex`.
 
-    `rex2DLC_net.csv` is not: in a name that DeepLabCut gave, all that is before its own mark is the video.
+    `rex2DLC_net.csv` is not: in a name that DeepLabCut gave, all that is before its own mark is the video. SLEAP's own
+    names are `labels.000_rex.analysis.h5`.
     """
     if not name.startswith(video):
-        return False
+        return re.search(rf"\.\d+_{re.escape(video)}\.analysis\.h5$", name) is not None
     rest = name[len(video) :]
     return rest.startswith(MARKS) or not (rest[:1].isalnum() or any(mark in rest for mark in MARKS))
 
