@@ -17,6 +17,7 @@ from haptera.pose import as_network, open_pose, read_labels, score_predictions, 
 from haptera.pose.animals import predict_animals
 from haptera.pose.matching import match_predictions, named_by_number
 from haptera.pose.project import find_cutoff, open_project
+from haptera.pose.splits import read_parts
 
 PARTS = ("nose", "tail")
 ANIMALS = ("mouse1", "mouse2")
@@ -105,6 +106,19 @@ def test_by_animal_both_sides_share_frames_and_a_warning_says_so(project, caplog
     with caplog.at_level(logging.WARNING):
         split_individuals(data, 1, fraction=1.0)
     assert "show animals of both sides of the split" in caplog.text
+
+
+def test_a_split_by_animal_is_read_back_animal_by_animal(project, tmp_path):
+    """Both are in the same frames; one was learnt from, the other is the test."""
+    data = open_pose(project, individual="animal")
+    split = split_individuals(data, 1, fraction=0.5)
+    (tmp_path / "split.csv").write_text(split.text(data))
+    assert read_parts(tmp_path / "split.csv", data).tolist() == split.names().tolist()
+    with pytest.raises(HapteraError, match=r"is of out and (train|within), for one animal each.*--individual-by"):
+        read_parts(tmp_path / "split.csv", open_pose(project))
+    by_folder = open_pose(project, individual="image")
+    (tmp_path / "split.csv").write_text(split_individuals(by_folder, 1).text(by_folder))
+    assert set(read_parts(tmp_path / "split.csv", data)) == {"train", "out"}  # frames tell it, whoever is in them
 
 
 def said_of(truth, shift=2.0):
