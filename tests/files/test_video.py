@@ -183,3 +183,32 @@ def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path,
     assert 5 < len(part) < 54
     assert all(np.array_equal(one, two) for one, two in zip(part[:-1], every, strict=False))
     assert f"{path} has {len(Video(path))} frames where its header says 60; it may have been cut off" in caplog.text
+
+
+def spoil(path, numbers):
+    """Write zeros over the packets of some frames of a video in which every frame is a key frame."""
+    with av.open(str(path)) as container:
+        packets = [packet for packet in container.demux(container.streams.video[0]) if packet.size]
+        places = [(packets[number].pos, packets[number].size) for number in numbers]
+    content = bytearray(path.read_bytes())
+    for place, size in places:
+        content[place : place + size] = bytes(size)
+    path.write_bytes(content)
+
+
+def test_frames_after_those_that_cannot_be_decoded_keep_their_numbers(tmp_path, caplog):
+    path = encode(tmp_path / "clip.mp4", 60, 1, 0)
+    every = list(Video(path).read())
+    spoil(path, [3, 30, 31])
+    video = Video(path)
+    found = dict(video.read_numbered())
+    assert (len(video), sorted(set(range(60)) - set(found))) == (60, [3, 30, 31])
+    assert all(np.array_equal(frame, every[number]) for number, frame in found.items())
+    assert [number for number, _ in video.read_numbered(29, 34)] == [29, 32, 33]
+    assert [number for number, _ in video.read_numbered(30, 32)] == []
+    assert [number for number, _ in video.read_some([2, 3, 30, 59])] == [2, 59]
+    assert f"{path} is damaged, frames that cannot be decoded are missing" in caplog.text
+    assert caplog.text.count("is damaged") == 1
+    spoil(path, range(60))
+    with pytest.raises(HapteraError, match="is damaged: none of its 60 frames can be decoded"):
+        Video(path)

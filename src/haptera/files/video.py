@@ -3,7 +3,8 @@
 Needs PyAV (`pip install 'haptera[pose]'`), which brings FFmpeg along. The number of a frame is its rank among the times
 of the packets, which are read first without being decoded, so reading from frame 1,500 gives the same pixels as reading
 all and leaving out 1,500. As FFmpeg and OpenCV do it, frames that a file keeps but does not show (those before the cut
-of a trimmed file) have no number, and frames of a camera that was held sideways are turned as the file says.
+of a trimmed file) have no number, and frames of a camera that was held sideways are turned as the file says. What
+cannot be decoded is left out with a warning; where times can be trusted, the frames after it keep their numbers.
 Cost: decoding; to begin in the middle, from the key frame before; to open a file, its first frames.
 """
 
@@ -57,6 +58,7 @@ class Video:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._damaged, self._ranks = False, dict[int | None, int]()
         if not path.is_file():
             raise HapteraError(f"there is no video {path}")
         with self._open() as (container, stream):
@@ -81,49 +83,51 @@ class Video:
         keys = [number for number, (_, key) in enumerate(packets) if key]
         with self._open() as (container, stream):
             first = list(islice(self._decode(container, stream), FIRST))
-        self._turn = _turn(first[0]) if first else UNTURNED
+        if not first:
+            raise HapteraError(f"{path} is damaged: none of its {len(self)} frames can be decoded")
+        self._turn = _turn(first[0])
         self.height, self.width = self._stored[::-1] if self._turn[0] else self._stored
-        ordered = [frame.pts for frame in first] == self._times[: len(first)]
-        self._keys = keys if indexed and self._timed and ordered and self._enterable(keys) else []
+        self._ranks = {time: number for number, time in enumerate(self._times)} if indexed and self._timed else {}
+        ranks = [self._ranks.get(frame.pts, -1) for frame in first]
+        if min(ranks) < 0 or any(later <= earlier for earlier, later in pairwise(ranks)):
+            self._ranks = {}  # decoded frames have other times, or another order
+        self._keys = keys if self._ranks and self._enterable(keys) else []
 
     def __len__(self) -> int:
         return len(self._times)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
-        """Yield frames `(height, width, 3)`, uint8, from number `start` to before `stop`."""
-        yield from (self._pixels(frame) for _, frame in self._decoded(start, len(self) if stop is None else stop))
+        """Yield frames `(height, width, 3)`, uint8, from number `start` to before `stop`, as far as there are any."""
+        yield from (frame for _, frame in self.read_numbered(start, stop))
+
+    def read_numbered(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield frames with their numbers; of a damaged file some are missing."""
+        decoded = self._decoded(start, len(self) if stop is None else stop)
+        yield from ((number, self._pixels(frame)) for number, frame in decoded)
 
     def _decoded(self, start: int, stop: int) -> Iterator[tuple[int, Any]]:
         """Yield numbers and decoded frames, which are not yet pixels: that costs more than decoding."""
         stop = min(stop, len(self))
         if start >= stop:
             return
-        seek = any(0 < key <= start for key in self._keys)
-        with self._open() as (container, stream):
-            if seek:
-                container.seek(self._times[start], stream=stream)
-            number = -1
-            for place, frame in enumerate(self._decode(container, stream)):
-                if seek and place == 0 and (frame.is_corrupt or frame.pts is None):
-                    break  # the file cannot be entered there
-                if not seek:
-                    number = place
-                elif number >= start:
-                    number += 1
-                elif frame.pts == self._times[start]:
-                    number = start
-                elif frame.pts > self._times[start]:
-                    break
-                if number < start:
-                    continue
-                yield number, frame
-                if number + 1 >= stop:
+        for seek in (any(0 < key <= start for key in self._keys), False):
+            with self._open() as (container, stream):
+                if seek:
+                    container.seek(self._times[start], stream=stream)
+                number = -1
+                for place, frame in enumerate(self._decode(container, stream)):
+                    rank = self._ranks.get(frame.pts)
+                    if seek and place == 0 and (frame.is_corrupt or rank is None or rank > start):
+                        break  # the file cannot be entered there
+                    number = number + 1 if rank is None else max(rank, number + 1)
+                    if number >= stop:
+                        return
+                    if number >= start:
+                        yield number, frame
+                    if number + 1 == stop:
+                        return
+                else:
                     return
-            else:
-                return
-        with self._open() as (container, stream):
-            every = enumerate(self._decode(container, stream))
-            yield from islice(every, start, stop)
 
     def sample(self, number: int) -> np.ndarray:
         """Return `(number, height, width, 3)`: frames from all over the video, or all of it if there are no more."""
@@ -167,11 +171,21 @@ class Video:
             return frame is not None and not frame.is_corrupt and frame.pts is not None
 
     def _decode(self, container: Any, stream: Any) -> Iterator[Any]:
+        """Yield frames; a packet that cannot be decoded has none, and what cannot be read ends the file."""
         av = import_extra("av", "pose", f"reading {self.path.name}")
         try:
-            yield from container.decode(stream)
+            for packet in container.demux(stream):
+                try:
+                    yield from packet.decode()
+                except av.FFmpegError as error:
+                    self._warn_of_damage(error)
         except av.FFmpegError as error:
-            raise HapteraError(f"{self.path} is damaged: {first_line(error)}") from error
+            self._warn_of_damage(error)
+
+    def _warn_of_damage(self, error: Exception) -> None:
+        if not self._damaged:
+            log.warning("%s is damaged, frames that cannot be decoded are missing: %s", self.path, first_line(error))
+        self._damaged = True
 
     def _pixels(self, frame: Any) -> np.ndarray:
         pixels = frame.to_ndarray(format="rgb24")

@@ -9,6 +9,7 @@ neighbours teach the same. Nothing here looks at a label. Cost: one pass of the 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -71,18 +72,16 @@ class VideoConfidence(JsonTask):
     def run(self) -> Any:
         """Predict the sample."""
         video = Video(self.path)
-        numbers = video.choose(self.sample)
+        numbers: list[int] = []
         found: list[float] = []
-        frames: list[np.ndarray] = []
         device, network = device_of(self.network), share(self.network).eval()
-        for place, (_, frame) in enumerate(video.read_some(numbers)):
-            frames.append(frame)
-            if len(frames) == self.batch_size or place == len(numbers) - 1:
-                with torch.inference_mode():
-                    outputs = network(to_batch(np.stack(frames), self.size, device))
-                    found += network.decode(outputs)[1].mean(1).tolist()
-                frames = []
-        return {"numbers": numbers[: len(found)], "confidence": found, "rate": float(video.rate), "frames": len(video)}
+        sample = video.read_some(video.choose(self.sample))
+        while batch := list(islice(sample, self.batch_size)):
+            numbers += [number for number, _ in batch]
+            with torch.inference_mode():
+                outputs = network(to_batch(np.stack([frame for _, frame in batch]), self.size, device))
+                found += network.decode(outputs)[1].mean(1).tolist()
+        return {"numbers": numbers, "confidence": found, "rate": float(video.rate), "frames": len(video)}
 
 
 def check_video(path: Path) -> None:
