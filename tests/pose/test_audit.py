@@ -134,6 +134,18 @@ def test_videos_are_brought_to_the_size_to_which_labelled_frames_were_brought(pr
     assert found.videos["distance"].tolist() == [0.5, 0.5]
 
 
+def test_a_video_larger_than_the_labelled_frames_is_told_of(project, network):
+    def notes(opened):
+        settings = AuditSettings(sample=4, batch_size=4)
+        return [note for note in audit(network, opened, settings=settings, progress=False).notes if "pixels" in note]
+
+    assert notes(open_project(project)) == []
+    write_video(project / "videos" / "large.mp4", [np.zeros((64, 96, 3), np.uint8)] * 4, Fraction(10))
+    for size in (None, (16, 24)):
+        (note,) = notes(open_project(project, size=size))
+        assert "labelled frames are 48 x 32 pixels (width x height), and large is 96 x 64:" in note
+
+
 def test_the_five_answers_are_those_of_the_scene(project, network):
     found = run(project, network, shifts=[Brightness(1), Contrast(5)])
     told = {finding.word: finding for finding in found.findings() if finding.word}

@@ -188,7 +188,7 @@ def audit(
         pd.DataFrame(along, columns=["video", "seconds", "confidence"]),
         label_next(videos, chosen.label),
         refused,
-        [*scores.notes, *_notes(project, sets, split is None)],
+        [*scores.notes, *_notes(project, sets, split is None), *_other_shapes(project, videos)],
         looked.failures,
     )
 
@@ -220,3 +220,18 @@ def _notes(project: Project, sets: Mapping[str, Any], unknown: bool) -> list[str
     if not project.videos:
         told.append("no video of the project is there, so none could be compared with the labelled frames")
     return told
+
+
+def _other_shapes(project: Project, videos: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a note on videos that are larger or smaller than all labelled frames, as those of a project that crops."""
+    data = project.data
+    if data.animals is not None:
+        return []
+    labelled = {tuple(shape) for shape in np.rint([data.width, data.height] / data.factors).astype(int).tolist()}
+    shapes = {name: tuple(each["shape"][::-1]) for name, each in videos.items()}
+    other = [f"{name} is {shape[0]} x {shape[1]}" for name, shape in shapes.items() if shape not in labelled]
+    sizes = ", ".join(f"{width} x {height}" for width, height in sorted(labelled))
+    return [] if not other else [
+        f"labelled frames are {sizes} pixels (width x height), and {', '.join(other)}: animals there have "
+        "another size, or labelled frames were cropped, and the distance of a video is of that too"
+    ]  # fmt: skip

@@ -81,7 +81,8 @@ class VideoConfidence(JsonTask):
             with torch.inference_mode():
                 outputs = network(to_batch(np.stack([frame for _, frame in batch]), self.size, device))
                 found += network.decode(outputs)[1].mean(1).tolist()
-        return {"numbers": numbers, "confidence": found, "rate": float(video.rate), "frames": len(video)}
+        about = {"rate": float(video.rate), "frames": len(video), "shape": [video.height, video.width]}
+        return {"numbers": numbers, "confidence": found, **about}
 
 
 def check_video(path: Path) -> None:
