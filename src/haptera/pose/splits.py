@@ -160,7 +160,7 @@ def read_parts(path: Path, data: PoseData) -> np.ndarray:
     of_frames: dict[str, set[str]] = {}
     for file, part in zip(files, parts, strict=True):
         of_frames.setdefault(file, set()).add(part)
-    found = []
+    found: list[str] = []
     for file, individual in zip(data.files.tolist(), data.individuals.tolist(), strict=True):
         own = {of_animals[file, individual]} if (file, individual) in of_animals else of_frames.get(file, set())
         if not own:

@@ -80,7 +80,7 @@ class VideoConfidence(JsonTask):
             numbers += [number for number, _ in batch]
             with torch.inference_mode():
                 outputs = network(to_batch(np.stack([frame for _, frame in batch]), self.size, device))
-                found += network.decode(outputs)[1].mean(1).tolist()
+                found += self.network.decode(outputs)[1].mean(1).tolist()
         about = {"rate": float(video.rate), "frames": len(video), "shape": [video.height, video.width]}
         return {"numbers": numbers, "confidence": found, **about}
 
