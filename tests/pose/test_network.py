@@ -286,3 +286,16 @@ def test_a_network_in_training_predicts_as_in_evaluation_and_goes_on_training(tm
     assert np.array_equal(uses[use](), expected)
     assert [network.training, layers[1].training, layers[2].training] == [True, False, True]
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_kept_scores_of_another_stride_are_not_taken_for_those_of_this_one(tmp_path):
+    """The weights are the same; what their cells mean is not."""
+    data, layer = drawn_animals(2, 3, height=48, width=64), nn.Conv2d(3, 22, 8, 8)
+
+    def error(out, **maps):
+        networks = {"net": as_network(layer, data.parts, **maps)}
+        rows = score(networks, {"data": data}, adapters={"none": NoAdaptation}, out=out, progress=False).rows
+        return float(rows.query("measure == 'pixel_error' and part == '' and individual == ''")["value"].iloc[0])
+
+    for maps in ({}, {"stride": 4}, {"first": 40.0}, {"scores": "probabilities"}):
+        assert error(tmp_path, **maps) == error(None, **maps)
