@@ -131,6 +131,25 @@ def test_times_in_a_container_without_an_index_are_not_trusted(tmp_path):
         assert all(np.array_equal(one, two) for one, two in zip(part, every[start:], strict=False))
 
 
+def test_frames_at_uneven_distances_have_their_own_times(tmp_path):
+    """A camera that pauses for two seconds after frame 9."""
+    times = [number * 33 + 2000 * (number > 9) for number in range(20)]
+    with av.open(str(tmp_path / "clip.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        stream.codec_context.time_base = stream.time_base = Fraction(1, 1000)
+        for time, picture in zip(times, frames(20), strict=True):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts, frame.time_base = time, Fraction(1, 1000)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    video = Video(tmp_path / "clip.mp4")
+    assert [video.seconds(number) for number in (0, 9, 10, 19)] == pytest.approx([0.0, 0.297, 2.33, 2.627], abs=0.002)
+    assert np.allclose(brightness(video.read()), [20 + 2 * place for place in range(20)], atol=3)
+    even = Video(encode(tmp_path / "even.mp4", 60, 12))
+    assert [even.seconds(number) for number in (0, 30, 59)] == pytest.approx([0.0, 1.0, 59 / 30], abs=0.002)
+
+
 @pytest.mark.parametrize("degrees", [0, 90, 180, 270])
 def test_frames_are_turned_as_the_file_says_they_are_shown(tmp_path, degrees):
     """A camera that was held sideways; numbers of degrees are against the clock, as FFmpeg has them."""

@@ -218,7 +218,7 @@ def test_adaptation_of_a_network_without_error_is_told_without_a_ratio(clean, fo
 
 
 def test_what_is_far_from_the_labelled_frames_is_a_setting():
-    videos = {"a": {"numbers": [0], "confidence": [0.5], "rate": 10.0, "frames": 40}}
+    videos = {"a": {"numbers": [0], "seconds": [0.0], "confidence": [0.5], "frames": 40}}
     reference = [0.4, 0.6, 0.7, 0.8]  # three of four are surer: a distance of .75
     assert [video_rows(videos, reference, far)["out"].tolist() for far in (0.7, 0.75, 0.9)] == [
         [True],
@@ -289,9 +289,10 @@ def test_distance_is_the_share_of_pairs():
 
 
 def test_frames_to_label_are_uncertain_and_apart():
+    seconds = [0.0, 0.5, 1.0, 3.0]
     videos = {
-        "a": {"numbers": [0, 5, 10, 30], "confidence": [0.2, 0.1, 0.3, 0.9], "rate": 10.0, "frames": 40},
-        "b": {"numbers": [4], "confidence": [0.15], "rate": 10.0, "frames": 40},
+        "a": {"numbers": [0, 5, 10, 30], "seconds": seconds, "confidence": [0.2, 0.1, 0.3, 0.9], "frames": 40},
+        "b": {"numbers": [4], "seconds": [0.4], "confidence": [0.15], "frames": 40},
     }
     chosen = label_next(videos, 3)
     assert list(zip(chosen["video"], chosen["frame"], strict=True)) == [("a", 5), ("b", 4), ("a", 30)]

@@ -64,6 +64,7 @@ class Video:
         with self._open() as (container, stream):
             self._stored = int(stream.height), int(stream.width)
             self.rate = Fraction(stream.average_rate or 25)
+            self._tick = stream.time_base
             promised, lasting = _promised(container, stream), _lasting(stream)
             indexed = not INDEXED.isdisjoint(container.format.name.split(","))
             every = [(each.is_discard, each.pts, each.is_keyframe) for each in container.demux(stream) if each.size]
@@ -95,6 +96,12 @@ class Video:
 
     def __len__(self) -> int:
         return len(self._times)
+
+    def seconds(self, number: int) -> float:
+        """Return when a frame is shown, in seconds from the first, whether or not frames are at even distances."""
+        if not self._timed or not self._tick:
+            return float(number / self.rate)
+        return float((self._times[number] - self._times[0]) * self._tick)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
         """Yield frames `(height, width, 3)`, uint8, from number `start` to before `stop`, as far as there are any."""

@@ -173,9 +173,9 @@ def audit(
     )  # fmt: skip
     videos = {name: found for name, found in zip(paths, looked.results, strict=True) if found is not None}
     along = [
-        {"video": video, "seconds": number / each["rate"], "confidence": value}
+        {"video": video, "seconds": second, "confidence": value}
         for video, each in videos.items()
-        for number, value in zip(each["numbers"], each["confidence"], strict=True)
+        for second, value in zip(each["seconds"], each["confidence"], strict=True)
     ]
     asked = {key: value for key, value in scores.settings.items() if key != "models"}
     asked |= {"network": name, "project": project.name, "sample": chosen.sample, "new": list(new)}

@@ -65,7 +65,7 @@ class VideoConfidence(JsonTask):
         check_video(path)
         stat, self.work = path.stat(), sample
         key = fingerprint(
-            "video", of_model(network), str(path), stat.st_size, stat.st_mtime_ns, size, sample, batch_size
+            "video and times", of_model(network), str(path), stat.st_size, stat.st_mtime_ns, size, sample, batch_size
         )
         self.piece = Piece(key, f"videos/{key}.json", path.name)
 
@@ -81,8 +81,9 @@ class VideoConfidence(JsonTask):
             with torch.inference_mode():
                 outputs = network(to_batch(np.stack([frame for _, frame in batch]), self.size, device))
                 found += self.network.decode(outputs)[1].mean(1).tolist()
-        about = {"rate": float(video.rate), "frames": len(video), "shape": [video.height, video.width]}
-        return {"numbers": numbers, "confidence": found, **about}
+        seconds = [video.seconds(number) for number in numbers]
+        about = {"frames": len(video), "shape": [video.height, video.width]}
+        return {"numbers": numbers, "seconds": seconds, "confidence": found, **about}
 
 
 def check_video(path: Path) -> None:
@@ -137,9 +138,9 @@ def label_next(videos: Mapping[str, Mapping[str, Any]], most: int = 20, apart: f
         apart: seconds between two of the same video, at least.
     """
     every = [
-        {"video": name, "frame": number, "seconds": number / each["rate"], "confidence": value}
+        {"video": name, "frame": number, "seconds": second, "confidence": value}
         for name, each in videos.items()
-        for number, value in zip(each["numbers"], each["confidence"], strict=True)
+        for number, second, value in zip(each["numbers"], each["seconds"], each["confidence"], strict=True)
     ]
     chosen: list[dict[str, Any]] = []
     for row in sorted(every, key=lambda row: row["confidence"]):
