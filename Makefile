@@ -150,6 +150,7 @@ experiments: $(READY)  # all tables and pictures of the evidence; some hours
 	$(BIN)/python experiments/pose_confidence.py
 	$(BIN)/python experiments/pose_out_of_domain.py
 	$(BIN)/python experiments/pose_backbones.py
+	$(BIN)/python experiments/pose_species.py
 	$(BIN)/python experiments/pose_corruptions.py
 	$(BIN)/python experiments/pose_pseudo_labels.py
 	$(BIN)/python experiments/pose_prior.py

@@ -3,12 +3,12 @@
     python experiments/pose_prior.py [FOLDER] [--tiny]
     python experiments/pose_prior.py --openfield PROJECT [FOLDER]
 
-`small` learns 8 drawn individuals. Twelve others are videos of 32 frames each, as they are and under two corruptions,
+`small` learns 8 drawn individuals. 36 others are videos of 32 frames each, as they are and under two corruptions,
 predicted with the statistics of their frames and of training, mixed with N from 0 to infinity, and with the N that
 `prior=auto` takes after it has seen the frames, as `pose predict` does it. The rule looks for the N whose statistics
 are nearest to those of the video; whether these are what the network needs, it cannot know. So beside the errors stands
 what the rule goes by: how much the mean of a frame varies within a video, over how much it varies in all of them.
-Writes `pose_prior.md` into FOLDER, by default docs/evidence/results. Some three CPU-minutes on one core.
+Writes `pose_prior.md` into FOLDER, by default docs/evidence/results. Some two CPU-minutes on one core.
 With --openfield it is the test frames of DeepLabCut's example project, by the network that `pose_openfield.py` trained
 and kept, in pixels: one recording of one mouse; writes `pose_prior_openfield.md`, some 15 CPU-seconds.
 """
@@ -44,7 +44,7 @@ OPENFIELD: dict[str, Shift | None] = {
 LONGEST, CHOSEN = "infinity, the network as it is", "as prior=auto takes it"
 PRIORS = (0, 8, 16, 32, 64, 128, 512)
 AUTO = "auto"
-FRAMES, SEED = 32, 5
+INDIVIDUALS, FRAMES, SEED = 36, 32, 5
 
 
 def adapted(model: PoseModel, prior: object, images: torch.Tensor) -> tuple[torch.Tensor, float]:
@@ -148,7 +148,7 @@ def main() -> None:
         write(given.folder, "pose_prior_openfield.md", openfield(given.openfield))
         return
     model, _, _ = small_network(7, 2, 4) if given.tiny else small_network(20, 8, 700)
-    data = drawn_animals(3 if given.tiny else 12, 4 if given.tiny else FRAMES, seed=SEED)
+    data = drawn_animals(3 if given.tiny else INDIVIDUALS, 4 if given.tiny else FRAMES, seed=SEED)
     table, spreads = measured(model, data)
     individuals = len(np.unique(data.individuals))
     about = f"Normalised error of {individuals} new individuals, each a video of {len(data) // individuals} frames:"

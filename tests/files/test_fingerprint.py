@@ -109,6 +109,22 @@ def test_models_differ_by_weight_structure_and_plain_settings():
     assert len({of_model(kind()) for kind in (Linear, LeNet, ResNet)}) == 3
 
 
+def test_models_differ_by_settings_that_a_dataclass_holds():
+    @dataclass(repr=False)
+    class Settings:
+        stride: float
+        more: object = None
+
+    def net(*settings):
+        model = nn.Identity()
+        model.settings = Settings(*settings)
+        return model
+
+    assert of_model(net(4.0)) == of_model(net(4.0))
+    assert of_model(net(4.0)) != of_model(net(8.0))
+    assert of_model(net(4.0, object())) == of_model(net(4.0, object()))  # what has no text is left out
+
+
 def test_files_are_told_by_content(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"same")

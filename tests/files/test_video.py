@@ -85,6 +85,91 @@ def test_key_frames_at_which_decoding_cannot_begin_are_not_entered(tmp_path, mon
     assert np.allclose(brightness(sound.sample(7)), [20 + 2 * place for place in sound.choose(7)], atol=3)
 
 
+def copied(path, out, first):
+    """The packets of a video from frame `first` of it on, and a cut 15 frames from its beginning."""
+    with av.open(str(path)) as source, av.open(str(out), "w") as container:
+        stream = source.streams.video[0]
+        own = container.add_stream_from_template(stream)
+        length = int(1 / (30 * stream.time_base))
+        for packet in source.demux(stream):
+            if packet.size and packet.pts >= first * length:
+                packet.pts, packet.dts = packet.pts - 15 * length, packet.dts - 15 * length
+                packet.stream = own
+                container.mux(packet)
+    return out
+
+
+@pytest.mark.parametrize("between", [0, 3])
+def test_frames_before_the_cut_of_a_trimmed_file_have_no_number(tmp_path, caplog, between):
+    """They are in the file for those after them to be decoded, as `ffmpeg -ss 0.5 -c copy` leaves them."""
+    video = Video(copied(encode(tmp_path / "clip.mp4", 60, 12, between), tmp_path / "trimmed.mp4", 12))
+    every = list(video.read())
+    assert len(video) == len(every) == 45
+    assert np.allclose(brightness(every), [20 + 2 * place for place in range(15, 60)], atol=3)
+    for start in (1, 9, 20, 40):
+        assert np.array_equal(next(video.read(start, start + 1)), every[start])
+    for number, frame in video.read_some(video.choose(11)):
+        assert np.array_equal(frame, every[number])
+    assert "cut off" not in caplog.text
+
+
+def test_times_in_a_container_without_an_index_are_not_trusted(tmp_path):
+    """Seeking in an MPEG stream comes out at another frame than the one that was asked for."""
+    given = encode(tmp_path / "clip.mp4", 60, 12, 3)
+    with av.open(str(given)) as source, av.open(str(tmp_path / "clip.ts"), "w") as container:
+        stream = container.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(source.streams.video[0]):
+            if packet.size:
+                packet.stream = stream
+                container.mux(packet)
+    video = Video(tmp_path / "clip.ts")
+    every = list(video.read())
+    assert np.allclose(brightness(every), [20 + 2 * place for place in range(60)], atol=4)
+    for start in (13, 20, 36, 57, 59):
+        part = list(video.read(start, start + 2))
+        assert len(part) == min(2, 60 - start)
+        assert all(np.array_equal(one, two) for one, two in zip(part, every[start:], strict=False))
+
+
+def test_frames_at_uneven_distances_have_their_own_times(tmp_path):
+    """A camera that pauses for two seconds after frame 9."""
+    times = [number * 33 + 2000 * (number > 9) for number in range(20)]
+    with av.open(str(tmp_path / "clip.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        stream.codec_context.time_base = stream.time_base = Fraction(1, 1000)
+        for time, picture in zip(times, frames(20), strict=True):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts, frame.time_base = time, Fraction(1, 1000)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    video = Video(tmp_path / "clip.mp4")
+    assert [video.seconds(number) for number in (0, 9, 10, 19)] == pytest.approx([0.0, 0.297, 2.33, 2.627], abs=0.002)
+    assert np.allclose(brightness(video.read()), [20 + 2 * place for place in range(20)], atol=3)
+    even = Video(encode(tmp_path / "even.mp4", 60, 12))
+    assert [even.seconds(number) for number in (0, 30, 59)] == pytest.approx([0.0, 1.0, 59 / 30], abs=0.002)
+
+
+@pytest.mark.parametrize("degrees", [0, 90, 180, 270])
+def test_frames_are_turned_as_the_file_says_they_are_shown(tmp_path, degrees):
+    """A camera that was held sideways; numbers of degrees are against the clock, as FFmpeg has them."""
+    corner = np.full((48, 64, 3), 30, np.uint8)
+    corner[:16, :16] = 240
+    with av.open(str(tmp_path / "clip.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        stream.set_display_rotation(degrees)
+        for _ in range(3):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(corner, format="rgb24")))
+        container.mux(stream.encode())
+    video = Video(tmp_path / "clip.mp4")
+    expected = np.rot90(corner, degrees // 90)
+    assert (video.height, video.width) == expected.shape[:2]
+    for frame in (next(video.read()), video.sample(3)[2]):
+        assert frame.shape == expected.shape
+        assert np.abs(frame.astype(int) - expected).max() < 30
+
+
 def test_what_was_written_is_read_back(tmp_path):
     assert write_video(tmp_path / "out.mp4", frames(9, 49, 65), Fraction(10)) == 9
     video = Video(tmp_path / "out.mp4")
@@ -117,3 +202,32 @@ def test_a_file_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(tmp_path,
     assert 5 < len(part) < 54
     assert all(np.array_equal(one, two) for one, two in zip(part[:-1], every, strict=False))
     assert f"{path} has {len(Video(path))} frames where its header says 60; it may have been cut off" in caplog.text
+
+
+def spoil(path, numbers):
+    """Write zeros over the packets of some frames of a video in which every frame is a key frame."""
+    with av.open(str(path)) as container:
+        packets = [packet for packet in container.demux(container.streams.video[0]) if packet.size]
+        places = [(packets[number].pos, packets[number].size) for number in numbers]
+    content = bytearray(path.read_bytes())
+    for place, size in places:
+        content[place : place + size] = bytes(size)
+    path.write_bytes(content)
+
+
+def test_frames_after_those_that_cannot_be_decoded_keep_their_numbers(tmp_path, caplog):
+    path = encode(tmp_path / "clip.mp4", 60, 1, 0)
+    every = list(Video(path).read())
+    spoil(path, [3, 30, 31])
+    video = Video(path)
+    found = dict(video.read_numbered())
+    assert (len(video), sorted(set(range(60)) - set(found))) == (60, [3, 30, 31])
+    assert all(np.array_equal(frame, every[number]) for number, frame in found.items())
+    assert [number for number, _ in video.read_numbered(29, 34)] == [29, 32, 33]
+    assert [number for number, _ in video.read_numbered(30, 32)] == []
+    assert [number for number, _ in video.read_some([2, 3, 30, 59])] == [2, 59]
+    assert f"{path} is damaged, frames that cannot be decoded are missing" in caplog.text
+    assert caplog.text.count("is damaged") == 1
+    spoil(path, range(60))
+    with pytest.raises(HapteraError, match="is damaged: none of its 60 frames can be decoded"):
+        Video(path)

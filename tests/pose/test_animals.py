@@ -17,6 +17,7 @@ from haptera.pose import as_network, open_pose, read_labels, score_predictions, 
 from haptera.pose.animals import predict_animals
 from haptera.pose.matching import match_predictions, named_by_number
 from haptera.pose.project import find_cutoff, open_project
+from haptera.pose.splits import read_parts
 
 PARTS = ("nose", "tail")
 ANIMALS = ("mouse1", "mouse2")
@@ -107,6 +108,19 @@ def test_by_animal_both_sides_share_frames_and_a_warning_says_so(project, caplog
     assert "show animals of both sides of the split" in caplog.text
 
 
+def test_a_split_by_animal_is_read_back_animal_by_animal(project, tmp_path):
+    """Both are in the same frames; one was learnt from, the other is the test."""
+    data = open_pose(project, individual="animal")
+    split = split_individuals(data, 1, fraction=0.5)
+    (tmp_path / "split.csv").write_text(split.text(data))
+    assert read_parts(tmp_path / "split.csv", data).tolist() == split.names().tolist()
+    with pytest.raises(HapteraError, match=r"is of out and (train|within), for one animal each.*--individual-by"):
+        read_parts(tmp_path / "split.csv", open_pose(project))
+    by_folder = open_pose(project, individual="image")
+    (tmp_path / "split.csv").write_text(split_individuals(by_folder, 1).text(by_folder))
+    assert set(read_parts(tmp_path / "split.csv", data)) == {"train", "out"}  # frames tell it, whoever is in them
+
+
 def said_of(truth, shift=2.0):
     """Predictions of the labelled mice under other names, the surest first, and of one that is not there."""
     table, _ = truth.of_animals()
@@ -145,6 +159,22 @@ def test_an_animal_that_nobody_predicted_is_a_miss(project):
     assert np.array_equal(nameless.keypoints, found.keypoints, equal_nan=True)
 
 
+def test_a_frame_of_one_animal_without_a_label_changes_no_score(tmp_path):
+    """Frames that were taken for labelling, and not labelled, are rows of a table too."""
+    files, parts = np.array([f"clip/img{k}.png" for k in range(6)]), ("nose", "tail")
+    points = np.random.default_rng(0).uniform(10, 50, (6, 2, 2))
+    KeypointTable(points + 0.01, parts, files, "net", np.full((6, 2), 0.9)).write(tmp_path / "said.csv")
+    found = []
+    for kept in (np.array([0, 1, 2, 3]), np.arange(6)):
+        own = points.copy()
+        own[4:] = np.nan
+        KeypointTable(own[kept], parts, files[kept], "me").write(tmp_path / "labels.csv")
+        rows = score_predictions(tmp_path / "said.csv", tmp_path / "labels.csv").rows
+        found.append(rows.set_index(["measure", "part", "individual"])[["value", "n"]])
+    assert found[0].loc[("average_precision", "", "")].tolist() == [1.0, 4]
+    pd.testing.assert_frame_equal(*found)
+
+
 def test_by_name_a_swap_counts_as_an_error():
     truth, _ = labels_of().of_animals()
     frame = truth.files == truth.files[-1]
@@ -168,6 +198,28 @@ def test_numbers_of_frames_of_another_video_are_warned_of(caplog):
     assert not caplog.records
     assert named_by_number(numbers, labels, "otherDLC_net.csv").tolist() == ["12"]
     assert "otherDLC_net.csv has numbers of frames and does not say of which video" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("table", "own"),
+    [
+        *(("mouse1DLC_net.csv", True), ("mouse1DeepCut_net.h5", True), ("mouse1.csv", True), ("mouse1_said.csv", True)),
+        *(("mouse10DLC_net.csv", False), ("mouse1_day2DLC_net.csv", False), ("mouse1b.csv", False)),
+        *(("labels.v1.000_mouse1.analysis.h5", True), ("labels.v1.000_amouse1.analysis.h5", False)),
+    ],
+)
+@pytest.mark.parametrize("frame", ["labeled-data/mouse1/img12.png", "mouse1/12"])  # of DeepLabCut, and of SLEAP
+def test_a_video_whose_name_only_begins_like_that_of_the_labels_is_another(caplog, table, own, frame):
+    """Predictions of mouse 10 are not scored with labels of mouse 1 without a word."""
+    numbers, labels = np.array(["0", "12"]), np.array([frame])
+    assert named_by_number(numbers, labels, table).tolist() == ["12"]
+    assert ("does not say of which video" in caplog.text) != own
+    two = np.array([*labels, "labeled-data/rat/img12.png"])
+    if own:
+        assert named_by_number(numbers, two, table).tolist() == ["12", two[1]]
+    else:
+        with pytest.raises(HapteraError, match="the labels are of mouse1, rat"):
+            named_by_number(numbers, two, table)
 
 
 def test_a_network_for_one_animal_predicts_several_from_crops(project, tmp_path):
@@ -244,3 +296,28 @@ def test_tables_of_one_and_of_several_animals_are_not_joined(project):
     path.unlink()
     with pytest.raises(HapteraError, match="with one animal in a frame, its labels are of several"):
         open_project(project)
+
+
+def test_categories_of_a_coco_file_may_name_their_parts_in_any_order(tmp_path):
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (60, 50)).save(tmp_path / name)
+    content = {
+        "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
+        "categories": [
+            {"id": 1, "name": "cow", "keypoints": ["nose", "ear", "tail"]},
+            {"id": 2, "name": "dog", "keypoints": ["tail", "nose", "ear"]},
+        ],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "keypoints": [10, 11, 2, 20, 21, 2, 30, 31, 2]},
+            {"id": 2, "image_id": 2, "category_id": 2, "keypoints": [30, 31, 2, 10, 11, 2, 0, 0, 0]},
+        ],
+    }
+    (tmp_path / "labels.json").write_text(json.dumps(content))
+    data = open_pose(tmp_path / "labels.json")
+    assert data.parts == ("nose", "ear", "tail")
+    assert data.keypoints[0].tolist() == [[9.5, 10.5], [19.5, 20.5], [29.5, 30.5]]
+    assert np.array_equal(data.keypoints[1], [[9.5, 10.5], [np.nan, np.nan], [29.5, 30.5]], equal_nan=True)
+    content["categories"][1]["keypoints"][0] = "hoof"
+    (tmp_path / "labels.json").write_text(json.dumps(content))
+    with pytest.raises(HapteraError, match="dog and cow have different keypoints"):
+        open_pose(tmp_path / "labels.json")

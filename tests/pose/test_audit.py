@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from PIL import Image
 from torch import nn
@@ -115,6 +116,36 @@ def test_videos_of_one_name_in_two_folders_are_two_videos_and_one_file_is_one(pr
     assert sorted(found.videos["video"]) == ["dark", "more/bright", "videos/bright"]
 
 
+class Wide(nn.Module):
+    """Is as sure as an image is wide."""
+
+    def forward(self, images):
+        sure = torch.full((len(images), len(PARTS)), images.shape[-1] / 100)
+        return torch.zeros(len(images), len(PARTS), 2), sure
+
+
+@pytest.mark.parametrize("size", [None, (16, 24)])
+def test_videos_are_brought_to_the_size_to_which_labelled_frames_were_brought(project, size):
+    opened = open_project(project, size=size)
+    settings = AuditSettings(sample=8, batch_size=8)
+    found = audit(as_network(Wide(), PARTS), opened, settings=settings, progress=False)
+    width = WIDTH if size is None else size[1]
+    assert found.videos["confidence"].tolist() == pytest.approx([width / 100] * 2)
+    assert found.videos["distance"].tolist() == [0.5, 0.5]
+
+
+def test_a_video_larger_than_the_labelled_frames_is_told_of(project, network):
+    def notes(opened):
+        settings = AuditSettings(sample=4, batch_size=4)
+        return [note for note in audit(network, opened, settings=settings, progress=False).notes if "pixels" in note]
+
+    assert notes(open_project(project)) == []
+    write_video(project / "videos" / "large.mp4", [np.zeros((64, 96, 3), np.uint8)] * 4, Fraction(10))
+    for size in (None, (16, 24)):
+        (note,) = notes(open_project(project, size=size))
+        assert "labelled frames are 48 x 32 pixels (width x height), and large is 96 x 64:" in note
+
+
 def test_the_five_answers_are_those_of_the_scene(project, network):
     found = run(project, network, shifts=[Brightness(1), Contrast(5)])
     told = {finding.word: finding for finding in found.findings() if finding.word}
@@ -187,7 +218,7 @@ def test_adaptation_of_a_network_without_error_is_told_without_a_ratio(clean, fo
 
 
 def test_what_is_far_from_the_labelled_frames_is_a_setting():
-    videos = {"a": {"numbers": [0], "confidence": [0.5], "rate": 10.0, "frames": 40}}
+    videos = {"a": {"numbers": [0], "seconds": [0.0], "confidence": [0.5], "frames": 40}}
     reference = [0.4, 0.6, 0.7, 0.8]  # three of four are surer: a distance of .75
     assert [video_rows(videos, reference, far)["out"].tolist() for far in (0.7, 0.75, 0.9)] == [
         [True],
@@ -258,9 +289,10 @@ def test_distance_is_the_share_of_pairs():
 
 
 def test_frames_to_label_are_uncertain_and_apart():
+    seconds = [0.0, 0.5, 1.0, 3.0]
     videos = {
-        "a": {"numbers": [0, 5, 10, 30], "confidence": [0.2, 0.1, 0.3, 0.9], "rate": 10.0, "frames": 40},
-        "b": {"numbers": [4], "confidence": [0.15], "rate": 10.0, "frames": 40},
+        "a": {"numbers": [0, 5, 10, 30], "seconds": seconds, "confidence": [0.2, 0.1, 0.3, 0.9], "frames": 40},
+        "b": {"numbers": [4], "seconds": [0.4], "confidence": [0.15], "frames": 40},
     }
     chosen = label_next(videos, 3)
     assert list(zip(chosen["video"], chosen["frame"], strict=True)) == [("a", 5), ("b", 4), ("a", 30)]

@@ -212,6 +212,15 @@ def test_individuals_are_named_by_a_table_or_a_pattern(tmp_path, caplog):
             name_individuals(FILES, by)
 
 
+def test_two_folders_of_one_name_are_told_of(caplog):
+    assert name_individuals(["rex/cam1/1.png", "ina/cam1/1.png"]).tolist() == ["cam1", "cam1"]
+    assert "rex/cam1 and ina/cam1 are taken for one individual, 'cam1'" in caplog.text
+    caplog.clear()
+    name_individuals(["rex/cam1/1.png", "rex/cam1/2.png", "rex/cam2/1.png"])
+    name_individuals(["rex/cam1/1.png", "ina/cam1/1.png"], "pattern:^[a-z]+")
+    assert not caplog.text
+
+
 def test_one_video_is_split_by_time_and_told_what_that_says(caplog):
     files = [f"clip/img{k}.png" for k in (10, 9, 1, 2)]
     data = PoseData(np.zeros((4, 8, 8, 3), np.uint8), np.ones((4, 1, 2)), ["nose"], ["clip"] * 4, files=files)
@@ -232,3 +241,19 @@ def test_a_missing_part_and_a_missing_image_are_named(tmp_path):
         open_pose(tmp_path / "labeled-data/a", scorer="mee")
     with pytest.raises(HapteraError, match=r"labeled-data/a/1.png of .* was not found"):
         open_pose(tmp_path / "labeled-data/a")
+
+
+@pytest.mark.parametrize("root", ["C:\\Users\\ann\\rats", "/home/ann/rats"])
+def test_absolute_paths_of_another_machine_are_found_in_the_project_as_it_is_now(tmp_path, root):
+    mark = "\\" if "\\" in root else "/"
+    for video, shade in (("a", 40), ("b", 200)):
+        folder = tmp_path / "labeled-data" / video
+        folder.mkdir(parents=True)
+        Image.new("RGB", (8, 8), (shade, 0, 0)).save(folder / "1.png")
+        files = np.array([mark.join((root, "labeled-data", video, "1.png"))])
+        KeypointTable(np.ones((1, 1, 2)), ("nose",), files, "me").write(folder / "CollectedData_me.csv")
+    data = open_pose(tmp_path)
+    assert data.individuals.tolist() == ["a", "b"]
+    assert (data.images(np.arange(2))[:, 0, 0, 0] * 255).round().tolist() == [40, 200]
+    given = open_pose(tmp_path / "labeled-data/b/CollectedData_me.csv", tmp_path / "labeled-data")
+    assert float(given.images(np.arange(1))[0, 0, 0, 0] * 255) == pytest.approx(200)

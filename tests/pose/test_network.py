@@ -6,12 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.errors import HapteraError, NotApplicable
+from haptera.files.video import write_video
 from haptera.pose import Maps, PoseModel, as_network, drawn_animals, evaluate, open_model, predict, score
 from haptera.pose.opening import open_adapters
+from haptera.pose.unlabelled import VideoConfidence
 
 PARTS = ("nose", "eye", "tail")
 
@@ -85,6 +88,67 @@ def test_the_stride_of_maps_is_found_by_a_trial():
     module = nn.Conv2d(3, 3, 8, 8)
     assert as_network(module, PARTS).maps == Maps(8.0)
     assert Maps(8.0).decode(torch.zeros(1, 3, 2, 2), 3)[0][0, 0].tolist() == [3.5, 3.5]  # the middle of 0 to 7
+
+
+class Blocks(nn.Module):
+    """Means over blocks of 8 pixels; those at the right and below may be smaller."""
+
+    def forward(self, images):
+        return nn.functional.avg_pool2d(images, 8, ceil_mode=True)
+
+
+class Reduced(nn.Module):
+    """Maps of 32 x 32, whatever the image."""
+
+    def forward(self, images):
+        return nn.functional.interpolate(images, (32, 32), mode="area")
+
+
+def spots(height, width, places):
+    """An image with a bright spot for each part, in a channel of its own, `(1, height, width, 3)`."""
+    rows, columns = np.mgrid[:height, :width]
+    spot = [np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 50) for x, y in places]
+    return np.stack(spot, 2)[None].astype(np.float32)
+
+
+PLACES = [(30.0, 21.0), (100.0, 80.0), (139.0, 93.0)]
+
+
+def test_images_that_are_no_multiple_of_the_stride_do_not_change_it():
+    """13 rows of 100 pixels are cells of 8 pixels, not of 7.7."""
+    network = as_network(Blocks(), PARTS, scores="probabilities", size=(100, 150))
+    found = predict(network, spots(100, 150, PLACES)).keypoints[0]
+    assert np.abs(found - PLACES).max() <= 4  # half of a cell
+
+
+def test_maps_as_large_whatever_the_image_have_a_stride_for_images_of_one_size_alone(tmp_path):
+    with pytest.raises(HapteraError, match=r"maps of 32 x 32 whatever the size of the images.*give size="):
+        as_network(Reduced(), PARTS, scores="probabilities")
+    network = as_network(Reduced(), PARTS, scores="probabilities", size=(160, 160))
+    frame = (spots(100, 150, PLACES)[0] * 255).astype(np.uint8)
+    Image.fromarray(frame).save(tmp_path / "frame.png")
+    found = predict(network, [tmp_path / "frame.png"]).keypoints[0]
+    assert np.abs(found - PLACES).max() <= 3  # a cell is 5 pixels of 160, and 4.7 of the frame
+    with pytest.raises(HapteraError, match="of images of 160 x 160; found 100 x 150"):
+        predict(network, frame[None])
+    with pytest.raises(HapteraError, match=r"cells of 3\.12 x 4\.69 pixels, and square ones"):
+        as_network(Reduced(), PARTS, size=(100, 150))
+
+
+def test_a_keypoint_whose_scores_are_not_numbers_is_missing():
+    class Broken(nn.Module):
+        def forward(self, images):
+            maps = nn.functional.avg_pool2d(images, 4)
+            return maps * torch.tensor([1.0, torch.nan, 1.0])[:, None, None]
+
+    found = predict(as_network(Broken(), PARTS, scores="probabilities"), spots(100, 150, PLACES))
+    assert np.isnan(found.keypoints[0]).all(1).tolist() == [False, True, False]
+    assert found.confidence[0, 1] == 0
+    model = PoseModel(PARTS, settings={"width": 4}).eval()
+    nn.init.constant_(model.head.bias, torch.nan)
+    found = predict(model, spots(64, 64, PLACES))
+    assert np.isnan(found.keypoints).all()
+    assert (found.confidence == 0).all()
 
 
 def test_a_module_with_the_maps_of_a_pose_model_scores_like_it():
@@ -196,3 +260,42 @@ def test_of_the_usual_adapters_a_network_without_batchnorm_gets_the_others(caplo
     assert list(open_adapters([], network)) == ["none"]
     assert "batchnorm:prior=0 is left out: BatchNorm needs the gradients or the layers" in caplog.text
     assert len(open_adapters(["none", "batchnorm:prior=0"], network)) == 2  # what was asked for is refused when it runs
+
+
+@pytest.mark.parametrize("use", ["predict", "evaluate", "a video"])
+def test_a_network_in_training_predicts_as_in_evaluation_and_goes_on_training(tmp_path, use):
+    """Neither do its layers see a batch of the test, nor does dropout end for the rest of the training."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.BatchNorm2d(8), nn.Dropout(0.5), nn.Conv2d(8, 22, 1))
+    data = drawn_animals(2, 3, height=48, width=64)
+    network = as_network(layers, data.parts).eval()
+    if use == "a video":
+        pytest.importorskip("av")
+        write_video(
+            tmp_path / "clip.mp4", (data.images(np.arange(6)).permute(0, 2, 3, 1).numpy() * 255).astype("u1"), 10
+        )
+    uses = {
+        "predict": lambda: predict(network, data).confidence,
+        "evaluate": lambda: evaluate(network, data).arrays["confidence"],
+        "a video": lambda: VideoConfidence(network, tmp_path / "clip.mp4", None, 6, 2).run()["confidence"],
+    }
+    expected = uses[use]()
+    network.train()
+    layers[1].eval()  # frozen by whoever trains it
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    assert np.array_equal(uses[use](), expected)
+    assert [network.training, layers[1].training, layers[2].training] == [True, False, True]
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_kept_scores_of_another_stride_are_not_taken_for_those_of_this_one(tmp_path):
+    """The weights are the same; what their cells mean is not."""
+    data, layer = drawn_animals(2, 3, height=48, width=64), nn.Conv2d(3, 22, 8, 8)
+
+    def error(out, **maps):
+        networks = {"net": as_network(layer, data.parts, **maps)}
+        rows = score(networks, {"data": data}, adapters={"none": NoAdaptation}, out=out, progress=False).rows
+        return float(rows.query("measure == 'pixel_error' and part == '' and individual == ''")["value"].iloc[0])
+
+    for maps in ({}, {"stride": 4}, {"first": 40.0}, {"scores": "probabilities"}):
+        assert error(tmp_path, **maps) == error(None, **maps)

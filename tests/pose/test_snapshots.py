@@ -202,3 +202,18 @@ def test_weights_of_another_network_are_refused(snapshot, tmp_path):
     (tmp_path / "pytorch_config.yaml").unlink()
     with pytest.raises(HapteraError, match=r"there is no pytorch_config.yaml beside"):
         load_snapshot(path)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_torchscript_is_told_from_a_snapshot_and_taken_by_a_function(tmp_path):
+    torch.jit.save(torch.jit.trace(torch.nn.AvgPool2d(4), torch.zeros(1, 3, 32, 32)), tmp_path / "net.pt")
+    with pytest.raises(HapteraError, match=r"net.pt is TorchScript.*as_network\(torch.jit.load"):
+        open_model(tmp_path / "net.pt")
+    build = "from haptera.pose import as_network\nimport torch\n\n\ndef build():\n    "
+    build += (
+        f"return as_network(torch.jit.load({str(tmp_path / 'net.pt')!r}), ['a', 'b', 'c'], scores='probabilities')\n"
+    )
+    (tmp_path / "net.py").write_text(build)
+    image = np.zeros((1, 32, 32, 3), np.uint8)
+    image[0, 8:12, 20:24, 1] = 255
+    assert predict(open_model(f"{tmp_path / 'net.py'}:build"), image).keypoints[0, 1].tolist() == [21.5, 9.5]

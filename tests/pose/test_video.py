@@ -49,6 +49,36 @@ def test_frames_are_predicted_as_images_are(clip, network, tmp_path):
     assert not list(tmp_path.glob("*.unfinished"))
 
 
+def test_frames_that_cannot_be_decoded_are_rows_without_keypoints(network, tmp_path, caplog):
+    av = pytest.importorskip("av")
+    path = tmp_path / "clip.mp4"
+    images = (ANIMALS.images(np.arange(40)).permute(0, 2, 3, 1).numpy() * 255).round().astype(np.uint8)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=10, options={"g": "1", "bf": "0"})
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        for image in images:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode())
+    expected = predict_video(network, path, tmp_path / "whole.csv", batch_size=2).poses["none"].keypoints
+    with av.open(str(path)) as container:
+        packets = [packet for packet in container.demux(container.streams.video[0]) if packet.size]
+        places = [(packets[number].pos, packets[number].size) for number in (4, 15, 16, 31)]  # 16 begins a piece
+    content = bytearray(path.read_bytes())
+    for place, size in places:
+        content[place : place + size] = bytes(size)
+    path.write_bytes(content)
+    adapters = {"none": NoAdaptation, "keypoint_labels": partial(KeypointLabels, lr=0.0, threshold=0.0)}
+    poses = predict_video(network, path, tmp_path / "said.csv", adapters=adapters, batch_size=2).poses
+    for own in poses.values():
+        assert np.flatnonzero(np.isnan(own.keypoints).all((1, 2))).tolist() == [4, 15, 16, 31]
+        assert (own.confidence[[4, 15, 16, 31]] == 0).all()
+    kept = np.setdiff1d(np.arange(40), [4, 15, 16, 31])
+    assert np.array_equal(poses["none"].keypoints[kept], expected[kept])
+    assert len(read_deeplabcut(tmp_path / "said.csv").files) == 40
+    assert write_clip(tmp_path / "out.mp4", Video(path), poses) == 36
+    assert "frames that cannot be decoded are missing" in caplog.text
+
+
 @pytest.mark.long
 def test_an_adapter_has_the_statistics_of_the_sample_and_then_rests(clip, network, tmp_path):
     make = partial(BatchNorm, prior=8)

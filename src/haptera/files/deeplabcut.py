@@ -13,9 +13,10 @@ Sources: the documentation of both projects.
 
 import csv
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ __all__ = ["KEY", "KeypointTable", "check_target", "find_images", "find_tables",
 log = logging.getLogger("haptera")
 COORDS = ("x", "y", "likelihood", "visible")
 VISIBLE = 2
+FOREIGN = re.compile("/|[A-Za-z]:/")
+"""How a path begins that names a place on one machine."""
 
 
 def read_deeplabcut(path: Path, scorer: str | None = None) -> KeypointTable:
@@ -92,14 +95,33 @@ def find_tables(folder: Path) -> list[Path]:
 
 
 def find_images(files: Sequence[str], table: Path, root: Path | None = None) -> list[Path]:
-    """Where the images of a table are: below `root`, or else below the table's folder or one of those above it."""
-    if root is not None:
-        return [root / file for file in files]
+    """Where the images of a table are: below `root`, or else below the table's folder or one of those above it.
+
+    A path that begins at the root of another machine is looked for with fewer and fewer of its first folders, down to
+    the video and the file.
+    """
     start = table if table.is_dir() else table.parent
-    for folder in (start, *start.absolute().parents[:3]):
-        if (folder / files[0]).is_file():
-            return [folder / file for file in files]
-    raise HapteraError(f"the image {files[0]} of {table} was not found in {start} or above it; say where images are")
+    folders = [start, *start.absolute().parents[:3]] if root is None else [root]
+    known: dict[str, Path | None] = {}  # by the folder that a table names, for its images lie together
+    found = []
+    for file in map(str, files):
+        named, _, name = file.rpartition("/")
+        if known.get(named) is None:
+            known[named] = next((place for place in _places(file, folders) if (place / name).is_file()), None)
+        found.append((known[named] or folders[0] / named) / name)
+    if root is None and not found[0].is_file():
+        raise HapteraError(
+            f"the image {files[0]} of {table} was not found in {start} or above it; say where images are"
+        )
+    return found
+
+
+def _places(file: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the folders in which an image may be."""
+    pieces = PurePosixPath(file).parts[:-1]
+    yield from (folder.joinpath(*pieces) for folder in folders)
+    if FOREIGN.match(file):
+        yield from (folder.joinpath(*pieces[cut:]) for cut in range(1, len(pieces)) for folder in folders)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

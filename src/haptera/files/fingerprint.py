@@ -26,6 +26,10 @@ SCHEMA = 1
 """Raised when the meaning of a saved cell changes; older cells are then run again."""
 
 
+PLAIN = bool | int | float | str | tuple | None
+"""What is told from another by its text."""
+
+
 class _Hash(Protocol):
     def update(self, data: Any, /) -> None: ...
 
@@ -153,19 +157,29 @@ def _head(kind: str, text: str) -> bytes:
 
 
 def of_model(model: Any) -> str:
-    """Fingerprint an `nn.Module`: weights, buffers, plain attributes of its modules, the source of their classes."""
+    """Fingerprint an `nn.Module`: weights, buffers, plain attributes of its modules, the source of their classes.
+
+    A dataclass of plain values is plain, such as what the cells of score maps mean (`haptera.pose.Maps`).
+    """
     modules = {name: (type(module).__qualname__, _plain(vars(module))) for name, module in model.named_modules()}
     sources = sorted({_source(kind) for kind in {type(module) for module in model.modules()}})  # reading source is slow
     return fingerprint(modules, sources, dict(model.state_dict()))
 
 
 def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    plain = bool | int | float | str | tuple | None
-    return {
-        key: repr(value)
-        for key, value in attributes.items()
-        if key[0] != "_" and key != "training" and isinstance(value, plain)
-    }
+    own = {key: value for key, value in attributes.items() if key[0] != "_" and key != "training"}
+    return {key: text for key, value in own.items() if (text := _text(value))}
+
+
+def _text(value: Any) -> str:
+    """Return the text of a plain value; nothing of others."""
+    if isinstance(value, PLAIN):
+        return repr(value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return ""
+    values = {field.name: getattr(value, field.name, None) for field in fields(value)}
+    plain = all(isinstance(each, PLAIN) for each in values.values())
+    return f"{type(value).__qualname__}({values})" if plain else ""
 
 
 def _surroundings(function: FunctionType) -> list[Any]:

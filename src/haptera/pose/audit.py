@@ -158,7 +158,7 @@ def audit(
     sets = choose_sets(project.data, tuple(new), split, chosen.frames)
     usable, refused = _usable(network, adapters or {})
     counting = Counting(chosen.threshold, chosen.normalise, project.cutoff)
-    size = (project.data.height, project.data.width) if network.size else None
+    size = (project.data.height, project.data.width) if network.size or project.size else None
     paths = name_videos(project.videos)
     labelled = LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)
     tasks = [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
@@ -173,9 +173,9 @@ def audit(
     )  # fmt: skip
     videos = {name: found for name, found in zip(paths, looked.results, strict=True) if found is not None}
     along = [
-        {"video": video, "seconds": number / each["rate"], "confidence": value}
+        {"video": video, "seconds": second, "confidence": value}
         for video, each in videos.items()
-        for number, value in zip(each["numbers"], each["confidence"], strict=True)
+        for second, value in zip(each["seconds"], each["confidence"], strict=True)
     ]
     asked = {key: value for key, value in scores.settings.items() if key != "models"}
     asked |= {"network": name, "project": project.name, "sample": chosen.sample, "new": list(new)}
@@ -188,7 +188,7 @@ def audit(
         pd.DataFrame(along, columns=["video", "seconds", "confidence"]),
         label_next(videos, chosen.label),
         refused,
-        [*scores.notes, *_notes(project, sets, split is None)],
+        [*scores.notes, *_notes(project, sets, split is None), *_other_shapes(project, videos)],
         looked.failures,
     )
 
@@ -220,3 +220,18 @@ def _notes(project: Project, sets: Mapping[str, Any], unknown: bool) -> list[str
     if not project.videos:
         told.append("no video of the project is there, so none could be compared with the labelled frames")
     return told
+
+
+def _other_shapes(project: Project, videos: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a note on videos that are larger or smaller than all labelled frames, as those of a project that crops."""
+    data = project.data
+    if data.animals is not None:
+        return []
+    labelled = {tuple(shape) for shape in np.rint([data.width, data.height] / data.factors).astype(int).tolist()}
+    shapes = {name: tuple(each["shape"][::-1]) for name, each in videos.items()}
+    other = [f"{name} is {shape[0]} x {shape[1]}" for name, shape in shapes.items() if shape not in labelled]
+    sizes = ", ".join(f"{width} x {height}" for width, height in sorted(labelled))
+    return [] if not other else [
+        f"labelled frames are {sizes} pixels (width x height), and {', '.join(other)}: animals there have "
+        "another size, or labelled frames were cropped, and the distance of a video is of that too"
+    ]  # fmt: skip

@@ -45,7 +45,7 @@ def write_clip(
     headings = [_heading(heading, parts, 2 * round(video.width * scale / 2)) for heading in panels]
 
     def pictures() -> Iterator[np.ndarray]:
-        for place, frame in enumerate(video.read(0, frames)):
+        for place, frame in video.read_numbered(0, frames):
             drawn = [
                 _panel(frame, poses.keypoints[place], poses.confidence[place] >= cutoff, skeleton, scale)
                 for poses in panels.values()

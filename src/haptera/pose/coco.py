@@ -19,6 +19,7 @@ import numpy as np
 from haptera.errors import HapteraError, check_keys, unknown
 from haptera.files.json import read_json
 from haptera.files.schema import TABLE, TEXT, check, either, list_of, number, optional, whole_number
+from haptera.pose.individuals import name_folders
 
 log = logging.getLogger("haptera")
 
@@ -114,6 +115,8 @@ def _read(content: dict[str, Any], path: Path, individual: str | None, every: bo
         if len(value) != 3 * len(parts):
             raise HapteraError(f"{path}: {file} has {len(value)} numbers for {len(parts)} keypoints; x, y, v of each")
     labels = np.array(values, float).reshape(len(single), len(parts), 3)
+    orders = {key: [entry["keypoints"].index(part) for part in parts] for key, entry in categories.items()}
+    labels = np.stack([own[orders[entry["category_id"]]] for own, entry in zip(labels, single, strict=True)])
     return CocoLabels(
         np.where(labels[:, :, 2:] > 0, labels[:, :, :2] - 0.5, np.nan),
         tuple(parts),
@@ -174,14 +177,14 @@ def _individuals(
 ) -> list[str]:
     """Return whose image each is, by a field that all of them have."""
     entries = [{**image, **annotation} for image, annotation in zip(images, annotations, strict=True)]
-    folders = [PurePosixPath(str(image["file_name"]).replace("\\", "/")).parent.name for image in images]
+    paths = [PurePosixPath(str(image["file_name"]).replace("\\", "/")) for image in images]
     if by is None:
         with_field = [field for field in FIELDS if all(entry.get(field) is not None for entry in entries)]
-        by = [*with_field, FOLDER if all(folders) else IMAGE][0]
+        by = [*with_field, FOLDER if all(path.parent.name for path in paths) else IMAGE][0]
     if by == IMAGE:
         found = [str(image["file_name"]) for image in images]
     elif by == FOLDER:
-        found = [folder or "all" for folder in folders]
+        found = name_folders(paths)
     else:
         lacking = next((entry for entry in entries if entry.get(by) is None), None)
         if lacking is not None:
@@ -207,8 +210,8 @@ def _content(path: Path) -> dict[str, Any]:
 def _parts(categories: dict[int, dict[str, Any]], path: Path) -> tuple[list[str], list[tuple[str, str]]]:
     first = next(iter(categories.values()))
     parts = [str(part) for part in first["keypoints"]]
-    for category in categories.values():
-        if category["keypoints"] != first["keypoints"]:
+    for category in categories.values():  # their order may differ
+        if sorted(category["keypoints"]) != sorted(first["keypoints"]):
             raise HapteraError(f"{path}: {category['name']} and {first['name']} have different keypoints")
     pairs = first.get("skeleton") or []
     if any(part > len(parts) for pair in pairs for part in pair):

@@ -45,7 +45,7 @@ def name_individuals(
     """
     paths = [PurePosixPath(str(file).replace("\\", "/")) for file in files]
     if by is None or by == FOLDER:
-        return np.array([path.parent.name or "all" for path in paths])
+        return np.array(name_folders(paths))
     if by == IMAGE:
         return np.array([str(path) for path in paths])
     if by == ANIMAL:
@@ -57,6 +57,20 @@ def name_individuals(
     if by.endswith(".csv"):
         return np.array(_by_table(paths, Path(by)))
     raise unknown("way to name individuals", by, [FOLDER, IMAGE, ANIMAL, "pattern:REGEX", "a .csv"])
+
+
+def name_folders(paths: Sequence[PurePosixPath]) -> list[str]:
+    """Return the folder of each path; a warning says where two folders of one name become one individual."""
+    folders: dict[str, PurePosixPath] = {}
+    for path in paths:
+        other = folders.setdefault(path.parent.name, path.parent)
+        if other != path.parent:
+            log.warning(
+                "%s and %s are taken for one individual, %r; --individual-by, or individual=, says another rule",
+                other, path.parent, path.parent.name,
+            )  # fmt: skip
+            break
+    return [path.parent.name or "all" for path in paths]
 
 
 def _by_pattern(paths: list[PurePosixPath], pattern: str) -> list[str]:

@@ -23,6 +23,8 @@ log = logging.getLogger("haptera")
 
 LEAST = 1e-6
 BY_SIMILARITY, BY_NAME = "oks", "name"
+MARKS = ("DLC", "DeepCut")
+"""What DeepLabCut puts between the name of a video and that of a network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,9 @@ def match_predictions(
         mine, other = own[frame], said[theirs[row]]
         matrix = _similarity(predicted.keypoints[other][:, order], labels.keypoints[mine], areas[mine], sigma)
         sure = _sureness(predicted, other)
-        similarity.append(matrix)
-        scores.append(sure)
+        if np.isfinite(labels.keypoints[mine]).any():  # a frame without a label says nothing of what was found in it
+            similarity.append(matrix)
+            scores.append(sure)
         pairs = _pairs(matrix, sure) if by == BY_SIMILARITY else _named(predicted, labels, other, mine, name)
         if predicted.animals is None and len(mine) == 1:
             pairs = [(0, 0)]  # one animal and one prediction, however far apart
@@ -126,10 +129,10 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
     ['1']
     """
     plain = [PurePosixPath(str(file)) for file in files]
-    if not all(str(each).isdecimal() for each in predicted) or any(path.name.isdecimal() for path in plain):
+    if not all(str(each).isdecimal() for each in predicted) or not all(path.parent.name for path in plain):
         return files
     videos = sorted({path.parent.name for path in plain})
-    own = [video for video in videos if Path(name).name.startswith(video)]
+    own = [video for video in videos if _is_of(Path(name).name, video)]
     chosen = max(own, key=len) if own else videos[0]
     if len(videos) > 1 and not own:
         raise HapteraError(
@@ -149,6 +152,18 @@ def named_by_number(predicted: np.ndarray, files: np.ndarray, name: str) -> np.n
             raise HapteraError(f"{name} has numbers of frames, and the labelled frame {path} has none in its name")
         numbers.append(str(int(digits[-1])) if path.parent.name == chosen else str(path))
     return np.array(numbers)
+
+
+def _is_of(name: str, video: str) -> bool:
+    """Say whether a table is called after a video, as `rexDLC_net.csv` and `rex.csv` are after `rex`.
+
+    `rex2DLC_net.csv` is not: in a name that DeepLabCut gave, all that is before its own mark is the video. SLEAP's own
+    names are `labels.000_rex.analysis.h5`.
+    """
+    if not name.startswith(video):
+        return re.search(rf"\.\d+_{re.escape(video)}\.analysis\.h5$", name) is not None
+    rest = name[len(video) :]
+    return rest.startswith(MARKS) or not (rest[:1].isalnum() or any(mark in rest for mark in MARKS))
 
 
 def _by_frame(files: np.ndarray) -> dict[str, list[int]]:

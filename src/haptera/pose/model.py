@@ -29,7 +29,7 @@ from haptera.files.safetensors import read_header
 from haptera.files.schema import FLAG, TEXT, check, either, list_of, optional, table_of, whole_number
 from haptera.models.weights import load_weights
 from haptera.pose.backbone import BACKBONES, make_backbone
-from haptera.pose.network import Maps, PoseNetwork
+from haptera.pose.network import Maps, PoseNetwork, without_lost
 
 TRIAL = 128
 FACTS = {
@@ -219,7 +219,7 @@ def decode(maps: torch.Tensor, stride: int) -> tuple[torch.Tensor, torch.Tensor]
     offset = offsets.gather(3, cell[:, :, None, None].expand(-1, -1, 2, 1))[..., 0]
     x, y = (centres.to(maps) for centres in cell_centres(rows, columns, stride))
     centre = torch.stack([x[cell % columns], y[cell // columns]], 2)
-    return centre + offset * stride, best.sigmoid()
+    return without_lost(centre + offset * stride, best.sigmoid())
 
 
 def split_maps(maps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -11,7 +11,8 @@ A network takes images `(batch, 3, height, width)` in [0, 1], its normalisation 
 Inside haptera it is one tensor, keypoints `(batch, parts, 3)` or maps with the scores first, so that adapters, which
 hand on whatever a network gives, need to know nothing of poses; `decode` makes keypoints of it.
 The cell with the largest score is the keypoint, plus its offset (thesis chapter 5); where there are no offsets, the
-middle of that cell. Cost: one pass over an image of zeros to see what the network gives; then a maximum over cells.
+middle of that cell. A keypoint whose scores are not numbers is missing.
+Cost: a trial to see what the network gives (`haptera.pose.trial`); then a maximum over cells.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +23,11 @@ import torch
 from torch import nn
 
 from haptera.checks import check_number
-from haptera.errors import HapteraError, check_keys, first_line
+from haptera.errors import HapteraError, check_keys
 from haptera.files.fingerprint import fingerprint
 from haptera.models.opaque import CallableModel
+from haptera.pose.trial import TRIAL, find_stride, try_network, try_smaller
 
-TRIAL = 128
 LOGITS, CLIP = "logits", "probabilities"
 ROUNDING = 1e-3
 """By which a confidence may miss 0 or 1."""
@@ -65,7 +66,8 @@ class Maps:
             offsets = maps[:, parts:].unflatten(1, (parts, 2)).flatten(3)
             chosen = offsets.gather(3, cell[:, :, None, None].expand(-1, -1, 2, 1))[..., 0]
             points = points + chosen * (self.stride if self.unit is None else self.unit)
-        return points.to(maps.dtype), best.sigmoid() if self.scores == LOGITS else best.clamp(0, 1)
+        confidence = best.sigmoid() if self.scores == LOGITS else best.clamp(0, 1)
+        return without_lost(points.to(maps.dtype), confidence)
 
 
 class PoseNetwork(nn.Module):
@@ -101,6 +103,7 @@ class WrappedNetwork(PoseNetwork):
         maps: what the cells mean, of a network that gives maps.
         skeleton: pairs of parts.
         size: see `PoseNetwork`.
+        only: height and width of the only images for which `maps` holds; any if None.
     """
 
     def __init__(
@@ -111,15 +114,21 @@ class WrappedNetwork(PoseNetwork):
         *,
         skeleton: Sequence[tuple[str, str]] = (),
         size: tuple[int, int] | None = None,
+        only: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.maps = network, maps
+        self.network, self.maps, self.only = network, maps, only
         self.parts, self.skeleton, self.size = tuple(parts), tuple(skeleton), size
         if opaque := getattr(network, "opaque", None):
             self.opaque = opaque
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Return keypoints `(batch, parts, 3)` or maps `(batch, parts or 3 parts, rows, columns)`."""
+        if self.only is not None and tuple(images.shape[-2:]) != self.only:
+            raise HapteraError(
+                f"the network makes maps of one size, of images of {self.only[0]} x {self.only[1]}; found "
+                f"{images.shape[-2]} x {images.shape[-1]} (height x width)"
+            )
         packed = pack(self.network(images), len(self.parts))
         if len(packed) != len(images):
             raise HapteraError(
@@ -179,11 +188,20 @@ def as_network(
             print_ = fingerprint(type(network), version)
         network = CallableModel(network, what, print_)
     height, width = size or (TRIAL, TRIAL)
-    found = pack(_try(network, height, width), len(parts))
-    maps = None
+    found = pack(try_network(network, height, width), len(parts))
+    maps = only = None
     if found.ndim == 4:
-        maps = Maps(stride or height / found.shape[2], unit, first, scores)
-    return WrappedNetwork(network, parts, maps, skeleton=skeleton, size=size)
+        if stride is None:
+            shape = found.shape[2], found.shape[3]
+            stride, smaller = find_stride((height, width), shape), try_smaller(network, height, width)
+            only = (height, width) if smaller is not None and pack(smaller, len(parts)).shape == found.shape else None
+            if only and size is None:
+                raise HapteraError(
+                    f"the network makes maps of {shape[0]} x {shape[1]} whatever the size of the images, so its cells "
+                    "have no size of their own; give size=(height, width), to which images are brought"
+                )
+        maps = Maps(stride, unit, first, scores)
+    return WrappedNetwork(network, parts, maps, skeleton=skeleton, size=size, only=only)
 
 
 def pack(outputs: Any, parts: int) -> torch.Tensor:
@@ -218,9 +236,14 @@ def with_checked_confidence(packed: torch.Tensor) -> torch.Tensor:
         )
     if len(known) == confidence.numel():
         return packed
-    lost = (confidence != confidence)[..., None].expand_as(packed)
-    gone = torch.tensor([torch.nan, torch.nan, 0.0]).to(packed).expand_as(packed)
-    return torch.where(lost, gone, packed)
+    points, confidence = without_lost(packed[..., :2], confidence)
+    return torch.cat([points, confidence[..., None]], 2)
+
+
+def without_lost(points: torch.Tensor, confidence: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return keypoints and confidence; where that is NaN the keypoint is NaN too, with a confidence of 0."""
+    lost = confidence != confidence
+    return points.masked_fill(lost[..., None], torch.nan), confidence.masked_fill(lost, 0.0)
 
 
 def _pair(outputs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -238,18 +261,3 @@ def _pair(outputs: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
             return one, two
     keys = f" with {', '.join(map(str, named))}" if named else ""
     raise HapteraError(f"the network gave a {type(outputs).__name__}{keys}; {SHAPES} was expected")
-
-
-def _try(network: nn.Module, height: int, width: int) -> Any:
-    """Return what a network gives for one black image."""
-    training = network.training
-    network.eval()
-    try:
-        with torch.no_grad():
-            return network(torch.zeros(1, 3, height, width))
-    except HapteraError:
-        raise
-    except Exception as error:
-        raise HapteraError(f"the pose network failed on an image of {height} x {width}: {first_line(error)}") from error
-    finally:
-        network.train(training)

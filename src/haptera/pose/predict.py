@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch
+from haptera.adapters import Adapter, BatchNorm, NoAdaptation, Watch, share
 from haptera.adapters.passes import arrange, device_of, takes_channels_last
 from haptera.adapters.wrapper import Wrapper
 from haptera.data import Data
@@ -70,7 +70,7 @@ def predict(
     """Return keypoints of every frame.
 
     Args:
-        model: a `PoseModel` or another `PoseNetwork`, or an adapter around one.
+        model: a `PoseModel` or another `PoseNetwork`, which is not changed, or an adapter around one.
         images: a data set; an array `(frames, height, width, 3)`, uint8 or floats in [0, 1]; paths of image files; or
             a folder, whose images are taken as `list_frames` lists them.
         size: height and width to which image files are brought; as the model says if left out, see `PoseModel.size`.
@@ -86,7 +86,7 @@ def predict(
     keypoints = np.empty((frames, len(inner.parts), 2), np.float32)
     confidence = np.empty((frames, len(inner.parts)), np.float32)
     if not isinstance(model, Adapter):
-        model.eval()
+        model = share(model).eval()  # whoever is training it goes on as before
     with Progress("frames", -(-frames // batch_size), progress, "batches") as bar, torch.inference_mode():
         channels_last: bool | None = False if isinstance(model, Adapter) else None  # an adapter sees to it itself
         for rows, batch, factors in _batches(images, batch_size, size):

@@ -47,12 +47,14 @@ class Project:
         data: the labelled frames.
         videos: files that are there.
         cutoff: the likelihood below which DeepLabCut takes a part for not found.
+        size: height and width to which frames were brought; None if they are as they are.
     """
 
     name: str
     data: PoseData
     videos: tuple[Path, ...]
     cutoff: float
+    size: tuple[int, int] | None = None
 
 
 def open_project(
@@ -96,7 +98,7 @@ def open_project(
         log.info(
             "%s: videos are left out, for the network sees crops, and where animals are in a video is not known", path
         )
-    return Project(str(content.get("Task") or folder.name), data, videos, content.get("pcutoff", CUTOFF))
+    return Project(str(content.get("Task") or folder.name), data, videos, content.get("pcutoff", CUTOFF), size)
 
 
 def find_cutoff(source: Path) -> float:

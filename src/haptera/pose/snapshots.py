@@ -12,7 +12,9 @@ at a random place. Networks with a detector in front (`method: td`) or with seve
 Cost: that of the network.
 """
 
+import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from math import lcm
 from pathlib import Path
 from typing import Any
@@ -125,6 +127,11 @@ def load_snapshot(path: Path, config: Path | None = None) -> WrappedNetwork:
     """
     if not path.is_file():
         raise HapteraError(f"there is no snapshot {path}")
+    if _is_program(path):
+        raise HapteraError(
+            f"{path} is TorchScript, a program that does not name its parts, and not a snapshot; name a function of "
+            "yours, file.py:function, that returns as_network(torch.jit.load(...), parts)"
+        )
     config = config or find_config(path)
     network = build_network(read_yaml(config), str(config))
     state = read_snapshot(path)
@@ -134,6 +141,13 @@ def load_snapshot(path: Path, config: Path | None = None) -> WrappedNetwork:
         lines = [line.strip() for line in str(error).splitlines()]
         raise HapteraError(f"{path} does not fit {config}: {lines[min(1, len(lines) - 1)][:160]}") from error
     return network.eval()
+
+
+def _is_program(path: Path) -> bool:
+    """Say whether a file is TorchScript."""
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+        return any("/code/" in name for name in archive.namelist())
+    return False
 
 
 def find_config(path: Path) -> Path:

@@ -149,16 +149,29 @@ def read_parts(path: Path, data: PoseData) -> np.ndarray:
     if not path.is_file():
         raise HapteraError(f"there is no split {path}")
     try:
-        frame = pd.read_csv(path, dtype=str)
-        parts = dict(zip(frame["file"], frame["part"], strict=True))
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        files, parts = frame["file"].tolist(), frame["part"].tolist()
     except KeyError as error:
         raise HapteraError(f"{path} is not a split of `haptera pose train`: it has no column {error}") from error
     except ValueError as error:
         raise HapteraError(f"{path} is not a split of `haptera pose train`: {error}") from error
-    found = np.array([parts.get(file, "") for file in data.files])
-    if (found == "").any():
-        raise HapteraError(f"{path} does not say where {data.files[found == ''][0]} belongs; it is of other data")
-    return found
+    named = frame.get("individual", pd.Series([""] * len(files))).tolist()
+    of_animals = dict(zip(zip(files, named, strict=True), parts, strict=True))
+    of_frames: dict[str, set[str]] = {}
+    for file, part in zip(files, parts, strict=True):
+        of_frames.setdefault(file, set()).add(part)
+    found: list[str] = []
+    for file, individual in zip(data.files.tolist(), data.individuals.tolist(), strict=True):
+        own = {of_animals[file, individual]} if (file, individual) in of_animals else of_frames.get(file, set())
+        if not own:
+            raise HapteraError(f"{path} does not say where {file} belongs; it is of other data")
+        if len(own) > 1:
+            raise HapteraError(
+                f"{path} says that {file} is of {' and '.join(sorted(own))}, for one animal each, and does not know "
+                f"{individual!r}; name individuals as for the training (--individual-by)"
+            )
+        found += own
+    return np.array(found)
 
 
 def read_split(path: Path, data: PoseData) -> dict[str, PoseData]:

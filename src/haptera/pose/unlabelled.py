@@ -9,6 +9,7 @@ neighbours teach the same. Nothing here looks at a label. Cost: one pass of the 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from haptera.adapters import share
 from haptera.adapters.passes import device_of
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint, of_model
@@ -63,25 +65,25 @@ class VideoConfidence(JsonTask):
         check_video(path)
         stat, self.work = path.stat(), sample
         key = fingerprint(
-            "video", of_model(network), str(path), stat.st_size, stat.st_mtime_ns, size, sample, batch_size
+            "video and times", of_model(network), str(path), stat.st_size, stat.st_mtime_ns, size, sample, batch_size
         )
         self.piece = Piece(key, f"videos/{key}.json", path.name)
 
     def run(self) -> Any:
         """Predict the sample."""
         video = Video(self.path)
-        numbers = video.choose(self.sample)
+        numbers: list[int] = []
         found: list[float] = []
-        frames: list[np.ndarray] = []
-        device = device_of(self.network)
-        for place, (_, frame) in enumerate(video.read_some(numbers)):
-            frames.append(frame)
-            if len(frames) == self.batch_size or place == len(numbers) - 1:
-                with torch.inference_mode():
-                    outputs = self.network(to_batch(np.stack(frames), self.size, device))
-                    found += self.network.decode(outputs)[1].mean(1).tolist()
-                frames = []
-        return {"numbers": numbers[: len(found)], "confidence": found, "rate": float(video.rate), "frames": len(video)}
+        device, network = device_of(self.network), share(self.network).eval()
+        sample = video.read_some(video.choose(self.sample))
+        while batch := list(islice(sample, self.batch_size)):
+            numbers += [number for number, _ in batch]
+            with torch.inference_mode():
+                outputs = network(to_batch(np.stack([frame for _, frame in batch]), self.size, device))
+                found += self.network.decode(outputs)[1].mean(1).tolist()
+        seconds = [video.seconds(number) for number in numbers]
+        about = {"frames": len(video), "shape": [video.height, video.width]}
+        return {"numbers": numbers, "seconds": seconds, "confidence": found, **about}
 
 
 def check_video(path: Path) -> None:
@@ -136,9 +138,9 @@ def label_next(videos: Mapping[str, Mapping[str, Any]], most: int = 20, apart: f
         apart: seconds between two of the same video, at least.
     """
     every = [
-        {"video": name, "frame": number, "seconds": number / each["rate"], "confidence": value}
+        {"video": name, "frame": number, "seconds": second, "confidence": value}
         for name, each in videos.items()
-        for number, value in zip(each["numbers"], each["confidence"], strict=True)
+        for number, second, value in zip(each["numbers"], each["seconds"], each["confidence"], strict=True)
     ]
     chosen: list[dict[str, Any]] = []
     for row in sorted(every, key=lambda row: row["confidence"]):

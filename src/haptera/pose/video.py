@@ -12,6 +12,7 @@ Cost: the network on every frame, decoding, one or two passes over the sample; m
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,9 @@ def learn_video(network: PoseNetwork, make: MakeAdapter, video: Video, size: Any
         if isinstance(inner, KeypointLabels):
             inner.triples = True
             numbers = triples(len(video), video.choose(max(sample // THREE, 1)))
-            seen = np.stack([frame for _, frame in video.read_some(numbers)])
+            found = dict(video.read_some(numbers))
+            threes = [numbers[place : place + THREE] for place in range(0, len(numbers), THREE)]
+            seen = np.stack([found[each] for three in threes if found.keys() >= set(three) for each in three])
         else:
             seen = video.sample(sample)
         frames = to_batch(seen, size, device_of(network))
@@ -122,18 +125,26 @@ class _Cursor:
 
     def __init__(self, video: Video) -> None:
         self.video, self.place = video, -1
-        self.frames: Iterator[np.ndarray] = iter(())
+        self.frames: Iterator[tuple[int, np.ndarray]] = iter(())
 
-    def batches(self, start: int, stop: int, batch_size: int) -> Iterator[np.ndarray]:
+    def batches(self, start: int, stop: int, batch_size: int) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Yield numbers and pixels of the frames from `start` to before `stop`; some are missing in a damaged file."""
         if start != self.place:
-            self.frames, self.place = self.video.read(start), start
-        while self.place < stop:
-            wanted = min(batch_size, stop - self.place)
-            batch = [frame for _, frame in zip(range(wanted), self.frames, strict=False)]
-            self.place += wanted
-            if not batch:
+            self.frames = self.video.read_numbered(start)
+        self.place = stop
+        frames_before = self._before(stop)
+        while batch := list(islice(frames_before, batch_size)):
+            numbers, frames = zip(*batch, strict=True)
+            yield list(numbers), np.stack(frames)
+
+    def _before(self, stop: int) -> Iterator[tuple[int, np.ndarray]]:
+        for number, frame in self.frames:
+            if number >= stop:
+                self.frames = chain([(number, frame)], self.frames)
                 return
-            yield np.stack(batch)
+            yield number, frame
+            if number + 1 == stop:
+                return
 
 
 class _Frames(Task[dict[str, np.ndarray]]):
@@ -150,15 +161,14 @@ class _Frames(Task[dict[str, np.ndarray]]):
         network, size = self.settings["network"], self.settings["size"]
         keypoints = np.full((len(networks), stop - start, len(network.parts), 2), np.nan, np.float32)
         confidence = np.zeros(keypoints.shape[:3], np.float32)
-        device, done = device_of(network), 0
+        device = device_of(network)
         with torch.inference_mode():
-            for frames in self.settings["cursor"].batches(start, stop, self.settings["batch_size"]):
+            for numbers, frames in self.settings["cursor"].batches(start, stop, self.settings["batch_size"]):
                 batch = to_batch(frames, size, device)
-                rows = slice(done, done + len(frames))
+                rows = np.array(numbers) - start
                 for place, model in enumerate(networks.values()):
                     found = network.decode(model(batch))
                     keypoints[place, rows], confidence[place, rows] = (each.cpu().numpy() for each in found)
-                done += len(frames)
         if size is not None:
             shape = np.array([[self.settings["cursor"].video.height, self.settings["cursor"].video.width]])
             factors = (fit_shape(shape, size) / shape)[0, ::-1]
