@@ -7,8 +7,9 @@ is: with the ReLU in them if it is one, as they are if it is not, and before the
 between, and results are the same to the last bit.
 An output waits only where a ReLU came next in the first pass, in which every operation is seen (`sight.py`), also
 those that no such mode sees: where a function of TorchScript, or of a compiled extension, comes before the ReLU, it
-meets values and not memory that waits for them. With compiled modules of TorchScript in a model none waits. An output
-that somebody keeps, such as a hook, is written all the same, one call later.
+meets values and not memory that waits for them. Nor does one of a layer that is run twice in a pass, or whose ReLU is
+in an autograd function with a gradient of its own. With compiled modules of TorchScript in a model none waits. An
+output that somebody keeps, such as a hook, is written all the same, one call later.
 Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
 """
 
@@ -77,9 +78,11 @@ class Room:
         self._kept: tuple[TensorWeakRef, Normalisation, torch.Tensor | None] | None = None
         self._noted: tuple[Layer, torch.Tensor, str] | None = None
         self._sight: Sight | None = None
+        self._called: set[int] = set()
 
     def begin(self, first: bool) -> None:
         """Begin a pass; in a first one, or one with new layers, every operation is looked at."""
+        self._called.clear()
         if first:
             self._sight = Sight(self._see)
             self._sight.__enter__()
@@ -102,6 +105,9 @@ class Room:
     def normalise(self, layer: Layer, run: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a layer, whose output may wait here, and note what comes after it if that is not known."""
         self.settle()
+        if id(layer) in self._called:  # what came after one call says nothing about another
+            layer.followed = OTHER
+        self._called.add(id(layer))
         if layer.followed is None:
             out = run()
             self._noted = None if self._sight is None else (layer, out, RELU)
@@ -130,10 +136,12 @@ class Room:
         self._write_kept()
         if waiting is None:
             return func(*args, **kwargs)
-        if (in_place := _relu(func, args, kwargs, waiting.out)) is not None:
-            return self._rectify(waiting, in_place)
-        if waiting.other is None and (other := _added(func, args, kwargs, waiting.out)) is not None and suits(other):
-            return self._add(waiting, other, func in IN_PLACE)
+        if waiting.again is None or torch.is_grad_enabled():  # else in a function that has a gradient of its own
+            if (in_place := _relu(func, args, kwargs, waiting.out)) is not None:
+                return self._rectify(waiting, in_place)
+            other = None if waiting.other is not None else _added(func, args, kwargs, waiting.out)
+            if other is not None and suits(other):
+                return self._add(waiting, other, func in IN_PLACE)
         with torch.no_grad():
             waiting.write(waiting.out)
         return func(*args, **kwargs)

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from haptera.adapters.sight import Sight
 from haptera.errors import first_line
@@ -44,8 +44,7 @@ def in_memory(values: torch.Tensor) -> bool:
         return False
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    mode = _get_current_dispatch_mode()
-    if mode is not None and not isinstance(mode, Sight):
+    if not all(isinstance(mode, Sight) for mode in _get_current_dispatch_mode_stack()):
         return False
     try:
         values.data_ptr()
@@ -54,18 +53,19 @@ def in_memory(values: torch.Tensor) -> bool:
     return True
 
 
-def suits(values: torch.Tensor) -> bool:
+def suits(values: torch.Tensor, *, positions: bool = False) -> bool:
     """Say whether images, channels last in memory, can go, and are worth going, through compiled loops.
 
     Args:
-        values: `(batch, channels, height, width)` or `(batch, positions, channels)`.
+        values: `(batch, channels, height, width)`.
+        positions: they are `(batch, positions, channels)`, which sequences `(batch, channels, length)` look like.
     """
     return (
         values.numel() >= LEAST
         and values.dtype == torch.float32
         and values.device.type == "cpu"
-        and (values.ndim == 3 or (values.ndim == 4 and not values.is_contiguous()))
-        and values.is_contiguous(memory_format=torch.channels_last if values.ndim == 4 else torch.contiguous_format)
+        and (values.ndim == 3 if positions else values.ndim == 4 and not values.is_contiguous())
+        and values.is_contiguous(memory_format=torch.contiguous_format if positions else torch.channels_last)
         and in_memory(values)
         and torch.get_num_threads() == 1
         and _kernels() is not None

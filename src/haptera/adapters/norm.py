@@ -95,8 +95,10 @@ class _Blending(TorchFunctionMode):
     def __exit__(self, *exception: Any) -> None:
         """Answer no more."""
         super().__exit__(*exception)
-        self._room.end(self._blends.values(), exception[0] is None)
-        EAGERLY.__exit__()
+        try:
+            self._room.end(self._blends.values(), exception[0] is None)
+        finally:
+            EAGERLY.__exit__()
         if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
             self._say_unmet()
 

@@ -43,8 +43,10 @@ class QuickPass(TorchFunctionMode):
     def __exit__(self, *exception: Any) -> None:
         """Write what waits, and answer no more."""
         super().__exit__(*exception)
-        self._room.end(self._layers.values(), exception[0] is None)
-        norm.EAGERLY.__exit__()
+        try:
+            self._room.end(self._layers.values(), exception[0] is None)
+        finally:
+            norm.EAGERLY.__exit__()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Any other function does what it does."""
