@@ -15,21 +15,17 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from haptera.adapters import fused
-from haptera.adapters.norm import EAGERLY, add_blends, blending, per_image
+from haptera.adapters.following import EAGERLY
+from haptera.adapters.norm import add_blends, blending, per_image
 from haptera.adapters.quick import QuickPass
 from haptera.modules import find_logits
 
 pytest.importorskip("numba")
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")]
-
-
-@pytest.fixture(autouse=True)
-def one_thread_and_any_size(monkeypatch):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr(fused, "LEAST", 1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.usefixtures("loops_of_any_size"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning"),
+]
 
 
 class InPlace(torch.autograd.Function):

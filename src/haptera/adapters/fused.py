@@ -18,7 +18,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from haptera.adapters.sight import Sight
-from haptera.errors import first_line
+from haptera.extras import import_loops
 
 log = logging.getLogger("haptera")
 
@@ -28,13 +28,10 @@ LEAST = 2**17
 
 @cache
 def _kernels() -> ModuleType | None:
-    """Return the compiled loops; None, and a line in the log, where numba is missing or does not import."""
-    try:
-        from haptera.adapters import kernels
-    except Exception as error:  # numba refuses a NumPy that is too new, or fails in its own libraries, in many ways
-        log.info("large images go through torch's normalisation, since numba does not import: %s", first_line(error))
-        return None
-    log.info("large images go through compiled loops of normalisation; the first use compiles for some seconds")
+    """Return the compiled loops, and say in the log that they are used."""
+    kernels = import_loops("haptera.adapters.kernels", "large images go through torch's normalisation")
+    if kernels is not None:
+        log.info("large images go through compiled loops of normalisation; the first use compiles for some seconds")
     return kernels
 
 
