@@ -60,6 +60,23 @@ def shared_and_added(net, values):
     return F.relu(net.norm(values)) + scripted()(net.norm(values))
 
 
+def kept(net, values):
+    out = net.norm(values)
+    return F.relu(out) * scripted()(out)
+
+
+def kept_sum(net, values):
+    out = net.norm(values) + values
+    after = F.relu(out)
+    return scripted()(out) + after
+
+
+def kept_by_a_list(net, values):
+    before = [net.norm(values)]
+    after = F.relu(before[0])
+    return scripted()(before[0] if len(before) else after) + after
+
+
 def without_gradient(net, values):
     out = net.norm(values)
     with torch.no_grad():
@@ -100,6 +117,9 @@ THIN = {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320,
 NETWORKS = {
     "shared": lambda: Net(shared),
     "shared and added": lambda: Net(shared_and_added),
+    "kept": lambda: Net(kept),
+    "kept sum": lambda: Net(kept_sum),
+    "kept by a list": lambda: Net(kept_by_a_list),
     "a gradient of its own": lambda: Net(lambda net, values: InPlace.apply(net.norm(values))),
     "without a gradient": lambda: Net(without_gradient),
     "views": lambda: Net(views),

@@ -9,7 +9,8 @@ An output waits only where a ReLU came next in the first pass, in which every op
 those that no such mode sees: where a function of TorchScript, or of a compiled extension, comes before the ReLU, it
 meets values and not memory that waits for them. Nor does one of a layer that is run twice in a pass, or whose ReLU is
 in an autograd function with a gradient of its own. With compiled modules of TorchScript in a model none waits. An
-output that somebody keeps, such as a hook, is written all the same, one call later.
+output that somebody keeps, such as a hook, is written all the same, one call later; it does not wait where an
+operation that no such mode sees came before that call.
 Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
 """
 
@@ -77,6 +78,7 @@ class Room:
         self._waiting: Waiting | None = None
         self._kept: tuple[TensorWeakRef, Normalisation, torch.Tensor | None] | None = None
         self._noted: tuple[Layer, torch.Tensor, str] | None = None
+        self._left: tuple[Layer, TensorWeakRef] | None = None
         self._sight: Sight | None = None
         self._called: set[int] = set()
 
@@ -97,7 +99,10 @@ class Room:
             layer.followed = layer.followed or OTHER
 
     def _see(self, func: Any, args: tuple[Any, ...]) -> None:
-        """Note that an operation came before the next call."""
+        """Note that an operation came before the next call, or after a ReLU whose input somebody still has."""
+        left, self._left = self._left, None
+        if left is not None and left[1]() is not None:
+            left[0].followed = OTHER
         if self._noted is not None:
             (layer, *_), self._noted = self._noted, None
             layer.followed = OTHER
@@ -130,6 +135,7 @@ class Room:
 
     def call(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Call any other function, which may be one that was waited for."""
+        self._left = None
         if self._noted is not None:
             return self._note(func, args, kwargs)
         waiting, self._waiting = self._waiting, None
@@ -148,7 +154,7 @@ class Room:
 
     def settle(self) -> None:
         """Write what waits."""
-        waiting, self._waiting, self._noted = self._waiting, None, None
+        waiting, self._waiting, self._noted, self._left = self._waiting, None, None, None
         self._write_kept()
         if waiting is not None:
             waiting.write(waiting.out)
@@ -191,14 +197,15 @@ class Room:
     def _note(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         assert self._noted is not None
         (layer, out, found), self._noted = self._noted, None
-        if _relu(func, args, kwargs, out) is not None:
-            layer.followed = found
-        elif found == RELU and _added(func, args, kwargs, out) is not None:
+        if (in_place := _relu(func, args, kwargs, out)) is not None:
+            layer.followed, result = found, func(*args, **kwargs)
+            self._left = None if in_place else (layer, TensorWeakRef(out))
+            return result
+        if found == RELU and _added(func, args, kwargs, out) is not None:
             result = func(*args, **kwargs)
             self._noted = layer, result, ADDITION
             return result
-        else:
-            layer.followed = OTHER
+        layer.followed = OTHER
         return func(*args, **kwargs)
 
 
