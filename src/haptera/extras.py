@@ -1,9 +1,12 @@
 """Packages that not everybody has: imported where they are used, and one sentence where they are missing."""
 
 import importlib
+import logging
 from types import ModuleType
 
-from haptera.errors import HapteraError
+from haptera.errors import HapteraError, first_line
+
+log = logging.getLogger("haptera")
 
 
 def import_extra(module: str, extra: str, what: str) -> ModuleType:
@@ -24,3 +27,17 @@ def import_extra(module: str, extra: str, what: str) -> ModuleType:
         raise HapteraError(f"{what} needs {package}, which does not import here: {error}") from error
     except Exception as error:  # such as a library that was built for another version of torch
         raise HapteraError(f"{what} needs {module}, which does not import here: {error}") from error
+
+
+def import_loops(module: str, without: str) -> ModuleType | None:
+    """Return compiled loops; None, and a line in the log, where numba is missing or does not import.
+
+    Args:
+        module: its name.
+        without: what happens then, in words.
+    """
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # numba refuses a NumPy that is too new, or fails in its own libraries, in many ways
+        log.info("%s, since numba does not import: %s", without, first_line(error))
+        return None

@@ -11,16 +11,7 @@ from haptera.adapters.norm import add_blends, blending
 from haptera.adapters.quick import QuickPass
 
 pytest.importorskip("numba")
-pytestmark = pytest.mark.long
-
-
-@pytest.fixture(autouse=True)
-def one_thread_and_any_size(monkeypatch):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr(fused, "LEAST", 1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("loops_of_any_size")]
 
 
 class Swish(torch.autograd.Function):

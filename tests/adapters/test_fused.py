@@ -14,17 +14,8 @@ from haptera.adapters.normalising import normalise, statistics, train_mode
 from haptera.models import ResNet
 
 pytest.importorskip("numba")
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("loops_of_any_size")]
 SHAPES = [(3, 16, 8, 8), (2, 7, 5, 3), (1, 300, 2, 2), (4, 1, 9, 1), (2, 64, 40, 41)]
-
-
-@pytest.fixture(autouse=True)
-def one_thread_and_any_size(monkeypatch):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr(fused, "LEAST", 1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def images(shape, mean=0.0):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from haptera.adapters import NoAdaptation
 from haptera.outputs import Outputs
@@ -72,6 +73,17 @@ def test_what_is_finished_and_asked_for_again_opens_no_frame_and_shifts_nothing(
     for one, two in zip(first.frames, second.frames, strict=True):
         assert (one.image == two.image).all()
         assert one.caption == two.caption
+
+
+def test_frames_of_the_first_model_are_shown_even_if_it_comes_under_two_names():
+    torch.manual_seed(0)
+    model, other = (PoseModel(PARTS, settings={"width": 4}).eval() for _ in range(2))
+    data = wide(2, ["a", "b"])
+    alone = score({"net": model}, {"all": data}, progress=False)
+    beside = score({"net": model, "other": other, "again": model}, {"all": data}, progress=False)
+    assert len(beside.frames) == len(alone.frames) == 2
+    for one, two in zip(alone.frames, beside.frames, strict=True):
+        assert np.array_equal(one.predicted, two.predicted, equal_nan=True)
 
 
 def test_weights_and_frames_are_looked_at_once_however_many_cells_there_are(monkeypatch):

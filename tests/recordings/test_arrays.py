@@ -21,6 +21,14 @@ def test_a_csv_of_another_country_is_read(tmp_path, sep, decimal):
     assert np.allclose(recording.label("x").values, table["x"])
 
 
+def test_fractions_are_found_where_the_first_row_is_whole(tmp_path):
+    (tmp_path / "rat.csv").write_text("time;speed;x\n0;0;0\n" + "".join(f"{t},5;{t},25;-{t},5\n" for t in range(30)))
+    recording = Source(tmp_path / "rat.csv", signal="speed", labels=["x"]).read()
+    assert np.allclose(recording.signal()[:, 0], [0, *np.arange(30) + 0.25])
+    assert np.allclose(recording.label("x").values, [0, *-(np.arange(30) + 0.5)])
+    assert recording.times is not None
+
+
 def test_columns_of_a_table_keep_their_names_and_one_that_is_no_unit_is_noted(tmp_path):
     columns(tmp_path / "rat.csv")
     recording = Source(tmp_path / "rat.csv").read()

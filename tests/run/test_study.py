@@ -44,13 +44,10 @@ def models():
 @pytest.fixture
 def make(data, models, tmp_path):
     def make(**changes):
+        corruptions = Corruptions(data, (GaussianNoise, Contrast), (1, 5))
         settings = {
             "models": models,
-            "streams": [
-                Clean(data),
-                Corruptions(data, (GaussianNoise, Contrast), (1, 5)),
-                Continual(data, (Contrast,)),
-            ],
+            "streams": [Clean(data), corruptions, Continual(data, (Contrast,))],
             "adapters": [NoAdaptation, partial(BatchNorm, prior=4)],
             "out": tmp_path / "study",
         }

@@ -7,8 +7,10 @@ is: with the ReLU in them if it is one, as they are if it is not, and before the
 between, and results are the same to the last bit.
 An output waits only where a ReLU came next in the first pass, in which every operation is seen (`sight.py`), also
 those that no such mode sees: where a function of TorchScript, or of a compiled extension, comes before the ReLU, it
-meets values and not memory that waits for them. With compiled modules of TorchScript in a model none waits. An output
-that somebody keeps, such as a hook, is written all the same, one call later.
+meets values and not memory that waits for them. Nor does one of a layer that is run twice in a pass, or whose ReLU is
+in an autograd function with a gradient of its own. With compiled modules of TorchScript in a model none waits. An
+output that somebody keeps, such as a hook, is written all the same, one call later; it does not wait where an
+operation that no such mode sees came before that call.
 Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
 """
 
@@ -76,10 +78,13 @@ class Room:
         self._waiting: Waiting | None = None
         self._kept: tuple[TensorWeakRef, Normalisation, torch.Tensor | None] | None = None
         self._noted: tuple[Layer, torch.Tensor, str] | None = None
+        self._left: tuple[Layer, TensorWeakRef] | None = None
         self._sight: Sight | None = None
+        self._called: set[int] = set()
 
     def begin(self, first: bool) -> None:
         """Begin a pass; in a first one, or one with new layers, every operation is looked at."""
+        self._called.clear()
         if first:
             self._sight = Sight(self._see)
             self._sight.__enter__()
@@ -94,7 +99,10 @@ class Room:
             layer.followed = layer.followed or OTHER
 
     def _see(self, func: Any, args: tuple[Any, ...]) -> None:
-        """Note that an operation came before the next call."""
+        """Note that an operation came before the next call, or after a ReLU whose input somebody still has."""
+        left, self._left = self._left, None
+        if left is not None and left[1]() is not None:
+            left[0].followed = OTHER
         if self._noted is not None:
             (layer, *_), self._noted = self._noted, None
             layer.followed = OTHER
@@ -102,6 +110,9 @@ class Room:
     def normalise(self, layer: Layer, run: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a layer, whose output may wait here, and note what comes after it if that is not known."""
         self.settle()
+        if id(layer) in self._called:  # what came after one call says nothing about another
+            layer.followed = OTHER
+        self._called.add(id(layer))
         if layer.followed is None:
             out = run()
             self._noted = None if self._sight is None else (layer, out, RELU)
@@ -124,23 +135,26 @@ class Room:
 
     def call(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Call any other function, which may be one that was waited for."""
+        self._left = None
         if self._noted is not None:
             return self._note(func, args, kwargs)
         waiting, self._waiting = self._waiting, None
         self._write_kept()
         if waiting is None:
             return func(*args, **kwargs)
-        if (in_place := _relu(func, args, kwargs, waiting.out)) is not None:
-            return self._rectify(waiting, in_place)
-        if waiting.other is None and (other := _added(func, args, kwargs, waiting.out)) is not None and suits(other):
-            return self._add(waiting, other, func in IN_PLACE)
+        if waiting.again is None or torch.is_grad_enabled():  # else in a function that has a gradient of its own
+            if (in_place := _relu(func, args, kwargs, waiting.out)) is not None:
+                return self._rectify(waiting, in_place)
+            other = None if waiting.other is not None else _added(func, args, kwargs, waiting.out)
+            if other is not None and suits(other):
+                return self._add(waiting, other, func in IN_PLACE)
         with torch.no_grad():
             waiting.write(waiting.out)
         return func(*args, **kwargs)
 
     def settle(self) -> None:
         """Write what waits."""
-        waiting, self._waiting, self._noted = self._waiting, None, None
+        waiting, self._waiting, self._noted, self._left = self._waiting, None, None, None
         self._write_kept()
         if waiting is not None:
             waiting.write(waiting.out)
@@ -183,14 +197,15 @@ class Room:
     def _note(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         assert self._noted is not None
         (layer, out, found), self._noted = self._noted, None
-        if _relu(func, args, kwargs, out) is not None:
-            layer.followed = found
-        elif found == RELU and _added(func, args, kwargs, out) is not None:
+        if (in_place := _relu(func, args, kwargs, out)) is not None:
+            layer.followed, result = found, func(*args, **kwargs)
+            self._left = None if in_place else (layer, TensorWeakRef(out))
+            return result
+        if found == RELU and _added(func, args, kwargs, out) is not None:
             result = func(*args, **kwargs)
             self._noted = layer, result, ADDITION
             return result
-        else:
-            layer.followed = OTHER
+        layer.followed = OTHER
         return func(*args, **kwargs)
 
 

@@ -15,10 +15,10 @@ from types import ModuleType
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from haptera.adapters.sight import Sight
-from haptera.errors import first_line
+from haptera.extras import import_loops
 
 log = logging.getLogger("haptera")
 
@@ -28,13 +28,10 @@ LEAST = 2**17
 
 @cache
 def _kernels() -> ModuleType | None:
-    """Return the compiled loops; None, and a line in the log, where numba is missing or does not import."""
-    try:
-        from haptera.adapters import kernels
-    except Exception as error:  # numba refuses a NumPy that is too new, or fails in its own libraries, in many ways
-        log.info("large images go through torch's normalisation, since numba does not import: %s", first_line(error))
-        return None
-    log.info("large images go through compiled loops of normalisation; the first use compiles for some seconds")
+    """Return the compiled loops, and say in the log that they are used."""
+    kernels = import_loops("haptera.adapters.kernels", "large images go through torch's normalisation")
+    if kernels is not None:
+        log.info("large images go through compiled loops of normalisation; the first use compiles for some seconds")
     return kernels
 
 
@@ -44,8 +41,7 @@ def in_memory(values: torch.Tensor) -> bool:
         return False
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    mode = _get_current_dispatch_mode()
-    if mode is not None and not isinstance(mode, Sight):
+    if not all(isinstance(mode, Sight) for mode in _get_current_dispatch_mode_stack()):
         return False
     try:
         values.data_ptr()
@@ -54,18 +50,19 @@ def in_memory(values: torch.Tensor) -> bool:
     return True
 
 
-def suits(values: torch.Tensor) -> bool:
+def suits(values: torch.Tensor, *, positions: bool = False) -> bool:
     """Say whether images, channels last in memory, can go, and are worth going, through compiled loops.
 
     Args:
-        values: `(batch, channels, height, width)` or `(batch, positions, channels)`.
+        values: `(batch, channels, height, width)`.
+        positions: they are `(batch, positions, channels)`, which sequences `(batch, channels, length)` look like.
     """
     return (
         values.numel() >= LEAST
         and values.dtype == torch.float32
         and values.device.type == "cpu"
-        and (values.ndim == 3 or (values.ndim == 4 and not values.is_contiguous()))
-        and values.is_contiguous(memory_format=torch.channels_last if values.ndim == 4 else torch.contiguous_format)
+        and (values.ndim == 3 if positions else values.ndim == 4 and not values.is_contiguous())
+        and values.is_contiguous(memory_format=torch.contiguous_format if positions else torch.channels_last)
         and in_memory(values)
         and torch.get_num_threads() == 1
         and _kernels() is not None

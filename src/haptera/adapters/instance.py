@@ -52,7 +52,7 @@ def moments(values: torch.Tensor, last: bool) -> tuple[torch.Tensor, torch.Tenso
 
     In two passes, which are some twenty times as fast as `torch.var_mean`, or in a compiled loop.
     """
-    if last and fused.suits(values):
+    if last and fused.suits(values, positions=True):
         mean, var = fused.image_moments(values)
         return mean.to(values.dtype), var.to(values.dtype)
     over = 1 if last else 2
@@ -92,7 +92,7 @@ class InstanceFunction(torch.autograd.Function):
         values, _ = _by_position(inputs, dtype, last)
         grads, _ = _by_position(grad, dtype, last)
         over = 1 if last else 2
-        if loops := last and fused.suits(values) and grads.is_contiguous():
+        if loops := last and fused.suits(values, positions=True) and grads.is_contiguous():
             plain, product = fused.gradient_sums(grads, values, values.new_zeros(values.shape[2]))
             through = [product.to(dtype), plain.to(dtype)]
         else:
@@ -145,7 +145,7 @@ def _affine(
 
 def _scaled(values: torch.Tensor, scale: torch.Tensor, offset: torch.Tensor, last: bool) -> torch.Tensor:
     """Values times scale plus offset; in one pass where channels are last, since it is slower than two elsewhere."""
-    if last and fused.suits(values):
+    if last and fused.suits(values, positions=True):
         return fused.scale(values, scale, offset)
     if last:
         return torch.addcmul(offset[:, None], values, scale[:, None])

@@ -13,23 +13,21 @@ images: `moving`. `experiments/small_batches.py` has the figures behind both num
 """
 
 import logging
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from math import inf
-from threading import Lock
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.overrides import TorchFunctionMode
 
 from haptera.adapters import fused
 from haptera.adapters.blend import REACH, Blend
-from haptera.adapters.deferred import Room, first_guess
+from haptera.adapters.deferred import first_guess
+from haptera.adapters.following import Following
 from haptera.checks import check_number
 from haptera.errors import NotApplicable
 
@@ -50,53 +48,22 @@ NAME = "_blend"
 Look = Callable[[Blend, torch.Tensor], None]
 
 
-class _Eagerly:
-    """A stretch in which compiled parts of a model run as they were written: the compiler does not follow such modes.
-
-    The compiler has one stance for all threads, so the first one in sets it and the last one out puts it back.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._within = Lock(), 0
-        self._stance: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._within and "torch._dynamo" in sys.modules:  # else nothing was compiled yet
-                self._stance = torch.compiler.set_stance("force_eager")
-            self._within += 1
-
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._within -= 1
-            if not self._within and self._stance is not None:
-                self._stance.__exit__(None, None, None)
-                self._stance = None
-
-
-EAGERLY = _Eagerly()
-
-
-class _Blending(TorchFunctionMode):
+class _Blending(Following):
     """Answers `batch_norm` where it is called with the statistics of a layer that has a blend."""
 
     def __init__(self, blends: Sequence[Blend], use: str, watch: Look | None) -> None:
         super().__init__()
         self._blends = {id(blend.source_mean): blend for blend in reversed(blends)}
         self._calls: dict[int, int] = {}
-        self._use, self._watch, self._room = use, watch, Room()
+        self._use, self._watch = use, watch
 
-    def __enter__(self) -> Self:
-        """Begin to answer."""
-        EAGERLY.__enter__()
-        self._room.begin(any(blend.followed is None for blend in self._blends.values()))
-        return super().__enter__()
+    def layers(self) -> Collection[Blend]:
+        """Return the blends."""
+        return self._blends.values()
 
     def __exit__(self, *exception: Any) -> None:
         """Answer no more."""
         super().__exit__(*exception)
-        self._room.end(self._blends.values(), exception[0] is None)
-        EAGERLY.__exit__()
         if exception[0] is None:  # a pass that was cut short says nothing about the layers after it
             self._say_unmet()
 

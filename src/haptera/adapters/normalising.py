@@ -132,7 +132,7 @@ class BlendedFunction(torch.autograd.Function):
         scale, through_mean, through_var = _slopes(ctx, d_weight, d_bias, inverse)
         d_inputs = scale.view(shape) * grad + through_mean.view(shape)
         d_inputs += through_var.view(shape) * (inputs - own.view(shape))
-        d_affine = (None, None) if weight is None else (d_weight, d_bias)
+        d_affine = (None if weight is None else d_weight, None if bias is None else d_bias)
         return d_inputs.to(kind), *d_affine, None, None, None
 
 
@@ -154,7 +154,7 @@ def _fused_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, 
     rectified = fused.Normalisation(inputs, mean, var, weight, bias, ctx.eps) if ctx.settings.rectify else None
     plain, product = fused.gradient_sums(grad, inputs, mean, rectified)
     d_bias, d_weight = plain.sum(0).to(mean.dtype), product.sum(0).to(mean.dtype) * inverse
-    d_affine = (None, None) if weight is None else (d_weight, d_bias)
+    d_affine = (None if weight is None else d_weight, None if bias is None else d_bias)
     if not ctx.needs_input_grad[0]:
         return None, *d_affine
     scale, through_mean, through_var = _slopes(ctx, d_weight, d_bias, inverse)

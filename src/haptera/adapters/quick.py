@@ -5,15 +5,16 @@ their own statistics, and a ReLU after them goes with it (`deferred.py`). Result
 Compiled parts of a model run as they were written.
 """
 
+from collections.abc import Collection
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from haptera.adapters import norm
-from haptera.adapters.deferred import Room, first_guess
+from haptera.adapters.deferred import first_guess
+from haptera.adapters.following import Following
 from haptera.adapters.normalising import normalise
 
 
@@ -25,26 +26,17 @@ class _Layer:
         self.followed = followed
 
 
-class QuickPass(TorchFunctionMode):
+class QuickPass(Following):
     """Answers `batch_norm` in evaluation mode; to be used again for every batch, since the first says what follows."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._followed = first_guess(model)
         self._layers: dict[int, _Layer] = {}
-        self._room = Room()
 
-    def __enter__(self) -> Self:
-        """Begin to answer."""
-        norm.EAGERLY.__enter__()
-        self._room.begin(not self._layers or any(layer.followed is None for layer in self._layers.values()))
-        return super().__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        """Write what waits, and answer no more."""
-        super().__exit__(*exception)
-        self._room.end(self._layers.values(), exception[0] is None)
-        norm.EAGERLY.__exit__()
+    def layers(self) -> Collection[_Layer]:
+        """Return the layers that were called so far."""
+        return self._layers.values()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Any other function does what it does."""

@@ -4,7 +4,6 @@ The loops (see `kernels`) run in single precision on a CPU with at most two thre
 for nothing. Everywhere else, and without numba (the extra `bytes`), torch's operations give the same within rounding.
 """
 
-import logging
 from functools import cache
 from types import ModuleType
 
@@ -12,9 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from haptera.errors import first_line
-
-log = logging.getLogger("haptera")
+from haptera.extras import import_loops
 
 LEAST = 2**14
 """Values of a layer that are enough."""
@@ -24,13 +21,8 @@ THREADS = 2
 
 @cache
 def _kernels() -> ModuleType | None:
-    """Return the compiled loops; None, and a line in the log, where numba is missing or does not import."""
-    try:
-        from haptera.contrastive import kernels
-    except Exception as error:  # numba refuses a NumPy that is too new, or fails in its own libraries, in many ways
-        log.info("encoders go through torch's operations, since numba does not import: %s", first_line(error))
-        return None
-    return kernels
+    """Return the compiled loops where numba imports."""
+    return import_loops("haptera.contrastive.kernels", "encoders go through torch's operations")
 
 
 def loops_for(values: torch.Tensor) -> ModuleType | None:

@@ -163,11 +163,9 @@ def train(
     with Progress("embedding", course.steps, show=None if course.progress else False, unit="steps") as bar:
         for step in range(start + 1, last + 1):
             pairs = [objective.sampler.draw(course.batch_size, random) for objective in objectives]
-            loss = total_loss(sides, objectives, pairs)
-            total = loss
+            total = loss = total_loss(sides, objectives, pairs)
             if course.jacobian is not None and (weight := course.jacobian.at(step)):
-                on_sphere = isinstance(first.similarity, Cosine)
-                size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random, on_sphere)
+                size = jacobian_size(sides, pairs[0].reference, course.jacobian.exact, random, first)
                 history.jacobian.append(size.item())
                 total = loss + weight * first.scale * size  # in the units of the similarity
             optimiser.zero_grad()
@@ -219,9 +217,13 @@ def total_loss(sides: Sides, objectives: Sequence[Objective], pairs: Sequence[Pa
 
 
 def jacobian_size(
-    sides: Sides, places: np.ndarray, exact: bool, random: np.random.Generator, on_sphere: bool = False
+    sides: Sides, places: np.ndarray, exact: bool, random: np.random.Generator, loss: InfoNCE
 ) -> torch.Tensor:
-    """Mean ‖J‖_F² at some of the places, with gradients; of separate encoders, of both."""
+    """Mean ‖J‖_F² at some of the places, with gradients; of separate encoders, of both.
+
+    It is that of points of unit length where the similarity of the loss is of these.
+    """
+    on_sphere = isinstance(loss.similarity, Cosine)
     chosen = random.permutation(places.reshape(-1))[:REFERENCES]
     embedders = [sides.reference] if sides.reference is sides.other else [sides.reference, sides.other]
     parts = [squared_norms(*one, exact, on_sphere).sum() for embedder in embedders for one in embedder.windows(chosen)]

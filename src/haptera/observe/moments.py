@@ -67,13 +67,15 @@ def observe_moments(
     record = _Record(watched, covariance)
     outputs: list[np.ndarray] = []
     targets: list[np.ndarray] = []
-    channels_last: bool | None = None
-    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad(), QuickPass(own):
+    channels_last, quick = None, QuickPass(own)
+    with watch_layers(watched, record.take, inputs_of=(_BatchNorm,)), torch.no_grad():
         for batch in stream:
             if channels_last is None:
                 channels_last = takes_channels_last(own, own, batch.inputs.to(device))
                 record.clear()
-            answer = own(arrange(batch.inputs.to(device), channels_last))
+            images = arrange(batch.inputs.to(device), channels_last)
+            with quick:
+                answer = own(images)
             if batch.targets is not None:
                 answer = check_outputs(answer, len(batch))
                 check_classes(classes, answer.shape[1], getattr(stream, "class_names", None))

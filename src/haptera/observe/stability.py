@@ -126,9 +126,9 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
     """
     own = share(model).eval()
     device, record = device_of(own), _Record()
-    channels_last: bool | None = None
+    channels_last, quick = None, QuickPass(own)
     try:
-        with watch_layers(_choose(own, layers), record.take), torch.no_grad(), QuickPass(own):
+        with watch_layers(_choose(own, layers), record.take), torch.no_grad():
             for batch in probe:
                 images, size = torch.cat(batch).to(device), len(batch[0])
                 if channels_last is None:
@@ -138,7 +138,10 @@ def respond(model: nn.Module, probe: Probe, layers: Sequence[str] | bool = ()) -
                 record.calls = {}
                 if layers:
                     record.take(PIXELS, images)
-                record.finish(own(arrange(images, channels_last)))
+                images = arrange(images, channels_last)
+                with quick:
+                    answer = own(images)
+                record.finish(answer)
     except HapteraError:
         raise
     except Exception as error:  # what a network does with images that it was not made for

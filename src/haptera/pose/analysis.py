@@ -156,11 +156,9 @@ def score(
     table = tidy(rows)
     settings: dict[str, Any] = {"models": list(models), "shifts": list(dict.fromkeys(cell.shift for cell in cells))}
     settings |= {"adapters": list(adapters), "frames": {name: len(each) for name, each in data.items()}, "seed": seed}
-    shown = _shown([cell for cell in cells if cell.model is network], outcome.finished, prints, out)
+    shown = _shown([cell for cell in cells if cell.names[0] == first], outcome.finished, prints, out)
     inner = pose_model(network)
-    plain = [
-        place for place, cell in enumerate(cells) if cell.model is network and cell.names[2] == next(iter(adapters))
-    ]
+    plain = [place for place, cell in enumerate(cells) if cell.names[::2] == (first, next(iter(adapters)))]
     last = next((place for place in plain[::-1] if cells[place].shift == "clean"), 0)  # those never seen, if there are
     likelihood = confidence_scores(outcome.finished[last], counting, cells[last].data.factors, cells[last].names[1])
     return PoseScores(

@@ -172,11 +172,6 @@ def audit(
         progress=progress,
     )  # fmt: skip
     videos = {name: found for name, found in zip(paths, looked.results, strict=True) if found is not None}
-    along = [
-        {"video": video, "seconds": second, "confidence": value}
-        for video, each in videos.items()
-        for second, value in zip(each["seconds"], each["confidence"], strict=True)
-    ]
     asked = {key: value for key, value in scores.settings.items() if key != "models"}
     asked |= {"network": name, "project": project.name, "sample": chosen.sample, "new": list(new)}
     asked |= {"breaks": chosen.breaks, "far": chosen.far}
@@ -185,12 +180,22 @@ def audit(
         asked,
         scores,
         video_rows(videos, reference, chosen.far),
-        pd.DataFrame(along, columns=["video", "seconds", "confidence"]),
+        _along(videos),
         label_next(videos, chosen.label),
         refused,
         [*scores.notes, *_notes(project, sets, split is None), *_other_shapes(project, videos)],
         looked.failures,
     )
+
+
+def _along(videos: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the confidence along each video."""
+    rows = [
+        {"video": video, "seconds": second, "confidence": value}
+        for video, each in videos.items()
+        for second, value in zip(each["seconds"], each["confidence"], strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["video", "seconds", "confidence"])
 
 
 def _usable(network: PoseNetwork, adapters: Mapping[str, MakeAdapter]) -> tuple[dict[str, MakeAdapter], str]:

@@ -8,9 +8,10 @@ likelihood is low, or nothing was found, the place is interpolated in time.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ from haptera.recordings.cells import as_cells
 
 TABLES = (".csv", ".parquet", ".xlsx")
 TIMES = ("times", "time", "timestamps", "t")
+ROWS = 1000
+"""Rows of a CSV in which a fraction is looked for; in the first one, all numbers may be whole."""
+FRACTION = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 
 MAT_ERRORS = (OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError, ZlibError)
 """What SciPy raises for a MATLAB file with flipped bytes."""
@@ -144,10 +148,10 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
     try:
         if path.suffix.lower() == ".csv":
             with path.open(encoding="utf-8-sig") as file:
-                header, second = file.readline(), file.readline()
+                header, *rows = list(islice(file, ROWS)) or [""]
             if header.split(",")[0].strip().strip('"').lower() == "scorer":
                 return read_tracks(path)
-            frame = pd.read_csv(path, **_dialect(header, second))
+            frame = pd.read_csv(path, **_dialect(header, rows))
         elif path.suffix.lower() == ".xlsx":
             import_extra("openpyxl", "recordings", f"reading {path.name}")
             frame = pd.read_excel(path, engine="openpyxl")
@@ -161,16 +165,16 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
     return {str(name): _plain(column) for name, column in frame.items()}
 
 
-def _dialect(header: str, second: str) -> dict[str, Any]:
+def _dialect(header: str, rows: Iterable[str]) -> dict[str, Any]:
     """Return how a CSV separates columns, and writes fractions: some countries' Excel does so by `;` and `,`.
 
-    >>> _dialect("time;x", "0,1;2"), _dialect("time\\tx", "0.1\\t2"), _dialect("time,x", "0.1,2")
+    >>> _dialect("time;x", ["0;0", "0,1;2"]), _dialect("time\\tx", ["0.1\\t2"]), _dialect("time,x", ["0.1,2"])
     ({'sep': ';', 'decimal': ','}, {'sep': '\\t'}, {})
     """
     mark = next((mark for mark in ";\t" if mark in header and "," not in header), None)
     if mark is None:
         return {}
-    comma = any(re.fullmatch(r"-?\d+,\d+(e-?\d+)?", cell.strip(), re.IGNORECASE) for cell in second.split(mark))
+    comma = any(FRACTION.fullmatch(cell.strip().strip('"')) for row in rows for cell in row.split(mark))
     return {"sep": mark} | ({"decimal": ","} if comma else {})
 
 

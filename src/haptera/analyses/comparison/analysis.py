@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from haptera.analyses.comparison.pairs import compare_cells
-from haptera.analyses.comparison.protocols import protocol_differences
+from haptera.analyses.comparison.protocols import facts_of, protocol_differences, subjects_of_one
 from haptera.analysis import Analysis
 from haptera.measures.pairs import NONE
 from haptera.report.figure import Figure
@@ -47,6 +47,7 @@ class Comparison(Analysis):
         cells: a row for each cell and measure that both have.
         unmatched: how many cells only one of them has.
         settings: the folders.
+        alone: what only one of them has anything about -> the name of that study.
     """
 
     kind: ClassVar[str] = "compare"
@@ -61,6 +62,7 @@ class Comparison(Analysis):
     cells: pd.DataFrame
     unmatched: int
     settings: Mapping[str, Any] = field(default_factory=dict)
+    alone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -92,10 +94,8 @@ class Comparison(Analysis):
 
     def _difference(self, row: Any) -> str:
         """Return a difference in words; everything about what only one study has is one difference."""
-        alone = self.protocol[self.protocol["about"] == row.about]
-        for name, missing in ((self.one, "other"), (self.other, "one")):
-            if alone[missing].eq("").all():
-                return f"{row.about} in {name} only"
+        if name := self.alone.get(row.about):
+            return f"{row.about} in {name} only"
         return f"{row.setting} of {row.about} ({row.one or 'unsaid'}, {row.other or 'unsaid'})"
 
     def _telling(self) -> Sequence[Any]:
@@ -183,9 +183,11 @@ def compare_studies(one: Path, other: Path) -> Comparison:
         other: the folder of another.
     """
     first, second = open_study(one), open_study(other)
-    protocol, compared = protocol_differences(first, second)
+    facts = facts_of(first), facts_of(second)
+    protocol, compared = protocol_differences(*facts)
     cells, unmatched = compare_cells(first, second)
     names = (one.resolve().name, other.resolve().name)
     if names[0] == names[1]:
         names = (str(one), str(other))
-    return Comparison(*names, protocol, compared, cells, unmatched, {"one": str(one), "other": str(other)})
+    settings = {"one": str(one), "other": str(other)}
+    return Comparison(*names, protocol, compared, cells, unmatched, settings, subjects_of_one(names, facts))

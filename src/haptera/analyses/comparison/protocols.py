@@ -12,13 +12,15 @@ from haptera.run.protocol import read_checks
 ASIDE = ("study", "protocol", "fingerprints of models", "fingerprints of streams", "models", "streams", "adapters")
 """Settings that are compared in another form, or that only name what the cells name as well."""
 COLUMNS = ["about", "setting", "one", "other"]
+Facts = dict[tuple[str, str], Any]
+"""What a study is about, and the setting -> its value."""
 
 
-def facts_of(ledger: Ledger) -> dict[tuple[str, str], Any]:
+def facts_of(ledger: Ledger) -> Facts:
     """Return everything that a study was made with: what it is about and the setting -> its value."""
     settings = about_of(ledger)["settings"]
     protocol = settings.get("protocol", {})
-    facts: dict[tuple[str, str], Any] = {}
+    facts: Facts = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and key not in ASIDE:
             about = "the run" if key == "run on" else key
@@ -39,12 +41,11 @@ def facts_of(ledger: Ledger) -> dict[tuple[str, str], Any]:
     return facts
 
 
-def protocol_differences(one: Ledger, other: Ledger) -> tuple[pd.DataFrame, int]:
+def protocol_differences(first: Facts, second: Facts) -> tuple[pd.DataFrame, int]:
     """Return the settings in which two studies differ, a row each, and how many were compared.
 
     What only one study has is there with nothing on the other side.
     """
-    first, second = facts_of(one), facts_of(other)
     every = list(dict.fromkeys([*first, *second]))
     rows = [
         {"about": key[0], "setting": key[1], "one": _text(first.get(key)), "other": _text(second.get(key))}
@@ -52,6 +53,12 @@ def protocol_differences(one: Ledger, other: Ledger) -> tuple[pd.DataFrame, int]
         if first.get(key) != second.get(key)
     ]
     return pd.DataFrame(rows, columns=COLUMNS), len(every)
+
+
+def subjects_of_one(names: tuple[str, str], facts: tuple[Facts, Facts]) -> dict[str, str]:
+    """Return what only one study says anything about, such as a stream -> the name of that study."""
+    first, second = ({about: name for about, _ in own} for name, own in zip(names, facts, strict=True))
+    return {about: name for about, name in (first | second).items() if (about in first) != (about in second)}
 
 
 def _text(value: Any) -> str:

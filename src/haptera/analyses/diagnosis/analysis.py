@@ -139,8 +139,7 @@ def diagnose(
         stream = Truncated(Clean(source, batch_size=asked.batch_size, seed=asked.seed), first=asked.samples)
         return observe_moments(model, stream, layers, covariance=asked.covariance)
 
-    observed = seen(data)
-    known_side = None if reference is None else seen(reference)
+    observed, known_side = seen(data), None if reference is None else seen(reference)
     here, there = observed.moments, batchnorm_statistics(model) if known_side is None else known_side.moments
     _remark_on_labels([data, reference], observed.outputs.shape[1])
     known, place, labelled = KnownShifts(), (0.0, 0.0), None
@@ -165,9 +164,14 @@ def diagnose(
         known.regressions() if asked.adapted else pd.DataFrame(),
         data.name,
         None if reference is None else reference.name,
-        {"data": data.name, "reference": reference.name if reference else "BatchNorm statistics of the model"}
-        | {"layers": list(layers) or "BatchNorm", **vars(asked)},
+        _settings(data, reference, layers, asked),
     )
+
+
+def _settings(data: Data, reference: Data | None, layers: Sequence[str], asked: DiagnosisSettings) -> dict[str, Any]:
+    """Return what was asked, as the page and the JSON say it."""
+    compared = {"data": data.name, "reference": reference.name if reference else "BatchNorm statistics of the model"}
+    return compared | {"layers": list(layers) or "BatchNorm", **vars(asked)}
 
 
 def _remark_on_labels(sources: Sequence[Data | None], outputs: int) -> None:
