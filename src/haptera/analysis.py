@@ -178,7 +178,7 @@ class Analysis(ABC):
         """What a notebook shows; it would set sentences flush right by itself."""
         rows = pd.DataFrame([{"": finding.word, "finding": finding.sentence} for finding in self.findings()])
         plain = rows.to_html(index=False, border=0, justify="left")
-        return plain.replace("<td>", '<td style="text-align: left; vertical-align: top">')
+        return plain.replace("<td>", '<td style="text-align: left; vertical-align: top; white-space: pre-wrap">')
 
 
 class SavedAnalysis(Analysis):
