@@ -46,7 +46,7 @@ def _verdict(gate: "Gate") -> Finding:
         numbers["missing_values"] = len(gate.missed)
     if gate.failures:
         numbers["incomplete"] = len(gate.failures)
-        told.append(gate.failures[0] + (f"; and {count(len(gate.failures) - 1, 'more')}" if gate.failures[1:] else ""))
+        told.append(gate.failures[0] + (f"; and {len(gate.failures) - 1:,} more" if gate.failures[1:] else ""))
     return Finding(word, question, "; ".join(told), numbers)
 
 
@@ -64,7 +64,7 @@ def group_sentences(gate: "Gate", groups: Sequence[pd.DataFrame]) -> list[str]:
             f"{where}: {measure} {after}, {gate.baseline} {before} "
             f"(paired difference {value}, {low} .. {high}{correction})"
         )
-    return told + ([f"and {count(len(groups) - SHOWN, 'more')}".removesuffix("s")] if len(groups) > SHOWN else [])
+    return told + ([f"and {len(groups) - SHOWN:,} more"] if len(groups) > SHOWN else [])
 
 
 def _others(rows: pd.DataFrame) -> list[str]:
