@@ -145,6 +145,12 @@ def test_adapters_that_harm_are_named() -> None:
     )
 
 
+def test_of_many_adapters_that_harm_the_worst_are_named_and_the_others_counted() -> None:
+    harmful = [row for place in range(1, 6) for row in rows("a", f"bad-{place}", {("fog", 1): 0.5 - 0.05 * place})]
+    table = tidy(rows("a", "none", {("fog", 1): 0.5}) + rows("a", "good", {("fog", 1): 0.6}) + harmful)
+    assert sentences(table)[2].endswith("; bad-5 (−0.25), bad-4 (−0.20), bad-3 (−0.15) and 2 more do harm.")
+
+
 def test_adapters_are_compared_seed_by_seed() -> None:
     plain = rows("a", "none", {("fog", 1): 0.5}) + rows("a", "none", {("fog", 1): 0.9}, seed=1)
     table = tidy(plain + rows("a", "bn", {("fog", 1): 0.6}))  # its second seed failed

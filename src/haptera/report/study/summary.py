@@ -1,6 +1,7 @@
 """Summary: the answer in at most three plain sentences; what its words mean is defined in `findings`."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -117,15 +118,12 @@ def _breaks(best: Holding, found: list[Break], pooled: pd.DataFrame) -> str:
         return f"There is no accuracy on clean data to compare with; the lowest of all is {lowest}."
     if not found:
         return f"{best.who} stays within {BREAK:.2f} of its clean accuracy under every shift measured."
-    parts = [_break(item) for item in found[:LISTED]]
-    if len(found) > LISTED:
-        parts.append(f"{len(found) - LISTED} more")
     broken = {item.shift for item in found}
     held = [shift for shift in best.shifts if shift not in broken]
     rest = ""
     if held:
         rest = f"; it holds under {join_names(held) if len(held) <= LISTED else f'the other {len(held)}'}"
-    return f"{best.who} breaks under {join_names(parts)}{rest}."
+    return f"{best.who} breaks under {_some([_break(item) for item in found])}{rest}."
 
 
 def _break(item: Break) -> str:
@@ -143,17 +141,18 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
     fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
     text = ""
     if best.adapter in learners and best.adapter not in fell:
-        text = f"; {best.adapter} never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
+        one = runs[best.adapter] == 1
+        text = f"; {best.adapter} {'did not collapse' if one else f'never collapsed in {runs[best.adapter]:,} runs'}"
     if fell:
-        said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
-        text += f"; collapsed: {join_names(said[:LISTED])}"
+        of = {name: f" in {count:,} of {runs[name]:,} runs" if runs[name] > 1 else "" for name, count in fell.items()}
+        text += f"; collapsed: {_some([name + times for name, times in of.items()])}"
     return text
 
 
 def _idle(found: list[Gain]) -> str:
     """Which adapters found hardly anything to learn from."""
     said = [f"{gain.adapter} at {100 * gain.idle:.0f} % of its steps" for gain in found if gain.idle > IDLE]
-    return f"; kept nothing to learn from: {join_names(said)}" if said else ""
+    return f"; kept nothing to learn from: {_some(said)}" if said else ""
 
 
 def _helps(found: list[Gain], more: str) -> str:
@@ -168,16 +167,17 @@ def _helps(found: list[Gain], more: str) -> str:
         word = "and" if best.change > 0 else "but"
         text += f", {word} recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
     if best.tied:
-        text += f"; {join_names(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
+        text += f"; {_some(best.tied)} {'ties' if len(best.tied) == 1 else 'tie'} with it"
     if best.level and best.level not in best.tied:
         text += f"; {best.level}, which does not learn, is level with it (within the interval)"
     elif best.parent and not best.level and best.change > 0:
         text += f"; its parent {best.parent}, which does not learn, changes it by {_signed(best.by_parent)} alone"
     if best.harm:
-        text += f"; it hurts {join_names([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
-    harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
+        text += f"; it hurts {_some([f'{place} ({_signed(by)})' for place, by in best.harm.items()])}"
+    worst = reversed([gain for gain in others if gain.change < 0 and not gain.unclear])
+    harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in worst]
     if harmful and (level or best.change > 0):
-        text += f"; {join_names(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
+        text += f"; {_some(harmful)} {'does' if len(harmful) == 1 else 'do'} harm"
     return f"{text}{more}."
 
 
@@ -191,6 +191,12 @@ def _verdict(best: Gain, adapters: int) -> str:
     if best.change < 0:
         return f"No: {best.adapter}{among} lowers accuracy by {_signed(best.change)[1:]}{_ends(best)}"
     return f"Yes: {best.adapter}{among} raises accuracy by {_signed(best.change)[1:]}{_ends(best)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are: a sentence that leaves out a name says so."""
+    more = [f"{len(names) - LISTED:,} more"] if len(names) > LISTED else []
+    return join_names([*names[:LISTED], *more])
 
 
 def _at(severity: float) -> str:
