@@ -272,7 +272,7 @@ def _answers(headline: str, findings: Sequence[Finding]) -> list[Finding]:
         parts = joined.setdefault(last, [])
         parts += [headline] if headline and not place else []
         parts.append(finding.sentence)
-        if last not in shown or not shown[last].figure:
+        if last not in shown or not (shown[last].figure or shown[last].number):
             shown[last] = finding
     return [
         Finding("", question, _sentence("; ".join(parts)), number=shown[question].number, figure=shown[question].figure)

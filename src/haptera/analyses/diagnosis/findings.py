@@ -6,7 +6,7 @@ import numpy as np
 
 from haptera.measures.combination import SIZE
 from haptera.measures.label_free import ESTIMATES
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
@@ -58,7 +58,23 @@ def findings(diagnosis: "Diagnosis") -> list[Finding]:
     if count["dead"]:
         where = f"in {(profile['dead'] > 0).sum()} layers"
         compared += f"; {count['dead']:,} of them dead (they do not vary), {where}, left out"
-    return told + answer("compared", "What was compared?", compared, **rest, compared=count)
+    told += answer("compared", "What was compared?", compared, **rest, compared=count)
+    return lead(told, _leads(diagnosis))
+
+
+def _leads(diagnosis: "Diagnosis") -> dict[str, tuple[str, str]]:
+    """Return the number of each answer and where the page shows it."""
+    test, guess, known = diagnosis.test, diagnosis.predicted, diagnosis.nearest
+    ratio = f"{test.ratio:.1f} x chance" if test.chance and np.isfinite(test.ratio) else ""
+    leads = {"shift": (ratio, "Distance over depth"), "compared": ("", "Layers"), "BatchNorm prior": ("", "Best N")}
+    leads["where"] = ("" if known is None else f"like {known['shift']} {known['severity']:g}", "Map of shifts")
+    if guess is not None:
+        number = f"{1 - guess.error:.0%} predicted" if guess.means_something else "not to be predicted"
+        leads |= {"accuracy": (number, "Error against size"), "methods": ("", "Accuracy without labels")}
+        leads["believe"] = ("", "Map of shifts")
+    elif diagnosis.measured_error is not None:
+        leads["accuracy"] = (f"{1 - diagnosis.measured_error:.1%} measured", "")
+    return leads
 
 
 def _cost(diagnosis: "Diagnosis") -> dict[str, Any]:

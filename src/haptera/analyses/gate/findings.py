@@ -8,7 +8,7 @@ import pandas as pd
 from haptera.analyses.gate.bars import HELD, MISSED
 from haptera.analyses.gate.decide import BETTER, CLEARED, FELL, LOWER, SAME, UNDECIDED, UNSEEN, neighbours
 from haptera.analyses.gate.pairs import LOWER_IS_BETTER
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 from haptera.words import count, duration, shorten
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ def findings(gate: "Gate") -> list[Finding]:
     """Return the verdict and what stands behind it."""
     made = [_verdict(gate)]
     made += _bars(gate) + _lower(gate) + _better(gate) + _worst(gate) + _quick(gate)
-    return made
+    word = made[0].word
+    shown = {word: (word.lower(), "Comparisons" if len(gate.comparisons) else "Bars"), "bars": ("", "Bars")}
+    shown |= dict.fromkeys(("lower", "better"), ("", "Comparisons"))
+    return lead(made, shown | {"worst": (count(len(gate.worst), "image"), "Worst images")})
 
 
 def _verdict(gate: "Gate") -> Finding:
