@@ -79,15 +79,10 @@ def _leads(trends: "Trends") -> dict[str, tuple[str, str]]:
     leads = {"line": (f"{verdict.word}: R² {verdict.r2:.2f}", "Accuracy on both sides")}
     leads |= {"fit": (f"{off:.3f} off", "Fits"), "look at": ("", "Who owns the events outside")}
     if trends.pairs is not None:
-        leads["similar"] = (
-            f"dominance ≤ {trends.pairs['dominance'].max():.3f}",
-            "Dominance against difference of accuracy",
-        )
-    if trends.events:
-        leads["close"] = (f"{100 * trends.events.asked.share_inside:.4g} % of events inside", "Events of all triplets")
-    if trends.guarantee is not None:
-        own = "The guarantee at the data's own ζ" if trends.own_bounds else "Where ordered models must lie"
-        leads["guarantee"] = (f"within {trends.guarantee.count()['corollary']:.3f}", own)
+        leads["similar"] = (f"at most {zeta(trends.pairs):.4f}", "Dominance against difference of accuracy")
+    leads |= {"close": ("", "Events of all triplets"), "guarantee": ("", "Where ordered models must lie")}
+    for own in trends.own_bounds[:1]:
+        leads["guarantee"] = (f"within {own.value:.3f}", "The guarantee at the data's own ζ")
     number = f"{trends.places['effective'].iloc[0]:+.3f}".replace("-", "−") if len(trends.places) else ""
     return leads | {"robust": (number, "Effective robustness")}
 
