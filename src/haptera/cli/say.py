@@ -49,7 +49,7 @@ def fold(text: str, width: int) -> str:
     breaks      net breaks
                 under fog
     """
-    lines = []
+    lines: list[str] = []
     for line in map(str.rstrip, text.splitlines()):
         match = SENTENCE.match(line)
         if len(line) > width and (columns := _labelled(line)):

@@ -83,7 +83,7 @@ def _leads(trends: "Trends") -> dict[str, tuple[str, str]]:
     leads |= {"close": ("", "Events of all triplets"), "guarantee": ("", "Where ordered models must lie")}
     for own in trends.own_bounds[:1]:
         leads["guarantee"] = (f"within {own.value:.3f}", "The guarantee at the data's own ζ")
-    number = f"{trends.places['effective'].iloc[0]:+.3f}".replace("-", "−") if len(trends.places) else ""
+    number = f"{float(trends.places['effective'].iloc[0]):+.3f}".replace("-", "−") if len(trends.places) else ""
     return leads | {"robust": (number, "Effective robustness")}
 
 

@@ -144,7 +144,9 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
         one = runs[best.adapter] == 1
         text = f"; {best.adapter} {'did not collapse' if one else f'never collapsed in {runs[best.adapter]:,} runs'}"
     if fell:
-        of = {name: f" in {count:,} of {runs[name]:,} runs" if runs[name] > 1 else "" for name, count in fell.items()}
+        of = {
+            str(name): f" in {count:,} of {runs[name]:,} runs" if runs[name] > 1 else "" for name, count in fell.items()
+        }
         text += f"; collapsed: {_some([name + times for name, times in of.items()])}"
     return text
 
