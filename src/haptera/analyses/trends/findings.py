@@ -75,7 +75,7 @@ def findings(trends: "Trends") -> list[Finding]:
 
 def _leads(trends: "Trends") -> dict[str, tuple[str, str]]:
     """Return the number of each answer and where the page shows it."""
-    verdict, off = trends.verdict, trends.fits.set_index("fit").loc[trends.line, "left_out"]
+    verdict, off = trends.verdict, trends.fits.set_index("fit")["left_out"].to_dict()[trends.line]
     leads = {"line": (f"{verdict.word}: R² {verdict.r2:.2f}", "Accuracy on both sides")}
     leads |= {"fit": (f"{off:.3f} off", "Fits"), "look at": ("", "Who owns the events outside")}
     if trends.pairs is not None:
