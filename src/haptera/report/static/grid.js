@@ -1,7 +1,7 @@
 // grid.js: a table that sorts, filters and pages, with at most one page of rows in the document.
 
 const PAGE_ROWS = 25;
-const PAPER_ROWS = 200; // on paper nobody turns a page of a table
+const PAPER_ROWS = 100; // on paper nobody turns a page of a table
 const FILTER_FROM = 8;
 const SENTENCE_FROM = 44; // characters of a text that is read in several lines
 let gridNumber = 0;
