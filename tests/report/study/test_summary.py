@@ -52,6 +52,11 @@ def test_three_sentences_say_what_the_numbers_say(table: pd.DataFrame) -> None:
     ]
 
 
+def test_the_interval_of_a_gain_is_among_the_numbers(table: pd.DataFrame) -> None:
+    ends = summarise(table)[2].numbers["gains"]["bn"]["change_interval"]
+    assert ends == pytest.approx([0.46 / 7 - 0.02 * 2**0.5, 0.46 / 7 + 0.02 * 2**0.5])
+
+
 @pytest.mark.long
 def test_summary_does_not_depend_on_the_order_of_rows(table: pd.DataFrame) -> None:
     assert sentences(table.sample(frac=1, random_state=1)) == sentences(table)
