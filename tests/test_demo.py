@@ -34,6 +34,8 @@ def test_a_quick_one_has_two_networks_at_three_severities(haptera):
     assert said["failed"] == 0
     assert set(table["model"]) - {""} == set(module.QUICK)
     assert set(table.loc[table["stream"] == "corruptions", "severity"].dropna()) == {1, 3, 5}
+    lines = haptera("demo", "--quick", "--jobs", 1, "--quiet").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["holds", "breaks", "adapts", "haptera-demo/report.html"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from haptera.catalog import KINDS
+from haptera.catalog import KINDS, entries
 from haptera.cli import app_for
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +109,28 @@ def test_command_on_the_page_exists(page, command):
 def test_every_command_is_on_the_page_of_commands():
     headings = set(re.findall(r"^## ([\w-]+)$", (DOCS / "reference" / "commands.md").read_text("utf-8"), re.MULTILINE))
     assert headings == set(typer.main.get_command(app_for(None)).commands)
+
+
+def test_every_room_is_on_the_page_of_rooms_and_in_the_layout():
+    folders = {path.parent.name for path in (ROOT / "src" / "haptera").glob("*/__init__.py")}
+    page, layout = (DOCS / "where-things-are.md").read_text("utf-8"), (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert not [room for room in folders if f"`haptera.{room}`" not in page]
+    assert not [room for room in folders if not re.search(rf"^  .*\b{room}/", layout, re.MULTILINE)]
+
+
+def test_every_stream_has_a_row_where_streams_are_listed():
+    rows = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "start" / "concepts.md").read_text("utf-8"), re.MULTILINE))
+    classes = {entry.target.rpartition(":")[2] for entry in entries("streams").values()}
+    assert classes <= rows
+
+
+def test_every_command_has_one_row_in_the_table_of_json():
+    table = (DOCS / "guides" / "studies.md").read_text("utf-8").partition("## `--json`")[2]
+    named = [
+        each for row in re.findall(r"^\| (.*?) \|", table, re.MULTILINE) for each in re.findall(r"`([\w-]+)`", row)
+    ]
+    assert len(named) == len(set(named))
+    assert set(named) <= set(typer.main.get_command(app_for(None)).commands)
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name)

@@ -178,7 +178,7 @@ class Analysis(ABC):
         """What a notebook shows; it would set sentences flush right by itself."""
         rows = pd.DataFrame([{"": finding.word, "finding": finding.sentence} for finding in self.findings()])
         plain = rows.to_html(index=False, border=0, justify="left")
-        return plain.replace("<td>", '<td style="text-align: left; vertical-align: top">')
+        return plain.replace("<td>", '<td style="text-align: left; vertical-align: top; white-space: pre-wrap">')
 
 
 class SavedAnalysis(Analysis):
@@ -272,7 +272,7 @@ def _answers(headline: str, findings: Sequence[Finding]) -> list[Finding]:
         parts = joined.setdefault(last, [])
         parts += [headline] if headline and not place else []
         parts.append(finding.sentence)
-        if last not in shown or not shown[last].figure:
+        if last not in shown or not (shown[last].figure or shown[last].number):
             shown[last] = finding
     return [
         Finding("", question, _sentence("; ".join(parts)), number=shown[question].number, figure=shown[question].figure)

@@ -60,3 +60,19 @@ def test_sentences_fit_a_terminal_below_where_they_begin_and_tables_stay() -> No
     assert " ".join(" ".join(lines).split()) == " ".join(found.split())
     row = "net    batchnorm   0.871        0.486        0.871        0.486"
     assert fold(row, 40) == row
+
+
+def test_labelled_numbers_fit_a_terminal_one_below_the_other() -> None:
+    scores = "out · fog 5 · none      error 0.968 (0.126 to 7.466)   PCK@0.3 0.284 (0.025 to 0.858)"
+    lines = fold(scores, 60).splitlines()
+    assert lines == [
+        "out · fog 5 · none      error 0.968 (0.126 to 7.466)",
+        "                        PCK@0.3 0.284 (0.025 to 0.858)",
+    ]
+    further = "    pixels 9.683   RMSE 9.681   RMSE of the likely (≥ 0.6) 3.877   OKS 0.687"
+    assert fold(further, 40).splitlines() == [
+        "    pixels 9.683   RMSE 9.681",
+        "    RMSE of the likely (≥ 0.6) 3.877",
+        "    OKS 0.687",
+    ]
+    assert fold(further, 100) == further

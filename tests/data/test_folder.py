@@ -139,6 +139,12 @@ def test_a_damaged_image_in_the_middle_is_named(class_folder: Path, put_image: P
         data.images(np.arange(6))
 
 
+def test_a_folder_that_is_called_by_a_number_is_named_with_the_one_around_it(tmp_path: Path, put_image: Put) -> None:
+    put_image(tmp_path / "contrast" / "2" / "cat" / "1.png")
+    assert FolderData(tmp_path / "contrast" / "2").name == "contrast/2"
+    assert FolderData(tmp_path / "contrast" / "2" / "cat").name == "cat"
+
+
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HapteraError, match=r"no images in .*: it holds no files; \.jpg, \.jpeg, \.png, .* are read"):
         open_data(tmp_path)

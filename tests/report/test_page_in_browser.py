@@ -15,7 +15,7 @@ from tests.report.conftest import write_report
 
 from haptera.report.figure import Figure
 from haptera.report.page import render, write_page
-from haptera.report.section import Section
+from haptera.report.section import Finding, Listing, Section
 from haptera.table import tidy
 
 pytestmark = in_chromium
@@ -146,6 +146,28 @@ def test_print_is_light_and_complete(visit: Callable[..., Visit], written: Path,
     assert page.evaluate("window.printed") == "light"
     assert page.locator("#figure-5-1 .main-svg").count() > 0  # drawn for the print, though never in view
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_paper_has_all_rows_of_a_table_or_says_how_many(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    tables = tuple(Listing(f"{rows} rows", "", pd.DataFrame({"row": range(rows)})) for rows in (60, 101))
+    write_page(render([Section("All", "", tables=tables)], [], title="Long", settings={}), tmp_path / "long.html")
+    page = visit(tmp_path / "long.html").page
+    see_all(page)
+    page.locator("#table-1-1 button", has_text="Next").click()
+    shown = "[box.querySelectorAll('tbody tr').length, box.querySelector('.cut').innerText]"
+    every = f"Array.from(document.querySelectorAll('.listing'), (box) => {shown})"
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.printed = {every}; }})")
+    page.pdf(path=tmp_path / "long.pdf")
+    (short, said), (cut, first) = page.evaluate("window.printed")
+    assert (short, said, cut) == (60, "", 100)
+    assert first.startswith("The first 100 of 101 rows")
+    assert page.locator("#table-1-1 tbody td").first.inner_text() == "25"  # the reader is where the reader was
+
+
+def test_columns_of_a_sentence_stay_apart(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    answers = [Finding("net", "How stable is net?", "R 1.2   D 0.3   G 0.25")]
+    write_page(render([], answers, title="Columns", settings={}), tmp_path / "columns.html")
+    assert visit(tmp_path / "columns.html").page.locator(".answers dd").inner_text() == answers[0].sentence
 
 
 def test_hostile_names_are_only_names(

@@ -16,7 +16,7 @@ from haptera.errors import HapteraError
 from haptera.run.stopping import ending_quietly
 
 COMMANDS = {
-    "demo": ("study:demo", "Train a dozen small networks on digits and report how they hold."),
+    "demo": ("study:demo", "Train a dozen small networks on digits and report how well they hold up."),
     "run": ("study:run", "Run a study: models x streams x adapters, whatever of it is missing in the folder."),
     "import": ("study:import_", "Add predictions made elsewhere to a study."),
     "measure": ("study:measure", "Measure the finished cells of a study again and write table.parquet."),
@@ -47,7 +47,7 @@ def app_for(asked: str | None) -> typer.Typer:
     """Return the command line, with the command that is asked for and summaries of the others."""
     app = typer.Typer(
         name="haptera",
-        help="How a trained model holds when the world shifts, why, and how to make it hold without labels.",
+        help="How well a trained model holds up when the world shifts, and how to make it hold up without labels.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         cls=Group,

@@ -22,6 +22,9 @@ WIDTH = 100
 """Characters of a line where there is no terminal that says how many it has."""
 SENTENCE = re.compile(r"(?:\w[\w -]{0,15}?  +| *)(?=\S)")
 """What a sentence of a result begins with: a word and the room after it, or nothing."""
+GAP = re.compile(r" {3,}")
+LABELLED = re.compile(r"[^\W\d]\S* (?:.*\d|undefined)")
+"""A number with its name, such as `error 0.754 (0.195 to 2.922)`."""
 
 
 def complain(text: str) -> None:
@@ -46,10 +49,12 @@ def fold(text: str, width: int) -> str:
     breaks      net breaks
                 under fog
     """
-    lines = []
+    lines: list[str] = []
     for line in map(str.rstrip, text.splitlines()):
         match = SENTENCE.match(line)
-        if len(line) > width and match and "   " not in line[match.end() :] and line[:1] not in "{[|":
+        if len(line) > width and (columns := _labelled(line)):
+            lines += _in_columns(*columns, width)
+        elif len(line) > width and match and "   " not in line[match.end() :] and line[:1] not in "{[|":
             indent = " " * match.end()
             lines += textwrap.wrap(
                 line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -57,6 +62,32 @@ def fold(text: str, width: int) -> str:
         else:
             lines.append(line)
     return "\n".join(lines)
+
+
+def _labelled(line: str) -> tuple[str, list[str]] | None:
+    """Return what a line of labelled numbers begins with, and these; None for other lines, such as rows of a table.
+
+    >>> _labelled("net   R 1.2 (1.1 to 1.3)   D 0.3"), _labelled("net   0.3   0.4")
+    (('net   ', ['R 1.2 (1.1 to 1.3)', 'D 0.3']), None)
+    """
+    start = len(line) - len(line.lstrip())
+    parts = GAP.split(line[start:])
+    if not start and len(parts) > 1:  # a line that is not set in begins with what the numbers are about
+        start = line.index(parts[1], len(parts[0]))
+        parts = parts[1:]
+    return (line[:start], parts) if len(parts) > 1 and all(map(LABELLED.match, parts)) else None
+
+
+def _in_columns(start: str, parts: list[str], width: int) -> Iterator[str]:
+    """Yield lines with as many labelled numbers as fit, below where the first stands."""
+    line = start + parts[0]
+    for part in parts[1:]:
+        if len(line) + 3 + len(part) > width:
+            yield line
+            line = " " * len(start) + part
+        else:
+            line += "   " + part
+    yield line
 
 
 def say_json(content: Mapping[str, Any]) -> None:

@@ -209,14 +209,16 @@ def demo(
     jobs, progress = jobs or os.cpu_count() or 1, False if quiet else None
     with session(quiet, out):
         from haptera.demo import demo_study
-        from haptera.run.results import report
+        from haptera.run.results import results_of
 
         study = demo_study(out, jobs=jobs, progress=progress, quick=quick)
         study.run(jobs=jobs, progress=progress)
-    path, summary = report(out)
-    if as_json:
-        say_json({"report": str(path), "summary": summary, **asdict(study.last)})
-    else:
-        say(f"{study.last}\n{summary}\n{path}")
+        found = results_of(out, as_codes=True).report()
+        if as_json:
+            path, summary = found.save(out)["report"], found.sentences()
+            say_json({"report": str(path), "summary": summary, **asdict(study.last)})
+        else:
+            say(str(study.last))
+            present(found, out, quiet, as_json)
     if study.last.failed:
         raise typer.Exit(1)

@@ -142,6 +142,15 @@ def _digest(entries: list[tuple[str, int, int]], names: list[str]) -> str:
     return fingerprint("/".join(names), "\n".join(f"{path}\t{size}\t{time}" for path, size, time in entries))
 
 
+def _call(root: Path) -> str:
+    """Return what a folder is called; a number alone, such as a severity, would look like a count in a sentence.
+
+    >>> _call(Path("/data/val")), _call(Path("/data/contrast/2"))
+    ('val', 'contrast/2')
+    """
+    return f"{root.parent.name}/{root.name}".lstrip("/") if root.name.isdecimal() else root.name
+
+
 def _contents(root: Path) -> str:
     """Return what there is instead of images."""
     files = [Path(name) for _, _, names in os.walk(root) for name in names if not name.startswith(".")]
@@ -162,7 +171,8 @@ class FolderData(EncodedData):
         interpolation: how it is resized, as Pillow calls it.
         upright: turn images as their EXIF orientation says.
         channels: 1 for grey; 3 or None for colour.
-        name: what it is called in messages; the folder's name by default.
+        name: what it is called in messages; by default the folder's name, after that of the folder around it if it is a
+            number.
         listing: the files, if they have been listed already.
     """
 
@@ -181,7 +191,7 @@ class FolderData(EncodedData):
         super().__init__(Resize(size, crop, interpolation, upright), channels)
         self._root = Path(root).expanduser().absolute()
         listing = listing or list_images(self._root)
-        self.name = name or self._root.name
+        self.name = name or _call(self._root)
         self.targets, self.names = listing.targets, listing.names
         self.rows = np.arange(len(listing.files))
         self._files = listing.files

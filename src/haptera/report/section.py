@@ -5,7 +5,7 @@ table to a `Section`, or to None where the table has nothing for it.
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -158,3 +158,13 @@ def answer(word: str, question: str, *sentences: str, **numbers: Any) -> list[Fi
 def enlarge(answers: list[Finding], number: str, figure: str) -> list[Finding]:
     """Return an answer with the number that a page shows in large, and the title of the figure behind it."""
     return [replace(first, number=number, figure=figure) for first in answers[:1]] + answers[1:]
+
+
+def lead(answers: Sequence[Finding], shown: Mapping[str, tuple[str, str]]) -> list[Finding]:
+    """Return answers with the number that a page shows in large and the title it links to, by word.
+
+    >>> lead([Finding("rank", "How many?", "5 of 6")], {"rank": ("5 of 6", "Spectrum")})[0].figure
+    'Spectrum'
+    """
+    given = [(each, *shown.get(each.word, (each.number, each.figure))) for each in answers]
+    return [replace(each, number=number, figure=figure) for each, number, figure in given]

@@ -92,7 +92,7 @@ def test_labels_of_the_data_serve_for_nothing_but_the_measured_error(net, found)
     assert without.measured_error is None
     assert without.predicted == found.predicted
     assert words(found)["accuracy"].startswith(
-        f"old {1 - found.reference_error:.1%}   new, measured {1 - found.measured_error:.1%}"
+        f"old {1 - found.reference_error:.1%}; new {1 - found.measured_error:.1%} measured, "
     )
 
 
@@ -171,8 +171,18 @@ def test_without_labels_nothing_is_predicted(net):
     found = diagnose(net, part(250, 400), reference, known_samples=32)
     assert found.reference_error is None
     assert found.predicted is None
-    assert f"measured {1 - found.measured_error:.1%}" in words(found)["accuracy"]
+    assert f"{1 - found.measured_error:.1%} measured" in words(found)["accuracy"]
     assert not found.known.empty
+
+
+def test_two_folders_of_one_name_are_told_apart_in_sentences(net):
+    old, new = part(0, 250), part(250, 500, Contrast(3))
+    old.name = new.name = "val"  # as `old/val` and `new/val` are called
+    found = diagnose(net, new, old, known_samples=0)
+    said = " ".join(finding.sentence for finding in found.findings())
+    assert "two random parts of the reference and the data together" in said
+    assert "val" not in said
+    assert found.title == "Diagnosis of val"
 
 
 def test_any_layer_can_be_watched(net):

@@ -1,5 +1,7 @@
 """The gate on recorded studies whose answers are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,15 @@ def test_a_cell_that_the_candidate_did_not_finish_fails_the_gate(tmp_path, relea
     assert not gate.passed
     assert len(gate.comparisons) == len(before) - 1
     assert "1 cell of the baseline could not be compared: net · fog 3 · none" in gate.findings()[0].sentence
+
+
+def test_of_several_failures_the_first_is_told_and_the_others_are_counted(tmp_path, released):
+    _, _, same = released
+    gate = haptera.gate(record(tmp_path / "candidate", same), tmp_path / "released")
+    told = {many: replace(gate, failures=["no edges", "b", "c"][:many]).findings()[0].sentence for many in (1, 2, 3)}
+    assert told[1].endswith("; no edges")
+    assert told[2].endswith("; no edges; and 1 more")
+    assert told[3].endswith("; no edges; and 2 more")
 
 
 def test_a_damaged_cell_fails_the_gate(tmp_path, released):

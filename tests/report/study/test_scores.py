@@ -88,7 +88,9 @@ def test_a_tie_goes_to_the_adapter_that_does_not_learn() -> None:
     idle = accuracy("rdumb", 0.98, measure="idle_steps")
     table = complete(tidy([*rows, idle]))
     sentence = summarise(table)[-1].sentence
-    assert sentence.startswith("Yes: batchnorm:prior=0 raises accuracy by 0.20 on average, from 0.50 to 0.70")
+    assert sentence.startswith(
+        "Yes: batchnorm:prior=0 raises accuracy by 0.20 (0.14 to 0.26) on average, from 0.50 to 0.70"
+    )
     assert "; rdumb ties with it" in sentence
     assert "best of" not in sentence
     assert "kept nothing to learn from: rdumb at 98 % of its steps" in sentence

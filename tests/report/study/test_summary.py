@@ -42,13 +42,19 @@ def sentences(table: pd.DataFrame) -> list[str]:
 def test_three_sentences_say_what_the_numbers_say(table: pd.DataFrame) -> None:
     # a: fog (.85 + .70) / 2 = .775, noise .70, mean .7375; b: .55 and .55
     # bn − none on 7 cells: .02 .10 .04 .15 .20 .20 −.25, mean .0657, from .6786 to .7443
+    # each interval is ± .02 and so that of a gain ± √(.02² + .02²) = .028; the mean of ends is .037 to .094
     # lost under fog (.05 + .20 + .35 + .45) / 4 = .2625, won there .13: 50 %
     assert sentences(table) == [
-        "a holds best of 2 models: 0.74 (0.72 to 0.76) on average over 2 shifts, 0.90 clean; next comes b (0.55).",
+        "a holds up best of 2 models: 0.74 (0.72 to 0.76) on average over 2 shifts, 0.90 clean; next comes b (0.55).",
         "a breaks under noise at severity 2 and fog at severity 2.",
-        "Yes: bn raises accuracy by 0.07 on average, from 0.68 to 0.74 on the same 7 cells, and recovers 50 % of the "
-        "accuracy lost under fog; it hurts on clean data (−0.10).",
+        "Yes: bn raises accuracy by 0.07 (0.04 to 0.09) on average, from 0.68 to 0.74 on the same 7 cells, and "
+        "recovers 50 % of the accuracy lost under fog; it hurts on clean data (−0.10).",
     ]
+
+
+def test_the_interval_of_a_gain_is_among_the_numbers(table: pd.DataFrame) -> None:
+    ends = summarise(table)[2].numbers["gains"]["bn"]["change_interval"]
+    assert ends == pytest.approx([0.46 / 7 - 0.02 * 2**0.5, 0.46 / 7 + 0.02 * 2**0.5])
 
 
 @pytest.mark.long
@@ -123,8 +129,8 @@ def test_many_breaks_are_counted_and_the_rest_holds() -> None:
 def test_a_change_within_the_interval_is_said_to_be() -> None:
     table = tidy(rows("a", "none", {("fog", 1): 0.80}) + rows("a", "bn", {("fog", 1): 0.81}))
     assert sentences(table)[2] == (
-        "Not clearly: bn changes accuracy by +0.01 on average, from 0.80 to 0.81 on the one cell with both, "
-        "which is within the interval."
+        "Not clearly: bn changes accuracy by +0.01 (−0.02 to +0.04) on average, from 0.80 to 0.81 on the one cell with "
+        "both, which is within the interval."
     )
 
 
@@ -135,11 +141,19 @@ def test_adapters_that_harm_are_named() -> None:
     bad = {("fog", 1): 0.30, ("noise", 1): 0.70}
     table = tidy(rows("a", "none", plain) + rows("a", "good", good) + rows("a", "bad", bad))
     assert sentences(table)[2] == (
-        "Yes: good, the best of 2 adapters, raises accuracy by 0.10 on average, from 0.70 to 0.80 on the same 2 cells; "
-        "it hurts under noise (−0.10); bad (−0.20) does harm."
+        "Yes: good, the best of 2 adapters, raises accuracy by 0.10 (0.07 to 0.13) on average, from 0.70 to 0.80 on "
+        "the same 2 cells; it hurts under noise (−0.10); bad (−0.20) does harm."
     )
     only_bad = tidy(rows("a", "none", plain) + rows("a", "bad", bad))
-    assert sentences(only_bad)[2].startswith("No: bad lowers accuracy by 0.20 on average, from 0.70 to 0.50")
+    assert sentences(only_bad)[2].startswith(
+        "No: bad lowers accuracy by 0.20 (0.17 to 0.23) on average, from 0.70 to 0.50"
+    )
+
+
+def test_of_many_adapters_that_harm_the_worst_are_named_and_the_others_counted() -> None:
+    harmful = [row for place in range(1, 6) for row in rows("a", f"bad-{place}", {("fog", 1): 0.5 - 0.05 * place})]
+    table = tidy(rows("a", "none", {("fog", 1): 0.5}) + rows("a", "good", {("fog", 1): 0.6}) + harmful)
+    assert sentences(table)[2].endswith("; bad-5 (−0.25), bad-4 (−0.20), bad-3 (−0.15) and 2 more do harm.")
 
 
 def test_adapters_are_compared_seed_by_seed() -> None:
@@ -164,10 +178,10 @@ def test_an_adapter_that_collapses_in_one_stream_is_reported() -> None:
 def test_without_unadapted_models_the_adapted_are_ranked() -> None:
     table = tidy(rows("a", "bn", {("fog", 1): 0.9}) + rows("a", "tent", {("fog", 1): 0.5}))
     found = sentences(table)
-    assert found[0].startswith("a with bn holds best of 2 models: 0.90 (0.88 to 0.92) under fog")
-    assert (
-        found[1]
-        == "There is no accuracy on clean data to compare with; the lowest of all is 0.50, a under fog at severity 1."
+    assert found[0].startswith("a with bn holds up best of 2 models: 0.90 (0.88 to 0.92) under fog")
+    assert found[1] == (
+        "There is no accuracy on clean data to compare with; the lowest of all is 0.50, a with tent under fog at "
+        "severity 1."
     )
     assert len(found) == 2
 
@@ -179,6 +193,26 @@ def test_only_clean_data() -> None:
     ]
 
 
+def test_on_clean_data_one_row_is_not_the_highest_and_equal_ones_tie() -> None:
+    one = tidy(rows("a", "none", {("clean", 0): 0.9}))
+    assert sentences(one) == ["a has an accuracy of 0.90 (0.88 to 0.92) on clean data; no shift was measured."]
+    equal = tidy(rows("a", "none", {("clean", 0): 0.9}) + rows("b", "none", {("clean", 0): 0.9}))
+    assert "; b ties with it; no shift" in sentences(equal)[0]
+
+
+def test_the_lowest_of_all_names_the_adapter_that_is_to_blame() -> None:
+    found = sentences(tidy(rows("a", "none", {("fog", 1): 0.5}) + rows("a", "tent", {("fog", 1): 0.1})))
+    assert "the lowest of all is 0.10, a with tent under fog at severity 1" in found[1]
+
+
+def test_a_loss_with_a_shift_that_gains_says_but() -> None:
+    plain = {("clean", 0): 0.90, ("fog", 1): 0.40, ("noise", 1): 0.90}
+    found = sentences(tidy(rows("a", "none", plain) + rows("a", "bn", {("fog", 1): 0.50, ("noise", 1): 0.50})))
+    # noise .90 → .50, fog .40 → .50: mean .65 → .50; lost under fog .50, won .10: 20 %
+    assert found[2].startswith("No: bn lowers accuracy by 0.15 (0.12 to 0.18) on average, from 0.65 to 0.50")
+    assert ", but recovers 20 % of the accuracy lost under fog; it hurts under noise (−0.40)" in found[2]
+
+
 def test_no_accuracy_and_no_rows() -> None:
     unlabelled = tidy([{"model": "a", "measure": "entropy", "value": 1.0}])
     assert sentences(unlabelled) == ["No accuracy was measured, so no model is ranked; there is: entropy."]
@@ -187,5 +221,5 @@ def test_no_accuracy_and_no_rows() -> None:
 
 def test_no_intervals_no_severities_no_names() -> None:
     table = tidy([{"model": m, "stream": "v2", "measure": "accuracy", "value": v} for m, v in (("a", 0.7), ("b", 0.6))])
-    assert sentences(table)[0] == "a holds best of 2 models: 0.70 under v2; next comes b (0.60)."
+    assert sentences(table)[0] == "a holds up best of 2 models: 0.70 under v2; next comes b (0.60)."
     assert "b under v2" in sentences(table)[1]

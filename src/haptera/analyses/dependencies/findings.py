@@ -7,7 +7,7 @@ import pandas as pd
 
 from haptera.analyses.dependencies.screening import Conjecture
 from haptera.analyses.dependencies.verdict import COSTS_OTHERS, COSTS_OWN, DEPENDENCY, FAR, UNKNOWN
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 from haptera.words import count
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ WHY = {
 """Verdict -> what the sentence says of it."""
 LISTED = 3
 """Classes named as examples."""
+SHOWN_BY = {
+    "verdict": "Every class", "few": "What a few classes suffice for",
+    "strongest": "A class and those it is derived from", "edges": "Edges", "rank": "Spectrum",
+    "redundant": "Classes", "lasso": "Every dependency of the lasso", "cost": "Classes",
+    "removal": "Classes that go together", "cutting": "Edges worth cutting",
+    "theorems": "At shares of λ_max", "conjecture": "Covariance",
+}  # fmt: skip
+"""Word of a finding -> the title of what shows it on the page."""
 COARSE = ("float16", "bfloat16")
 """Formats whose rounding a reader should know of."""
 DEFINITIONS = {
@@ -70,7 +78,7 @@ def findings(analysis: "ClassDependencies") -> list[Finding]:
         directions = f"the null space has {count(classes - rank, 'direction')}"
     digits = f" to the digits of {precision}" if precision in COARSE else ""
     text = f"{rank:,} of {classes:,}{digits}: {directions}"
-    return [
+    told = [
         *_verdict(analysis),
         *_curve(analysis),
         *_strongest(analysis),
@@ -84,6 +92,9 @@ def findings(analysis: "ClassDependencies") -> list[Finding]:
         *_theorems(analysis),
         *_conjecture(analysis.conjecture),
     ]
+    found = int((analysis.judgement.classes["verdict"] == DEPENDENCY).sum())
+    numbers = {"verdict": f"{found:,} of {classes:,} classes", "rank": f"{rank:,} of {classes:,}"}
+    return lead(told, {word: (numbers.get(word, ""), title) for word, title in SHOWN_BY.items()})
 
 
 def _verdict(analysis: "ClassDependencies") -> list[Finding]:

@@ -90,7 +90,7 @@ class Diagnosis(Analysis):
     @property
     def title(self) -> str:
         """Return what is diagnosed."""
-        return f"Diagnosis of {self.data}"
+        return f"Diagnosis of {self.settings.get('data', self.data)}"
 
     def findings(self) -> list[Finding]:
         """Return what is asked, in a word, and the answer."""
@@ -162,8 +162,7 @@ def diagnose(
         place,
         observed.error,
         known.regressions() if asked.adapted else pd.DataFrame(),
-        data.name,
-        None if reference is None else reference.name,
+        *_names(data, reference),
         _settings(data, reference, layers, asked),
     )
 
@@ -172,6 +171,13 @@ def _settings(data: Data, reference: Data | None, layers: Sequence[str], asked: 
     """Return what was asked, as the page and the JSON say it."""
     compared = {"data": data.name, "reference": reference.name if reference else "BatchNorm statistics of the model"}
     return compared | {"layers": list(layers) or "BatchNorm", **vars(asked)}
+
+
+def _names(data: Data, reference: Data | None) -> tuple[str, str | None]:
+    """Return what sentences call the two; of the same name, as `old/val` and `new/val` are, each by what it is."""
+    if reference is None:
+        return data.name, None
+    return ("the data", "the reference") if data.name == reference.name else (data.name, reference.name)
 
 
 def _remark_on_labels(sources: Sequence[Data | None], outputs: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from haptera.measures.combination import SIZE
 from haptera.measures.label_free import ESTIMATES
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 
 if TYPE_CHECKING:
     from haptera.analyses.diagnosis.analysis import Diagnosis
@@ -58,7 +58,23 @@ def findings(diagnosis: "Diagnosis") -> list[Finding]:
     if count["dead"]:
         where = f"in {(profile['dead'] > 0).sum()} layers"
         compared += f"; {count['dead']:,} of them dead (they do not vary), {where}, left out"
-    return told + answer("compared", "What was compared?", compared, **rest, compared=count)
+    told += answer("compared", "What was compared?", compared, **rest, compared=count)
+    return lead(told, _leads(diagnosis))
+
+
+def _leads(diagnosis: "Diagnosis") -> dict[str, tuple[str, str]]:
+    """Return the number of each answer and where the page shows it."""
+    test, guess, known = diagnosis.test, diagnosis.predicted, diagnosis.nearest
+    ratio = f"{test.ratio:.1f} x chance" if test.chance and np.isfinite(test.ratio) else ""
+    leads = {"shift": (ratio, "Distance over depth"), "compared": ("", "Layers"), "BatchNorm prior": ("", "Best N")}
+    leads["where"] = ("" if known is None else f"like {known['shift']} {known['severity']:g}", "Map of shifts")
+    if guess is not None:
+        number = f"{1 - guess.error:.0%} predicted" if guess.means_something else "not to be predicted"
+        leads |= {"accuracy": (number, "Error against size"), "methods": ("", "Accuracy without labels")}
+        leads["believe"] = ("", "Map of shifts")
+    elif diagnosis.measured_error is not None:
+        leads["accuracy"] = (f"{1 - diagnosis.measured_error:.1%} measured", "")
+    return leads
 
 
 def _cost(diagnosis: "Diagnosis") -> dict[str, Any]:
@@ -77,19 +93,19 @@ def _cost(diagnosis: "Diagnosis") -> dict[str, Any]:
 
 def _accuracy(diagnosis: "Diagnosis") -> str:
     """Return what is known of accuracies: measured where there are labels, predicted where there are none."""
-    data, parts = diagnosis.data, []
+    sides, own = [], []
     if diagnosis.reference_error is not None:
-        parts.append(f"{diagnosis.reference} {1 - diagnosis.reference_error:.1%}")
+        sides.append(f"{diagnosis.reference} {1 - diagnosis.reference_error:.1%}")
     if diagnosis.measured_error is not None:
-        parts.append(f"{data}, measured {1 - diagnosis.measured_error:.1%}")
+        own.append(f"{1 - diagnosis.measured_error:.1%} measured")
     if (guess := diagnosis.predicted) is not None:
         ends = f"{1 - guess.high:.0%} to {1 - guess.low:.0%}"
         if guess.means_something:
-            text = f"{1 - guess.error:.0%} ({ends})"
+            own.append(f"{1 - guess.error:.0%} ({ends}) predicted without labels")
         else:
-            text = f"cannot say: {ends if guess.inside else 'it is larger than every known corruption'}"
-        parts.append(f"{data}, predicted without labels {text}")
-    return "   ".join(parts)
+            why = ends if guess.inside else "the shift is larger than every known corruption"
+            own.append(f"cannot be predicted without labels ({why})")
+    return "; ".join(sides + ([f"{diagnosis.data} {', '.join(own)}"] if own else []))
 
 
 def _methods(guess: "ErrorPrediction") -> list[Finding]:
@@ -127,7 +143,7 @@ def _verdict(diagnosis: "Diagnosis") -> str:
     test, data, reference = diagnosis.test, diagnosis.data, diagnosis.reference
     if not np.isfinite([test.size, test.chance, test.p_value]).all():
         return f"cannot say: its size is {test.size:g} and chance gives {test.chance:g}"
-    halves = f"two parts of {reference} and {data}" if reference else f"two halves of {data}"
+    halves = f"two random parts of {reference} and {data} together" if reference else f"two random halves of {data}"
     p = f"p < {1 / test.divisions:g}" if test.p_value <= 1 / test.divisions else f"p = {test.p_value:.3f}"
     verdict = "clear" if test.p_value < 0.01 else "likely" if test.p_value < 0.05 else "none to be seen"
     if not test.chance:

@@ -1,5 +1,6 @@
 """What an embedding of a recording tells, in sentences with their numbers; errors of angles are in degrees."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from haptera.analyses.embedding.comparison import (
     value_of,
 )
 from haptera.recordings.label import Label
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 from haptera.words import count
 
 if TYPE_CHECKING:
@@ -86,7 +87,21 @@ def findings(embedding: "Embedding") -> list[Finding]:
         "topology": ([_shape(embedding)] if topology else [], {"topology": topology}),
     }
     every = [(word, sentences, numbers) for word, (sentences, numbers) in answers.items() if sentences]
-    return [each for word, sentences, numbers in every for each in answer(word, QUESTIONS[word], *sentences, **numbers)]
+    told = [each for word, sentences, numbers in every for each in answer(word, QUESTIONS[word], *sentences, **numbers)]
+    return lead(told, _leads(embedding, readings))
+
+
+def _leads(embedding: "Embedding", readings: Sequence[Reading]) -> dict[str, tuple[str, str]]:
+    """Return the number of each answer and where the page shows it."""
+    bits = part_means(embedding.goodness_of_fit)["held_out"]["bits"]
+    leads = {"fit": (f"{bits:.2f} bits" if np.isfinite(bits) else "", "Goodness of fit over training")}
+    leads |= {"folds": ("", "Folds of whole trials"), "baselines": ("", "All scores")}
+    if embedding.betti is not None:
+        leads["topology"] = (SHAPES.get(embedding.betti, ""), "Births and deaths")
+    for first in readings[:1]:
+        number = f"{_text(first.value(EMBEDDING), first)}{UNITS[first.kind]}"
+        leads["decoding"] = (number, f"Decoding of {first.name}")
+    return leads
 
 
 def _decoding(reading: Reading, held: float, several: bool) -> str:

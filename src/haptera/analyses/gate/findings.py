@@ -8,7 +8,7 @@ import pandas as pd
 from haptera.analyses.gate.bars import HELD, MISSED
 from haptera.analyses.gate.decide import BETTER, CLEARED, FELL, LOWER, SAME, UNDECIDED, UNSEEN, neighbours
 from haptera.analyses.gate.pairs import LOWER_IS_BETTER
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 from haptera.words import count, duration, shorten
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ def findings(gate: "Gate") -> list[Finding]:
     """Return the verdict and what stands behind it."""
     made = [_verdict(gate)]
     made += _bars(gate) + _lower(gate) + _better(gate) + _worst(gate) + _quick(gate)
-    return made
+    word = made[0].word
+    shown = {word: (word.lower(), "Comparisons" if len(gate.comparisons) else "Bars"), "bars": ("", "Bars")}
+    shown |= dict.fromkeys(("lower", "better"), ("", "Comparisons"))
+    return lead(made, shown | {"worst": (count(len(gate.worst), "image"), "Worst images")})
 
 
 def _verdict(gate: "Gate") -> Finding:
@@ -46,7 +49,7 @@ def _verdict(gate: "Gate") -> Finding:
         numbers["missing_values"] = len(gate.missed)
     if gate.failures:
         numbers["incomplete"] = len(gate.failures)
-        told.append(gate.failures[0] + (f"; and {count(len(gate.failures) - 1, 'more')}" if gate.failures[1:] else ""))
+        told.append(gate.failures[0] + (f"; and {len(gate.failures) - 1:,} more" if gate.failures[1:] else ""))
     return Finding(word, question, "; ".join(told), numbers)
 
 
@@ -64,7 +67,7 @@ def group_sentences(gate: "Gate", groups: Sequence[pd.DataFrame]) -> list[str]:
             f"{where}: {measure} {after}, {gate.baseline} {before} "
             f"(paired difference {value}, {low} .. {high}{correction})"
         )
-    return told + ([f"and {count(len(groups) - SHOWN, 'more')}".removesuffix("s")] if len(groups) > SHOWN else [])
+    return told + ([f"and {len(groups) - SHOWN:,} more"] if len(groups) > SHOWN else [])
 
 
 def _others(rows: pd.DataFrame) -> list[str]:

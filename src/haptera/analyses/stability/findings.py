@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.analyses.stability import INIT, SETTING
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, enlarge, lead
 from haptera.words import interval
 
 if TYPE_CHECKING:
@@ -31,16 +31,20 @@ def findings(found: "Stability") -> list[Finding]:
     settings = found.deformations.to_dict("records")
     for model in [*found.models, *found.initial]:
         rows, error = found.rows(model), found.error(model)
-        parts = [_index(row) for row in rows[rows["aggregate"] == "median"].to_dict("records")]
+        medians = rows[rows["aggregate"] == "median"].to_dict("records")
+        parts = [_index(row) for row in medians]
         parts += [] if error is None else [f"error {error:.1%}"]
         numbers = {} if told else _numbers(found, settings)
-        told += answer(model, f"How stable is {model}?", "   ".join(parts), **numbers)
+        made = answer(model, f"How stable is {model}?", "   ".join(parts), **numbers)
+        large = [f"R {row['value']:.2g}" for row in medians if row["index"] == "R" and np.isfinite(row["value"])]
+        told += enlarge(made, "".join(large), "Indices of each network")
     told += answer("deformation", "Against what?", *map(_deformation, settings), deformations=settings)
     if found.laws:
         laws = {index: vars(law) for index, law in found.laws.items()}
         told += answer("law", "Does it go with the error?", *map(_law, found.laws.items()), laws=laws)
     size = f"{found.images:,} of {found.size[0]} x {found.size[1]} pixels; medians, 95 % over images"
-    return told + answer("images", "On what?", size, images=found.images)
+    told += answer("images", "On what?", size, images=found.images)
+    return lead(told, {"deformation": ("", "Deformations"), "law": ("", "Error against stability")})
 
 
 def _index(row: Mapping[Any, Any]) -> str:

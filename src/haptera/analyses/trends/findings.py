@@ -12,7 +12,7 @@ from haptera.analyses.trends.events import Events
 from haptera.analyses.trends.own_bound import OwnBound
 from haptera.analyses.trends.robustness import CLOSE, SIMILAR
 from haptera.analyses.trends.verdict import YES, Verdict
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 from haptera.statistics.line import FITS
 from haptera.words import shorten
 
@@ -61,7 +61,7 @@ def findings(trends: "Trends") -> list[Finding]:
     off = [_place(row) for row in trends.places.to_dict("records")]
     off += [_name_furthest(trends.robustness)] if trends.sampled is None else []
     unlike = "What should be checked?" if trends.suspects or trends.events is None else "Who is unlike the others?"
-    return [
+    told = [
         *answer("line", "Is there a line?", *_say_verdict(trends), **_numbers(trends)),
         *answer("fit", "Which line?", *_describe_lines(trends)),
         *(_similar(trends.pairs) if trends.pairs is not None else ()),
@@ -70,6 +70,21 @@ def findings(trends: "Trends") -> list[Finding]:
         *answer("robust", "Who is off it?", *off),
         *answer("look at", unlike, _name_outliers(trends)),
     ]
+    return lead(told, _leads(trends))
+
+
+def _leads(trends: "Trends") -> dict[str, tuple[str, str]]:
+    """Return the number of each answer and where the page shows it."""
+    verdict, off = trends.verdict, trends.fits.set_index("fit")["left_out"].to_dict()[trends.line]
+    leads = {"line": (f"{verdict.word}: R² {verdict.r2:.2f}", "Accuracy on both sides")}
+    leads |= {"fit": (f"{off:.3f} off", "Fits"), "look at": ("", "Who owns the events outside")}
+    if trends.pairs is not None:
+        leads["similar"] = (f"at most {zeta(trends.pairs):.4f}", "Dominance against difference of accuracy")
+    leads |= {"close": ("", "Events of all triplets"), "guarantee": ("", "Where ordered models must lie")}
+    for own in trends.own_bounds[:1]:
+        leads["guarantee"] = (f"within {own.value:.3f}", "The guarantee at the data's own ζ")
+    number = f"{float(trends.places['effective'].iloc[0]):+.3f}".replace("-", "−") if len(trends.places) else ""
+    return leads | {"robust": (number, "Effective robustness")}
 
 
 def describe_verdict(verdict: Verdict) -> str:

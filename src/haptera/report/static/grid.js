@@ -1,6 +1,7 @@
 // grid.js: a table that sorts, filters and pages, with at most one page of rows in the document.
 
 const PAGE_ROWS = 25;
+const PAPER_ROWS = 100; // on paper nobody turns a page of a table
 const FILTER_FROM = 8;
 const SENTENCE_FROM = 44; // characters of a text that is read in several lines
 let gridNumber = 0;
@@ -20,6 +21,7 @@ class Grid {
     this.head = element('tr');
     this.body = element('tbody');
     this.status = element('span', { className: 'status', role: 'status' });
+    this.cut = element('p', { className: 'caption cut', hidden: true });
     this.previous = this.button('Previous', () => this.turn(-1));
     this.next = this.button('Next', () => this.turn(1));
     this.csv = this.button('CSV', () => save(fileName(title, 'csv'), this.frame.csv(this.visible), 'text/csv'));
@@ -31,6 +33,7 @@ class Grid {
     box.replaceChildren(
       this.search_box,
       element('div', { className: 'scroll', tabIndex: 0, role: 'region', 'aria-label': `${title}, table` }, table),
+      this.cut,
       element('div', { className: 'actions' }, this.previous, this.next, this.status, this.csv),
     );
     this.update();
@@ -95,8 +98,10 @@ class Grid {
 
   fill() {
     const total = this.visible.length;
-    const start = this.page * PAGE_ROWS;
-    const end = Math.min(start + PAGE_ROWS, total);
+    const start = onPaper ? 0 : this.page * PAGE_ROWS;
+    const end = Math.min(start + (onPaper ? PAPER_ROWS : PAGE_ROWS), total);
+    this.cut.hidden = !onPaper || end === total;
+    this.cut.textContent = this.cut.hidden ? '' : `The first ${formatted(end)} of ${counted(total)}; the page on a screen has all.`;
     this.body.replaceChildren(...Array.from(this.visible.subarray(start, end), (row) => this.line(row)));
     const several = total > PAGE_ROWS;
     this.offer(this.previous, several, start > 0);

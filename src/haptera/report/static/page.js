@@ -189,6 +189,9 @@ class ListingView {
     this.grid = new Grid(this.box.querySelector('.grid'), new Frame(data), { title, labels });
   }
 
+  // Onto paper, where all rows are shown, and back.
+  paper() { this.grid.fill(); }
+
   renew() {
     if (this.grid) this.grid.renew(new Frame(embedded(this.box.dataset.source).data));
   }
@@ -219,11 +222,13 @@ function printing(views) {
       document.getElementById('main').insertBefore(definitions, document.getElementById('settings'));
     }
     for (const view of views) view.start();
+    for (const view of views) view.paper?.();
     Theme.set('light', false);
   });
   addEventListener('afterprint', () => {
     if (!before) return;
     onPaper = false;
+    for (const view of views) view.paper?.();
     if (definitions) {
       definitions.open = before.open;
       document.getElementById('summary').insertBefore(definitions, before.next);

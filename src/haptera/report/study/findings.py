@@ -1,7 +1,7 @@
-"""Findings: which model holds, where it breaks and what adapters change; every number is a row of the table.
+"""Findings: which model holds up, where it breaks and what adapters change; every number is a row of the table.
 
-- *Holds best*: the largest `mean_accuracy` without an adapter, in the first of `cells.streams`. *Level* with the next:
-  the interval of `model_margin` holds 0.
+- *Holds up best*: the largest `mean_accuracy` without an adapter, in the first of `cells.streams`. *Level* with the
+  next: the interval of `model_margin` holds 0.
 - *Breaks*: `accuracy` more than `BREAK` below the same model's `clean_accuracy`; *borderline* where that threshold lies
   within the interval of the cell.
 - *Change*: `mean_gain` over shifted cells. *Within the interval*: its interval holds 0. *Harm*: a place (a shift, a
@@ -29,7 +29,7 @@ IDLE = 0.5
 
 @dataclass(frozen=True)
 class Holding:
-    """The model that holds best.
+    """The model that holds up best.
 
     Attributes:
         who: The model, "with" its adapter if no model was measured without one.
@@ -91,7 +91,9 @@ class Gain:
         before: Mean accuracy without it.
         after: Mean accuracy with it.
         change: The difference.
-        unclear: Whether the change is within the interval.
+        low: Lower end of its interval.
+        high: Upper end of its interval.
+        unclear: Whether that interval holds 0.
         shift: The shift that costs the most, if one costs enough to be worth recovering.
         recovered: Share of that cost which comes back.
         harm: Where accuracy falls by more than the interval -> by how much (negative); worst first.
@@ -107,6 +109,8 @@ class Gain:
     before: float
     after: float
     change: float
+    low: float
+    high: float
     unclear: bool
     shift: str | None
     recovered: float
@@ -119,12 +123,12 @@ class Gain:
 
 
 def model_order(table: pd.DataFrame, cells: pd.DataFrame) -> list[str]:
-    """Every model, the one that holds best first; those that cannot be ranked follow by name."""
+    """Every model, the one that holds up best first; those that cannot be ranked follow by name."""
     return led_by(_ranked(table, cells)["model"], table["model"].unique())
 
 
 def holding(table: pd.DataFrame, cells: pd.DataFrame) -> Holding | None:
-    """The model that holds best; None without accuracy on shifted data."""
+    """The model that holds up best; None without accuracy on shifted data."""
     ranked = _ranked(table, cells)
     if ranked.empty:
         return None
@@ -192,6 +196,8 @@ def gains(table: pd.DataFrame) -> list[Gain]:
             before=float(row["before"]),
             after=float(row["after"]),
             change=float(row["value"]),
+            low=float(row["low"]),
+            high=float(row["high"]),
             unclear=bool(row["low"] <= 0 <= row["high"]),
             shift=None if costliest is None else str(costliest["shift"]),
             recovered=math.nan if costliest is None else float(costliest["value"]),

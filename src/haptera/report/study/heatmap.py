@@ -21,7 +21,7 @@ def section(table: pd.DataFrame) -> Section | None:
     if frame.empty:
         return None
     frame, left_out = bounded(frame, "stream", MOST_ROWS)
-    caption = "Models that hold best come first."
+    caption = "Models that hold up best come first."
     shown: tuple[str, ...] = ("accuracy",)
     if frame["change"].notna().any():
         shown = ("accuracy", "change")

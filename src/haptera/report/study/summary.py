@@ -1,6 +1,7 @@
 """Summary: the answer in at most three plain sentences; what its words mean is defined in `findings`."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ LISTED = 3
 HELD, BROKEN, HELPED = "Accuracy of each model under each shift", "Accuracy against severity", "Adapters by streams"
 """The figures behind the three answers."""
 DEFINITIONS = {
-    "holds best": "the highest mean accuracy without an adapter, first over the severities of a shift, then over "
+    "holds up best": "the highest mean accuracy without an adapter, first over the severities of a shift, then over "
     "shifts, in one stream (“corruptions”, or else the one with the most combinations of shift and severity), on the "
     "combinations that every model was measured on",
     "breaks": f"has an accuracy more than {BREAK:.2f} below the same model’s on clean data; the smallest such severity "
@@ -55,7 +56,7 @@ def answers_of(table: pd.DataFrame) -> tuple[Finding, ...]:
     if best is None:
         return (Finding("results", "Results", _on_clean_data(clean(table))),)
     broken = [] if best.clean is None else breaks(pooled, best.who, best.clean)
-    question = "Which model holds?" if best.of > 1 else "Does it hold?"
+    question = "Which model holds up best?" if best.of > 1 else "Does it hold up?"
     numbers: dict[str, Any] = {"model": best.who, "mean_accuracy": best.value}
     numbers |= {"mean_accuracy_interval": [best.low, best.high], "clean_accuracy": best.clean, "next": best.rival}
     answers = enlarge(answer("holds", question, _holds(best), **numbers), f"{best.value:.2f} accuracy", HELD)
@@ -74,7 +75,7 @@ def answers_of(table: pd.DataFrame) -> tuple[Finding, ...]:
 
 def _numbers(gain: Gain) -> dict[str, object]:
     names = ("change", "before", "after", "cells", "recovered", "harm", "idle")
-    return {name: getattr(gain, name) for name in names}
+    return {name: getattr(gain, name) for name in names} | {"change_interval": [gain.low, gain.high]}
 
 
 def _on_clean_data(rows: pd.DataFrame) -> str:
@@ -82,10 +83,17 @@ def _on_clean_data(rows: pd.DataFrame) -> str:
     if rows.empty:
         return "No accuracy on shifted data was measured."
     best = rows.iloc[0]
-    who = best["model"] if best["adapter"] == NONE else f"{best['model']} with {best['adapter']}"
-    among = f" of {rows['model'].nunique()} models" if rows["model"].nunique() > 1 else ""
     figures = f"{best['value']:.2f}{interval(best['low'], best['high'])}"
-    return f"{who} has the highest accuracy{among} on clean data, {figures}; no shift was measured."
+    if len(rows) == 1:
+        return f"{_who(best)} has an accuracy of {figures} on clean data; no shift was measured."
+    among = f" of {rows['model'].nunique()} models" if rows["model"].nunique() > 1 else ""
+    equal = [_who(row) for _, row in rows[1:].iterrows() if round(row["value"] - best["value"], SAME) == 0]
+    ties = f"; {join_names(equal)} {'ties' if len(equal) == 1 else 'tie'} with it" if equal else ""
+    return f"{_who(best)} has the highest accuracy{among} on clean data, {figures}{ties}; no shift was measured."
+
+
+def _who(row: pd.Series) -> str:
+    return row["model"] if row["adapter"] == NONE else f"{row['model']} with {row['adapter']}"
 
 
 def _holds(best: Holding) -> str:
@@ -93,7 +101,7 @@ def _holds(best: Holding) -> str:
     on_clean = f", {best.clean:.2f} clean" if best.clean is not None else ""
     many = len(best.shifts) > 1
     shifts = f"on average over {len(best.shifts)} shifts" if many else f"under {best.shifts[0]}"
-    verb = f"holds best of {best.of} models: " if best.of > 1 else "keeps an accuracy of "
+    verb = f"holds up best of {best.of} models: " if best.of > 1 else "keeps an accuracy of "
     seeds = f", the mean of {best.seeds} seeds with standard deviation {best.sd:.3f}" if best.seeds > 1 else ""
     text = f"{best.who} {verb}{best.value:.2f}{interval(best.low, best.high)} {shifts}{place}{seeds}{on_clean}"
     if best.level:
@@ -106,19 +114,16 @@ def _holds(best: Holding) -> str:
 def _breaks(best: Holding, found: list[Break], pooled: pd.DataFrame) -> str:
     if best.clean is None:
         row = shifted(pooled).sort_values(["value", "model"]).iloc[0]
-        lowest = f"{row['value']:.2f}, {row['model']} under {row['shift']}{_at(row['severity'])}"
+        lowest = f"{row['value']:.2f}, {_who(row)} under {row['shift']}{_at(row['severity'])}"
         return f"There is no accuracy on clean data to compare with; the lowest of all is {lowest}."
     if not found:
         return f"{best.who} stays within {BREAK:.2f} of its clean accuracy under every shift measured."
-    parts = [_break(item) for item in found[:LISTED]]
-    if len(found) > LISTED:
-        parts.append(f"{len(found) - LISTED} more")
     broken = {item.shift for item in found}
     held = [shift for shift in best.shifts if shift not in broken]
     rest = ""
     if held:
         rest = f"; it holds under {join_names(held) if len(held) <= LISTED else f'the other {len(held)}'}"
-    return f"{best.who} breaks under {join_names(parts)}{rest}."
+    return f"{best.who} breaks under {_some([_break(item) for item in found])}{rest}."
 
 
 def _break(item: Break) -> str:
@@ -136,17 +141,20 @@ def _collapses(falls: pd.DataFrame, best: Gain) -> str:
     fell = {name: count for name, count in falls.loc[falls["value"] > 0, "adapter"].value_counts().items() if count}
     text = ""
     if best.adapter in learners and best.adapter not in fell:
-        text = f"; {best.adapter} never collapsed in {runs[best.adapter]:,} run{'s' if runs[best.adapter] > 1 else ''}"
+        one = runs[best.adapter] == 1
+        text = f"; {best.adapter} {'did not collapse' if one else f'never collapsed in {runs[best.adapter]:,} runs'}"
     if fell:
-        said = [f"{name} in {count:,} of {runs[name]:,} runs" for name, count in fell.items()]
-        text += f"; collapsed: {join_names(said[:LISTED])}"
+        of = {
+            str(name): f" in {count:,} of {runs[name]:,} runs" if runs[name] > 1 else "" for name, count in fell.items()
+        }
+        text += f"; collapsed: {_some([name + times for name, times in of.items()])}"
     return text
 
 
 def _idle(found: list[Gain]) -> str:
     """Which adapters found hardly anything to learn from."""
     said = [f"{gain.adapter} at {100 * gain.idle:.0f} % of its steps" for gain in found if gain.idle > IDLE]
-    return f"; kept nothing to learn from: {join_names(said)}" if said else ""
+    return f"; kept nothing to learn from: {_some(said)}" if said else ""
 
 
 def _helps(found: list[Gain], more: str) -> str:
@@ -158,18 +166,20 @@ def _helps(found: list[Gain], more: str) -> str:
     if best.unclear and not level:
         text += ", which is within the interval"
     elif best.shift and best.recovered > 0:
-        text += f", and recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
+        word = "and" if best.change > 0 else "but"
+        text += f", {word} recovers {100 * best.recovered:.0f} % of the accuracy lost under {best.shift}"
     if best.tied:
-        text += f"; {join_names(list(best.tied))} {'ties' if len(best.tied) == 1 else 'tie'} with it"
+        text += f"; {_some(best.tied)} {'ties' if len(best.tied) == 1 else 'tie'} with it"
     if best.level and best.level not in best.tied:
         text += f"; {best.level}, which does not learn, is level with it (within the interval)"
     elif best.parent and not best.level and best.change > 0:
         text += f"; its parent {best.parent}, which does not learn, changes it by {_signed(best.by_parent)} alone"
     if best.harm:
-        text += f"; it hurts {join_names([f'{place} ({_signed(by)})' for place, by in best.harm.items()][:LISTED])}"
-    harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in others if gain.change < 0 and not gain.unclear]
+        text += f"; it hurts {_some([f'{place} ({_signed(by)})' for place, by in best.harm.items()])}"
+    worst = reversed([gain for gain in others if gain.change < 0 and not gain.unclear])
+    harmful = [f"{gain.adapter} ({_signed(gain.change)})" for gain in worst]
     if harmful and (level or best.change > 0):
-        text += f"; {join_names(harmful[-LISTED:])} {'does' if len(harmful) == 1 else 'do'} harm"
+        text += f"; {_some(harmful)} {'does' if len(harmful) == 1 else 'do'} harm"
     return f"{text}{more}."
 
 
@@ -179,16 +189,35 @@ def _verdict(best: Gain, adapters: int) -> str:
     if round(best.change, SAME) == 0:
         return f"No: {best.adapter}{among} ties with the unadapted model"
     if best.unclear:
-        return f"Not clearly: {best.adapter}{among} changes accuracy by {_signed(best.change)}"
+        return f"Not clearly: {best.adapter}{among} changes accuracy by {_signed(best.change)}{_ends(best)}"
     if best.change < 0:
-        return f"No: {best.adapter}{among} lowers accuracy by {_signed(best.change)[1:]}"
-    return f"Yes: {best.adapter}{among} raises accuracy by {_signed(best.change)[1:]}"
+        return f"No: {best.adapter}{among} lowers accuracy by {_signed(best.change)[1:]}{_ends(best)}"
+    return f"Yes: {best.adapter}{among} raises accuracy by {_signed(best.change)[1:]}{_ends(best)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are: a sentence that leaves out a name says so."""
+    more = [f"{len(names) - LISTED:,} more"] if len(names) > LISTED else []
+    return join_names([*names[:LISTED], *more])
 
 
 def _at(severity: float) -> str:
     return "" if math.isnan(severity) else f" at severity {severity:g}"
 
 
-def _signed(change: float) -> str:
-    digits = 2 if abs(change) >= 0.01 else 3
+def _ends(gain: Gain) -> str:
+    """Return the interval of a gain, with signs only where it holds 0; of a loss that of its size."""
+    digits = _digits(gain.change)
+    if gain.unclear:
+        return f" ({_signed(gain.low, digits)} to {_signed(gain.high, digits)})"
+    low, high = sorted((abs(gain.low), abs(gain.high)))
+    return interval(low, high, digits=digits)
+
+
+def _digits(change: float) -> int:
+    return 2 if abs(change) >= 0.01 else 3
+
+
+def _signed(change: float, digits: int | None = None) -> str:
+    digits = _digits(change) if digits is None else digits
     return f"{change:+.{digits}f}".replace("-", "−")
