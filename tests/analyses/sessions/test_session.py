@@ -8,6 +8,8 @@ from haptera.analyses.sessions.session import agree_on_labels, prepare_sessions,
 from haptera.errors import HapteraError
 from haptera.recordings.recording import Recording
 
+UNITS = (("a", 1.5), ("b", 1.2), ("c", 150.0))
+
 
 def recording(name, samples=60, channels=3, **labels):
     signal = np.random.default_rng(samples).poisson(2.0, (samples, channels)).astype(float)
@@ -64,3 +66,10 @@ def test_each_session_leaves_out_its_own_silent_channels():
     assert [one.parts.whole.signal().shape[1] for one in made] == [3, 3]
     assert made[1].parts.preparation.places == (0, 1, 3)
     assert [one.parts.preparation.name for one in made] == ["a", "b"]
+
+
+def test_a_number_in_another_unit_in_one_session_is_noted_there():
+    metres, same, centimetres = (recording(name, place=np.linspace(0, most, 60)) for name, most in UNITS)
+    labels = [each.label("place") for each in agree_on_labels([metres, same, centimetres], ["place"])]
+    assert [bool(label.note) for label in labels] == [False, False, True]
+    assert "in the same unit?" in labels[2].note
