@@ -137,6 +137,18 @@ def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
                         if better else "")  # fmt: skip
 
 
+def test_what_is_no_better_than_a_constant_guess_is_said_to_be_that_and_beats_nothing(found):
+    told, table = dict(words(found)), found.decoding.copy()
+    assert "constant guess" not in told["decoding"]
+    guess = value_of(table, what="constant", decoder="constant", measure="median_error")
+    table.loc[table["what"] != "constant", "value"] = guess + 1
+    table.loc[table["what"] == "embedding", "value"] = guess + 2
+    blind = replace(found, decoding=table)
+    assert dict(words(blind))["decoding"].endswith("; the embedding is no better than the constant guess")
+    assert blind.json()["beaten_by"] == []
+    assert "baselines" not in dict(words(blind))
+
+
 def test_a_decoder_of_the_signal_that_is_better_than_the_embedding_is_said_once(found):
     own = value_of(found.decoding, what="embedding", decoder="knn", measure="median_error")
     table = found.decoding.copy()

@@ -102,7 +102,8 @@ def _decoding(reading: Reading, held: float, several: bool) -> str:
     }
     own = f"{_text(reading.value(EMBEDDING), reading)}{UNITS[reading.kind]} on the last {held:.0%}"
     known = [f"{name} {_text(value, reading)}" for name, value in others.items() if value is not None]
-    return ", ".join([f"{reading.name} {own}" if several else own, *known])
+    text = ", ".join([f"{reading.name} {own}" if several else own, *known])
+    return text + "; the embedding is no better than the constant guess" * reading.is_a_guess
 
 
 def _folds(reading: Reading) -> str:
