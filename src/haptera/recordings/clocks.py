@@ -13,6 +13,17 @@ SILENT = 0.03
 """Spikes per second, the mean over units, below which a note asks for the unit of the times."""
 SLOW = 10
 """Bins from one sample of a label to the next, above which a note does."""
+LONG = 10.0
+"""Seconds from sample to sample, above which a note does."""
+
+
+def doubt_of_step(step: float | None) -> tuple[str, ...]:
+    """Return a note where samples are very long.
+
+    >>> doubt_of_step(100.0), doubt_of_step(0.1), doubt_of_step(None)
+    (('a sample is 100 s long; are times in seconds?',), (), ())
+    """
+    return (f"a sample is {step:g} s long; are times in seconds?",) if step is not None and step > LONG else ()
 
 
 def doubt_of_rate(counts: np.ndarray, width: float) -> tuple[str, ...]:

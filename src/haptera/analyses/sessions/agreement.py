@@ -1,10 +1,10 @@
-"""Agreement: whether labels of the same name mean the same in two sessions: codes of classes, and units of numbers.
+"""Agreement: whether two sessions mean the same: by codes of classes, units of numbers, and the length of a sample.
 
 Nothing says in which unit a file holds a position. Where most of two ranges lies apart, as that of centimetres and of
 metres, a note says so. Cost: quantiles of a label.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,25 @@ APART = 0.2
 """Share of two ranges that they have in common, below which a note asks for the unit."""
 ENDS = (0.02, 0.98)
 """Quantiles between which a range lies: a few values that are far off say nothing about the unit."""
+
+ALIKE = 0.05
+"""Share by which the length of a sample may be off that of another session."""
+OTHER_STEP = "a sample is {:g} s long, and {:g} s in {}, so that its windows see another length of time"
+
+
+def is_other_step(step: float | None, width: float | None) -> bool:
+    """Say whether samples are longer or shorter than others; where nobody knows, they are not."""
+    return bool(step and width) and abs(float(step or 0) / float(width or 1) - 1) > ALIKE
+
+
+def doubt_of_samples(steps: Mapping[str, float | None]) -> list[str]:
+    """Return a note for each session whose samples are not as long as those of the first.
+
+    >>> doubt_of_samples({"a": 0.1, "b": 0.1, "c": 0.05})
+    ['c: a sample is 0.05 s long, and 0.1 s in a, so that its windows see another length of time']
+    """
+    (first, width), *others = steps.items()
+    return [f"{name}: {OTHER_STEP.format(step, width, first)}" for name, step in others if is_other_step(step, width)]
 
 
 def with_codes(label: Label, classes: Sequence[str]) -> tuple[Label, list[str]]:
