@@ -123,6 +123,13 @@ def test_sentences_say_it_in_words(found):
     assert "deg median on the last 30%" in lines["decoding"]
 
 
+def test_the_shape_that_normalised_dimensions_have_by_themselves_is_said(found):
+    assert found.model.output_dimension == 3
+    assert "by themselves" not in dict(words(replace(found, betti=(1, 1, 0))))["topology"]
+    said = dict(words(replace(found, betti=(1, 0, 1))))["topology"]
+    assert "3 normalised dimensions are a sphere by themselves" in said
+
+
 def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
     own = value_of(found.decoding, what="embedding", decoder="knn", measure="median_error")
     pca = value_of(found.decoding, what="pca", decoder="knn", measure="median_error")

@@ -77,6 +77,7 @@ def test_hybrid_of_three_dimensions_has_labels_and_time_on_all_as_there():
         ({"time_offsets": 2}, (NUMBER, CLASSES), "mixed"),
         ({"time_offsets": 2}, (NUMBER, np.cos(T / 5)[:, None]), "time_delta"),
         ({"conditional": "time_delta", "hybrid": True}, (NUMBER,), "time_delta"),
+        ({"time_offsets": 2}, (NUMBER.astype(object),), "time_delta"),
         ({"batch_size": None}, (), "time"),
         ({"temperature_mode": "auto", "min_temperature": 0.2}, (torch.tensor(NUMBER),), "time_delta"),
     ],

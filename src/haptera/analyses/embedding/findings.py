@@ -212,4 +212,7 @@ def _shape(embedding: "Embedding") -> str:
     text = f"{SHAPES.get(embedding.betti, 'parts, rings and hollows')} ({', '.join(map(str, embedding.betti))})"
     if embedding.ring_ratio is not None and embedding.betti[1]:
         text += f", {embedding.ring_ratio:.1f} x the longest bar of {shuffled}"
+    size, own = embedding.model.output_dimension, {2: "ring", 3: "sphere"}
+    if embedding.model.distance == "cosine" and size in own and embedding.betti[size - 1]:
+        text += f"; {size} normalised dimensions are a {own[size]} by themselves, so more of them have to show it"
     return text

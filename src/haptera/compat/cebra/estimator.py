@@ -263,7 +263,8 @@ class CEBRA(TransformerMixin, BaseEstimator):
 
 def array(values: Any) -> np.ndarray:
     """Return an array of whatever a script gives: arrays, lists, tensors."""
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    made = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    return np.array(made.tolist()) if made.dtype == object else made  # numbers of a frame with text in other columns
 
 
 def kinds(labels: list[Any]) -> Labels:
