@@ -100,3 +100,24 @@ def test_a_file_of_another_kind_needs_neo_and_no_pickle_is_opened(tmp_path, monk
     reader.get_io = lambda name: 1 / 0
     with pytest.raises(HapteraError, match=r"Neo cannot read .*rat\.plx: ZeroDivisionError"):
         Source(path).read()
+
+
+def test_units_are_told_by_their_names_where_segments_list_them_in_another_order():
+    second = segment(20)
+    second.spiketrains = [Quantity([25], name="b"), Quantity([21, 22, 23], name="a")]
+    recording = from_neo([segment(), second], bin=0.1)
+    assert recording.signal().sum(0).tolist() == [6, 2]
+    second.spiketrains = [Quantity([25], name="c"), Quantity([21, 22, 23], name="a")]
+    with pytest.raises(HapteraError, match="not all segments have the unit b"):
+        from_neo([segment(), second], bin=0.1)
+
+
+@pytest.mark.parametrize(("unit", "kind"), [("rad", "angle"), ("deg", "angle"), ("m", "continuous")])
+def test_a_label_in_radians_or_degrees_is_an_angle(unit, kind):
+    turn = {"rad": 2 * np.pi, "deg": 360.0, "m": 1.0}[unit]
+    facts = {"name": "hd", "times": Quantity(STAMPS), "shape": (len(STAMPS), 1), "dimensionality": unit}
+    hd = Quantity((STAMPS / 7 % 1 * turn)[:, None], **facts)
+    label = from_neo(segment(analogsignals=[hd]), ["hd"], bin=0.05).label("hd")
+    assert label.kind == kind
+    if kind == "angle":
+        assert label.values[:3] == pytest.approx(STAMPS[:3] / 7 * 2 * np.pi, abs=0.02)

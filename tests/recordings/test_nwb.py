@@ -1,6 +1,7 @@
 """NWB files: spikes, series, epochs and trials meet in the same bins."""
 
 import os
+import pickle
 from pathlib import Path
 
 import h5py
@@ -145,3 +146,15 @@ def test_the_head_direction_recording_is_read_as_its_facts_say():
     assert found.label("head_direction").kind == "angle"
     whole = read_recording(path, "spikes", bin=0.1)
     assert abs(int(whole.signal().sum()) - 98_794) <= 5  # the last bin is cut
+
+
+def test_a_column_of_places_in_the_file_is_left_out_and_the_recording_can_be_sent_to_another_process(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    with h5py.File(tmp_path / "a.nwb", "r+") as file:
+        group = file.create_group("general/extracellular_ephys/shank1")
+        places = file.create_dataset("units/electrode_group", (2,), dtype=h5py.ref_dtype)
+        places[:] = [group.ref, group.ref]
+    found = read_recording(tmp_path / "a.nwb", "spikes", ["head_direction"], bin=STEP)
+    assert "electrode_group" not in found.channels["spikes"]
+    again = pickle.loads(pickle.dumps(found))
+    assert again.signal().tolist() == found.signal().tolist()

@@ -210,3 +210,27 @@ def test_files_that_are_not_what_they_seem(tmp_path):
     np.savez(tmp_path / "pickle.npz", spikes=np.array([{}]))
     with pytest.raises(HapteraError, match="only a pickle can"):
         read_recording(tmp_path / "pickle.npz")
+
+
+def test_a_vector_of_one_value_for_each_trial_is_the_label_of_its_samples(tmp_path):
+    trials = np.empty((1, 3), object)
+    for place, length in enumerate((20, 30, 25)):
+        trials[0, place] = np.random.default_rng(place).normal(size=(length, 4))
+    savemat(tmp_path / "a.mat", {"spikes": trials, "choice": np.array([1.0, 2.0, 1.0])})
+    found = read_recording(tmp_path / "a.mat", labels=["choice:discrete"])
+    assert found.label("choice").readable.tolist() == ["1"] * 20 + ["2"] * 30 + ["1"] * 25
+
+
+def test_the_index_of_a_table_is_no_channel(tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["u0", "u1", "u2"])
+    frame.to_csv(tmp_path / "a.csv")
+    found = read_recording(tmp_path / "a.csv")
+    assert found.signal().shape == (30, 3)
+    assert "Unnamed: 0 left out, which counts the rows" in found.notes
+    assert read_recording(tmp_path / "a.csv", "Unnamed*").signal().shape == (30, 1)
+
+
+def test_a_clock_in_milliseconds_is_doubted(tmp_path):
+    frame = pd.DataFrame({"u0": np.arange(30) % 7 / 2, "u1": np.arange(30) % 5 / 2, "time": np.arange(30) * 100})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert "a sample is 100 s long; are times in seconds?" in read_recording(tmp_path / "a.csv").notes

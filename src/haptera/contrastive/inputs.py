@@ -15,7 +15,7 @@ from haptera.contrastive.constants import name_channels
 from haptera.contrastive.jacobian import JacobianTerm
 from haptera.contrastive.modes import Context
 from haptera.errors import HapteraError
-from haptera.recordings.label import MANY
+from haptera.recordings.kinds import MANY
 from haptera.recordings.preparation import varies
 
 log = logging.getLogger("haptera")

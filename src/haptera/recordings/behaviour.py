@@ -9,6 +9,7 @@ Cost: one pass over the second file.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from haptera.checks import check_number
 from haptera.errors import HapteraError, hint, unknown
 from haptera.recordings.arrays import TIMES, open_arrays, split_kind
+from haptera.recordings.clocks import doubt_of_steps
 from haptera.recordings.label import Label, missing_values
 from haptera.recordings.preparation import resample
 from haptera.recordings.recording import Recording
@@ -141,6 +143,7 @@ def join_timed(
             f"{recording.source} runs from {recording.times[0]:g} to {recording.times[-1]:g} s, {origin} from "
             f"{np.nanmin(stamps):g} to {np.nanmax(stamps):g} s; they have no sample in common. Is it another clock?"
         )
+    notes += doubt_of_steps({name: one.times for name, one in series.items()}, recording.step or inf)
     if left := int((~kept).sum()):
         notes.append(f"{left:,} of {len(kept):,} samples left out: {origin} has no label there")
         recording = recording[np.flatnonzero(kept)]

@@ -15,6 +15,7 @@ import numpy as np
 from haptera.errors import HapteraError, unknown
 from haptera.recordings.arrays import TIMES, Arrays, split_kind
 from haptera.recordings.cells import are_spikes, join_labels, join_trials
+from haptera.recordings.clocks import doubt_of_step
 from haptera.recordings.recording import Recording
 from haptera.recordings.spikes import by_unit, from_spikes
 
@@ -49,15 +50,18 @@ def recording_of(
     found = {name: (_squeeze(_find(arrays, name, "label", source)), kind) for name, kind in wanted.items()}
     trial = None if trials is None else _squeeze(_find(arrays, trials, "array", source))
     name, values, columns = _signal(arrays, signal, taken, source)
-    notes = [MIXED.format(len(columns), listed)] if signal is None and (listed := _families(columns)) else []
+    counters = [] if signal is not None else [place for place in range(len(columns)) if _counts_rows(values[:, place])]
+    notes = []
+    if counters and len(counters) < len(columns):
+        notes.append(f"{', '.join(columns[place] for place in counters)} left out, which counts the rows")
+        values = np.delete(values, counters, axis=1)
+        columns = [column for place, column in enumerate(columns) if place not in counters]
+    notes += [MIXED.format(len(columns), listed)] if signal is None and (listed := _families(columns)) else []
     if values.dtype == object and values.ndim == 2 and values.shape[1] == 1:
         values, own, turned = join_trials(values[:, 0], name, source)
         trial = own if trial is None or trial.dtype == object or len(trial) != len(values) else trial
         notes.append(f"{len(np.unique(own))} cells of {name} are trials" + ", turned to (samples, channels)" * turned)
-        found = {
-            key: (join_labels(each, own, key, source), kind) if each.dtype == object else (each, kind)
-            for key, (each, kind) in found.items()
-        }
+        found = {key: (_of_trials(each, own, key, source), kind) for key, (each, kind) in found.items()}
     _check(name, values, {key: each for key, (each, _) in found.items()}, source)
     times = None
     if clock is not None:
@@ -74,7 +78,20 @@ def recording_of(
     times = times if times is not None and len(times) == len(values) else None
     made = Recording.from_arrays({name: values}, found, trials=trial, times=times, source=source)
     made = made.with_columns(name, columns) if columns else made
-    return replace(made, notes=(*notes, *made.notes))
+    return replace(made, notes=(*notes, *made.notes, *doubt_of_step(made.step)))
+
+
+def _of_trials(values: np.ndarray, trials: np.ndarray, name: str, source: str) -> np.ndarray:
+    """Return the label of every sample, from a cell or a value for each trial, or as it is."""
+    if values.dtype == object:
+        return join_labels(values, trials, name, source)
+    one_each = values.ndim == 1 and len(values) == trials.max() + 1 < len(trials)
+    return values[trials] if one_each else values
+
+
+def _counts_rows(values: np.ndarray) -> bool:
+    """Say whether a column is the index of a table, whole numbers that rise by one, which is no channel."""
+    return values.dtype.kind in "iuf" and len(values) > 1 and bool((np.diff(values) == 1).all())
 
 
 def _check(name: str, values: np.ndarray, labels: "dict[str, np.ndarray]", source: str) -> None:

@@ -2,9 +2,8 @@
 
 The kind decides how values are averaged, compared and given to an estimator: an `angle` lives on a circle, so that 359
 degrees are near 1 degree; a `discrete` label has classes; a `continuous` one is a number, or several.
-Where nobody says the kind, whole numbers are classes up to `MANY` different values; more of them are a measurement,
-such as a position in pixels, and are taken as continuous, with a note. The kind decides as well how predictions are
-scored: R², median absolute error, errors on the circle, accuracy.
+Where nobody says the kind, `haptera.recordings.kinds` decides it. The kind decides as well how predictions are scored:
+R², median absolute error, errors on the circle, accuracy.
 """
 
 from collections.abc import Sequence
@@ -15,13 +14,11 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError, unknown
+from haptera.recordings.kinds import doubt_of_unit, guess_kind
 
 Kind = Literal["continuous", "discrete", "angle"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_ANGULAR = ("angle", "direction", "heading", "theta", "phase", "yaw", "orientation")
 _TURN = 2 * np.pi
-MANY = 50
-"""Different whole numbers, beyond which a label of unknown kind is not taken for classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Label:
         """A label from plain values; the kind, where nobody says it, from their type, range and name.
 
         Args:
-            values: one for each sample; text is classes, and so are integers with at most `MANY` different values.
+            values: one for each sample; text is classes, and so are integers with few different values.
             kind: `continuous`, `discrete`, `angle` (radians) or `degrees`; None decides by itself.
             name: of the label; one such as `head_direction` says that it is an angle, if its range allows it.
 
@@ -59,13 +56,9 @@ class Label:
         if values.ndim == 0 or values.ndim > 2:
             raise HapteraError(f"label {name!r} has shape {values.shape}; one value or row for each sample expected")
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-        note = "" if kind else _doubt(values, name)
-        doubt = "" if kind else _doubt_classes(values, name)
-        if kind is None and _in_degrees(values, name):
-            kind, note = "degrees", f"{name} is taken as an angle in degrees; {name}:continuous takes it as a number"
-        kind = kind or ("continuous" if note else _guess(values, name))
+        kind, note = (kind, doubt_of_unit(values, kind, name)) if kind else guess_kind(values, name)
         if kind == "discrete":
-            return replace(cls._discrete(values, name), note=note or doubt)
+            return replace(cls._discrete(values, name), note=note)
         try:
             numbers = values.astype(float)
         except (TypeError, ValueError) as error:
@@ -85,8 +78,7 @@ class Label:
                 f"label {name!r} has no value in {missing:,} samples; Recording.from_arrays leaves such samples out"
             )
         found, codes = np.unique(values, return_inverse=True)
-        texts = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in found)
-        return cls(codes.astype(np.int64), "discrete", tuple(texts))
+        return cls(codes.astype(np.int64), "discrete", tuple(map(_text, found)))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -125,6 +117,13 @@ class Label:
     def shuffle(self, seed: int) -> "Label":
         """The same values in another order, over all samples (figure 7.7)."""
         return self[np.random.default_rng(seed).permutation(len(self))]
+
+
+def _text(value: object) -> str:
+    """Return what a class is called: a whole number in the same way whether a file holds integers or floats."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def estimator_targets(labels: Sequence[Label]) -> list[np.ndarray]:
@@ -201,51 +200,3 @@ def label_scores(true: Label, predicted: np.ndarray) -> dict[str, float]:
 def objective(true: Label, predicted: np.ndarray) -> float:
     """What settings are chosen by, higher is better: accuracy of classes, or else R², of angles on the circle."""
     return label_scores(true, predicted)["accuracy" if true.kind == "discrete" else "r2"]
-
-
-def _doubt(values: np.ndarray, name: str) -> str:
-    """What is to be said of whole numbers that are too many for classes; empty if they are not."""
-    count = len(np.unique(values)) if values.ndim == 1 and values.dtype.kind in "iu" else 0
-    if count <= MANY:
-        return ""
-    return (
-        f"{name} has {count:,} different whole numbers and is taken as continuous; {name}:discrete takes them as "
-        f"classes, {name}:degrees as an angle"
-    )
-
-
-def _doubt_classes(values: np.ndarray, name: str) -> str:
-    """What is to be said of few whole numbers that are named like an angle and go round; empty if they do not."""
-    if values.dtype.kind not in "iu" or not _goes_round(values, name):
-        return ""
-    count = len(np.unique(values))
-    return f"{name} has {count} different whole numbers and is taken as classes; {name}:degrees takes it as an angle"
-
-
-def _in_degrees(values: np.ndarray, name: str) -> bool:
-    """Say whether numbers are named like an angle and go round a turn of 360; few whole numbers are classes."""
-    few = values.dtype.kind in "iu" and len(np.unique(values)) <= MANY
-    return not few and _goes_round(values, name)
-
-
-def _goes_round(values: np.ndarray, name: str) -> bool:
-    if values.ndim != 1 or values.dtype.kind not in "iuf" or not any(word in name.lower() for word in _ANGULAR):
-        return False
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return False
-    low, high = float(known.min()), float(known.max())
-    inside = (low >= 0 and high <= 360) or (low >= -180 and high <= 180)
-    return inside and high - low > 0.75 * 360
-
-
-def _guess(values: np.ndarray, name: str) -> Kind:
-    """Tell the kind by the type; a float whose name and range say so is an angle in radians."""
-    if values.dtype.kind in "iubUSO":
-        return "discrete" if values.ndim == 1 else "continuous"
-    if values.ndim == 1 and any(word in name.lower() for word in _ANGULAR) and np.isfinite(values).any():
-        low, high = np.nanmin(values), np.nanmax(values)
-        inside = (low >= 0 and high <= _TURN + 1e-6) or (low >= -np.pi - 1e-6 and high <= np.pi + 1e-6)
-        if inside and high - low > 0.75 * _TURN:
-            return "angle"
-    return "continuous"

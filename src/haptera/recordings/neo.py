@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from haptera.recordings.reading import Source
 
 SPIKES = "spikes"
+ANGLES = {"rad": "angle", "deg": "degrees"}
+"""Units of quantities, and the kind of a label that is in them."""
 
 
 def read_neo(asked: "Source") -> Recording:
@@ -72,6 +74,7 @@ def from_neo(
     if not segments or not all(hasattr(one, "spiketrains") for one in segments):
         raise HapteraError(f"{source} has no segments; a Block or Segment of Neo was expected")
     kinds = dict(map(split_kind, labels))
+    kinds = {name: kind or _kind_by_unit(segments[0], name) for name, kind in kinds.items()}
     spans, shifts = _in_a_row(segments)
     series = _series(segments, shifts, source)
     units = _units(segments, shifts, source)
@@ -110,13 +113,29 @@ def _units(segments: Sequence[Any], shifts: Sequence[float], source: str) -> dic
     counts = [len(segment.spiketrains) for segment in segments]
     if len(set(counts)) > 1:
         raise HapteraError(f"{source}: segments have {counts} spike trains; one for each unit was expected in all")
-    names = [str(train.name or place) for place, train in enumerate(segments[0].spiketrains)]
-    names = names if len(set(names)) == len(names) else [str(place) for place in range(len(names))]
-    pairs = list(zip(segments, shifts, strict=True))
-    return {
-        name: np.concatenate([_seconds_of(segment.spiketrains[place]) + shift for segment, shift in pairs])
-        for place, name in enumerate(names)
-    }
+    named = [[str(train.name or place) for place, train in enumerate(segment.spiketrains)] for segment in segments]
+    first, *others = [set(one) for one in named]
+    if any(other != first and other & first for other in others):
+        strange = sorted(set().union(*others) ^ first)
+        raise HapteraError(
+            f"{source}: not all segments have the unit {strange[0]}; the same units were expected in every segment"
+        )
+    by_name = len(first) == counts[0] and all(other == first for other in others)
+    names = named[0] if len(first) == counts[0] else [str(place) for place in range(counts[0])]
+    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for segment, shift, own in zip(segments, shifts, named, strict=True):
+        for name, train in zip(own if by_name else names, segment.spiketrains, strict=True):
+            found[name].append(_seconds_of(train) + shift)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def _kind_by_unit(segment: Any, name: str) -> str | None:
+    """Return the kind of a signal of one channel that is in radians or degrees; None of all others."""
+    every = [*segment.analogsignals, *getattr(segment, "irregularlysampledsignals", [])]
+    for one in every:
+        if one.name == name and getattr(one, "shape", ())[1:] == (1,):
+            return ANGLES.get(str(getattr(one, "dimensionality", "")))
+    return None
 
 
 def _series(segments: Sequence[Any], shifts: Sequence[float], source: str) -> dict[str, Timed]:

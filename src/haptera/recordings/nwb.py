@@ -18,6 +18,7 @@ from haptera.errors import HapteraError, unknown
 from haptera.files.atomic import EXPANDED, EXPANSION
 from haptera.files.hdf5 import open_hdf5, values_of
 from haptera.recordings.arrays import split_kind
+from haptera.recordings.clocks import doubt_of_rate, doubt_of_steps
 from haptera.recordings.label import Label, missing_values
 from haptera.recordings.preparation import bin_edges, bin_spikes, resample
 from haptera.recordings.recording import Recording
@@ -69,11 +70,13 @@ def _read(file: Any, asked: "Source") -> Recording:
     middle = np.concatenate([(edges[1:] + edges[:-1]) / 2 for edges in parts])
     if spikes is not None:
         values = np.concatenate([bin_spikes(spikes, edges) for edges in parts])
+        notes += doubt_of_rate(values, bin)
     elif series is not None:
         rows = [resample(series.times, series.values, edges) for edges in parts]
         values = np.concatenate(rows).astype(np.float32)
 
     found_labels = _resample(behaviour, wanted, parts)
+    notes += doubt_of_steps({name: found.times for name, found in behaviour.items()}, bin)
     kept = np.isfinite(values).all(1)
     for label in found_labels.values():
         kept &= np.isfinite(label.values.reshape(len(label.values), -1)).all(1)
@@ -197,13 +200,18 @@ def _units(file: Any) -> pd.DataFrame:
     count = len(units["spike_times_index"])
     columns: dict[str, np.ndarray] = {}
     for name, data in units.items():
-        plain = (
-            getattr(data, "shape", None) == (count,) and not name.endswith("_index") and f"{name}_index" not in units
-        )
-        if plain and data.dtype.kind in "iufbOS":
+        single = not name.endswith("_index") and f"{name}_index" not in units
+        if getattr(data, "shape", None) == (count,) and single and _is_plain(data):
             columns[name] = values_of(data, f"units/{name}", "iufbOS")
     frame = pd.DataFrame(columns)
     return frame[sorted(frame, key=lambda name: name != "id")]
+
+
+def _is_plain(data: Any) -> bool:
+    """Say whether a column holds numbers or text, and not places in the file, such as those of electrode groups."""
+    import h5py
+
+    return data.dtype.kind in "iufbOS" and h5py.check_ref_dtype(data.dtype) is None
 
 
 def _spans(
@@ -257,7 +265,7 @@ def _intervals(file: Any, name: str) -> pd.DataFrame:
             raise HapteraError(f"{path}/{key} has the shape {columns[key].shape}; one time for each interval expected")
     rows = len(columns["start_time"])
     for key, data in group.items():
-        if key.endswith("_index") or key in columns or getattr(data, "ndim", 0) != 1 or data.dtype.kind not in "iufbOS":
+        if key.endswith("_index") or key in columns or getattr(data, "ndim", 0) != 1 or not _is_plain(data):
             continue
         values = values_of(data, f"{path}/{key}", "iufbOS")
         if f"{key}_index" in group:

@@ -36,8 +36,9 @@ FACTS = {
     "mean": optional(NUMBERS),
     "deviation": optional(NUMBERS),
     "labels": list_of(list_of(TEXT)),
+    "classes": list_of(list_of(TEXT)),
 }
-LATER: dict[str, Any] = {"labels": []}
+LATER: dict[str, Any] = {"labels": [], "classes": []}
 """What files of earlier versions do not have."""
 
 
@@ -56,6 +57,7 @@ class Preparation:
         causal: whether smoothing looks back only.
         scaling: by the training part, or None.
         labels: name and kind of each label that encoders learnt from.
+        classes: of each of these labels, in the order of their codes; none of a number or an angle.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Preparation:
     causal: bool = False
     scaling: Scaling | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    classes: tuple[tuple[str, ...], ...] = ()
 
     def values(self, part: Recording) -> np.ndarray:
         """Return the prepared signal of a part, which has all channels; blocks are smoothed apart."""
@@ -125,7 +128,8 @@ class Preparation:
         """Return it as JSON can hold it."""
         fields = {key: value for key, value in vars(self).items() if key != "scaling"}
         scaling = {key: None if self.scaling is None else getattr(self.scaling, key).tolist() for key in SCALED}
-        lists = {"channels": list(self.channels), "places": list(self.places), "labels": list(map(list, self.labels))}
+        lists = {"channels": list(self.channels), "places": list(self.places)}
+        lists |= {"labels": list(map(list, self.labels)), "classes": list(map(list, self.classes))}
         return fields | lists | scaling
 
     @classmethod
@@ -143,7 +147,8 @@ class Preparation:
             raise HapteraError(f"{where}: labels has {found['labels']}; the name and the kind of each were expected")
         fields = {key: found[key] for key in FACTS if key not in SCALED}
         labels = tuple((name, kind) for name, kind in found["labels"])
-        tuples = {"places": places, "channels": tuple(found["channels"]), "labels": labels}
+        classes = tuple(map(tuple, found["classes"]))
+        tuples = {"places": places, "channels": tuple(found["channels"]), "labels": labels, "classes": classes}
         return cls(**fields | tuples | {"scaling": scaling})
 
 

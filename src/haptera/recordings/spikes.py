@@ -17,6 +17,7 @@ import pandas as pd
 from haptera.checks import check_number
 from haptera.errors import HapteraError
 from haptera.recordings.behaviour import join_timed
+from haptera.recordings.clocks import doubt_of_rate
 from haptera.recordings.preparation import bin_edges, bin_spikes
 from haptera.recordings.recording import Recording
 from haptera.recordings.series import Series, in_order
@@ -74,12 +75,13 @@ def from_spikes(
     parts = [bin_edges(first, last, width) for first, last in spans if last - first >= width * (1 - 1e-9)]
     if not parts:
         raise HapteraError(f"{source}: no bin of {width:g} s fits into the epochs in which there are spikes and labels")
+    values = np.concatenate([bin_spikes(list(times.values()), edges) for edges in parts])
     counts = Recording(
-        {"spikes": np.concatenate([bin_spikes(list(times.values()), edges) for edges in parts])},
+        {"spikes": values},
         times=np.concatenate([(edges[1:] + edges[:-1]) / 2 for edges in parts]),
         channels={"spikes": pd.DataFrame({"id": list(times)})},
         source=source,
-        notes=tuple(notes),
+        notes=(*notes, *doubt_of_rate(values, width)),
     )
     if not series:
         return counts

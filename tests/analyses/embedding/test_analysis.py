@@ -123,6 +123,13 @@ def test_sentences_say_it_in_words(found):
     assert "deg median on the last 30%" in lines["decoding"]
 
 
+def test_the_shape_that_normalised_dimensions_have_by_themselves_is_said(found):
+    assert found.model.output_dimension == 3
+    assert "by themselves" not in dict(words(replace(found, betti=(1, 1, 0))))["topology"]
+    said = dict(words(replace(found, betti=(1, 0, 1))))["topology"]
+    assert "3 normalised dimensions are a sphere by themselves" in said
+
+
 def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
     own = value_of(found.decoding, what="embedding", decoder="knn", measure="median_error")
     pca = value_of(found.decoding, what="pca", decoder="knn", measure="median_error")
@@ -135,6 +142,18 @@ def test_a_baseline_that_is_better_than_the_embedding_is_said(found):
         said = dict(words(told)).get("baselines", "")
         assert said == (f"heading is read better from pca {0.5 * own:.1f} than from the embedding, {own:.1f} deg median"
                         if better else "")  # fmt: skip
+
+
+def test_what_is_no_better_than_a_constant_guess_is_said_to_be_that_and_beats_nothing(found):
+    told, table = dict(words(found)), found.decoding.copy()
+    assert "constant guess" not in told["decoding"]
+    guess = value_of(table, what="constant", decoder="constant", measure="median_error")
+    table.loc[table["what"] != "constant", "value"] = guess + 1
+    table.loc[table["what"] == "embedding", "value"] = guess + 2
+    blind = replace(found, decoding=table)
+    assert dict(words(blind))["decoding"].endswith("; the embedding is no better than the constant guess")
+    assert blind.json()["beaten_by"] == []
+    assert "baselines" not in dict(words(blind))
 
 
 def test_a_decoder_of_the_signal_that_is_better_than_the_embedding_is_said_once(found):

@@ -1,5 +1,7 @@
 """What a saved model learnt from, and how, holds for a new recording; another label is refused or named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,32 @@ def test_samples_of_another_length_are_noted(saved, tmp_path):
     np.savez(tmp_path / "slow.npz", spikes=spikes, times=np.arange(400) / 2)
     found = adapt(model, plan(), Source(tmp_path / "slow.npz", "spikes"))
     assert "a sample is 0.5 s long, and 0.05 s in what the model learnt from" in " ".join(found.notes)
+
+
+def with_side(side):
+    return from_spikes(
+        {str(unit): np.sort(np.random.default_rng(unit).uniform(0, 40, 400)) for unit in range(6)},
+        bin=0.05,
+        labels={"side": (np.arange(4000) / 100, side)},
+        source="rat.mat",
+    )
+
+
+def test_classes_have_the_codes_of_the_model_though_the_recording_lacks_some(saved):
+    model = saved(plan("side"))  # left, right
+    found = adapt(model, plan("side"), with_side(np.where(PLACE > 0, "ahead", "right")))
+    label = found.parts.whole.label("side")
+    assert label.classes == ("left", "right", "ahead")
+    right = found.parts.whole.times[label.values == 1]
+    assert (np.sin(right * 100 / 200) < 0.1).all()
+    assert any("side has 1 of 2 classes that the model never saw: ahead" in note for note in found.notes)
+
+
+def test_a_label_in_another_unit_than_the_model_learnt_from_is_noted(saved):
+    model = saved(plan("place"))
+    recording = rat()
+    label = recording.label("place")
+    other = replace(recording, labels={"place": replace(label, values=label.values * 100)})
+    (note,) = adapt(model, plan("place"), other).notes
+    assert note.startswith("place goes from -")
+    assert "in what the model learnt from; is it in the same unit?" in note

@@ -1,12 +1,17 @@
 """Sessions are prepared each by itself, and their labels mean the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from haptera.analyses.embedding.plan import Plan
+from haptera.analyses.sessions.analysis import embed_sessions
 from haptera.analyses.sessions.session import agree_on_labels, prepare_sessions, shared_classes
 from haptera.errors import HapteraError
 from haptera.recordings.recording import Recording
+
+UNITS = (("a", 1.5), ("b", 1.2), ("c", 150.0))
 
 
 def recording(name, samples=60, channels=3, **labels):
@@ -64,3 +69,21 @@ def test_each_session_leaves_out_its_own_silent_channels():
     assert [one.parts.whole.signal().shape[1] for one in made] == [3, 3]
     assert made[1].parts.preparation.places == (0, 1, 3)
     assert [one.parts.preparation.name for one in made] == ["a", "b"]
+
+
+def test_a_number_in_another_unit_in_one_session_is_noted_there():
+    metres, same, centimetres = (recording(name, place=np.linspace(0, most, 60)) for name, most in UNITS)
+    labels = [each.label("place") for each in agree_on_labels([metres, same, centimetres], ["place"])]
+    assert [bool(label.note) for label in labels] == [False, False, True]
+    assert "in the same unit?" in labels[2].note
+
+
+def test_samples_of_another_length_are_noted_in_a_joint_fit():
+    slow, fast = (
+        replace(recording(name, place=np.sin(np.arange(60))), times=np.arange(60) * step)
+        for name, step in (("slow", 0.1), ("fast", 0.05))
+    )
+    settings = {"max_iterations": 1, "batch_size": 16}
+    asked = Plan(labels=("place",), seeds=1, shuffles=0, settings=settings)
+    notes = embed_sessions([slow, fast], asked, alone=False, progress=False).notes
+    assert [note for note in notes if note.startswith("fast: a sample is 0.05 s long, and 0.1 s in slow")]

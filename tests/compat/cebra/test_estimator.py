@@ -57,7 +57,14 @@ def test_a_refused_argument_is_named(name):
 @pytest.mark.parametrize("arguments", [{"distance": "dot"}, {"model_architecture": "offset11-model"}, {"hybrid": True}])
 def test_other_bad_values_are_one_sentence(arguments):
     with pytest.raises(HapteraError, match=next(iter(arguments))):
-        cebra.CEBRA(**QUICK | {"output_dimension": 3} | arguments).fit(SIGNAL, NUMBER)
+        cebra.CEBRA(**QUICK | {"output_dimension": 2} | arguments).fit(SIGNAL, NUMBER)
+
+
+def test_hybrid_of_three_dimensions_has_labels_and_time_on_all_as_there():
+    settings = QUICK | {"output_dimension": 3}
+    mine = cebra.CEBRA("offset5-model", hybrid=True, time_offsets=2, **settings).fit(SIGNAL, NUMBER)
+    both = ContrastiveEmbedding("offset5-model", hybrid=True, time_offsets=2, **settings).fit(SIGNAL, NUMBER)
+    np.testing.assert_allclose(mine.transform(SIGNAL), both.transform(SIGNAL), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +77,7 @@ def test_other_bad_values_are_one_sentence(arguments):
         ({"time_offsets": 2}, (NUMBER, CLASSES), "mixed"),
         ({"time_offsets": 2}, (NUMBER, np.cos(T / 5)[:, None]), "time_delta"),
         ({"conditional": "time_delta", "hybrid": True}, (NUMBER,), "time_delta"),
+        ({"time_offsets": 2}, (NUMBER.astype(object),), "time_delta"),
         ({"batch_size": None}, (), "time"),
         ({"temperature_mode": "auto", "min_temperature": 0.2}, (torch.tensor(NUMBER),), "time_delta"),
     ],
@@ -236,19 +244,32 @@ def test_decoders_are_those_of_scikit_learn():
 def test_a_name_that_is_not_here_says_what_to_use():
     with pytest.raises(AttributeError, match="did you mean KNNDecoder"):
         cebra.KNNDecode  # noqa: B018
-    with pytest.raises(AttributeError, match="read_recording"):
-        cebra.load_data  # noqa: B018
+    with pytest.raises(AttributeError, match="load_data"):
+        cebra.datasets  # noqa: B018
     assert {one.verdict for one in ARGUMENTS} == {"taken", CHANGED, REFUSED}
 
 
-def test_plots_show_the_points_and_steps_and_name_what_they_leave_out(caplog):
-    model = model_of(temperature_mode="auto").fit(SIGNAL, NUMBER)
-    points = model.transform(SIGNAL)
-    shown = cebra.plot_embedding(points, embedding_labels=NUMBER, idx_order=(1, 0), cmap="cool")
-    assert "cmap" in caplog.text
-    np.testing.assert_allclose(shown.frame["dimension 2"], points[:, 1], rtol=1e-6)
-    losses, temperatures = cebra.plot_loss(model, label="mine").frame, cebra.plot_temperature(model).frame
-    assert len(losses) == len(temperatures) == len(model.state_dict_["log"]["temperature"]) == 3
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("import haptera.compat.cebra.data", "CEBRA takes arrays"),
+        ("import haptera.compat.cebra.solver", "ContrastiveEmbedding"),
+        ("from haptera.compat.cebra import datasets", "load_data"),
+        ("from haptera.compat.cebra.grid_search import GridSearch", "GridSearchCV"),
+        ("from haptera.compat.cebra import plot_los", "did you mean plot_loss"),
+    ],
+)
+def test_an_import_of_what_is_not_here_says_what_to_use(line, hint):
+    with pytest.raises(ImportError, match=hint):
+        exec(line, {})
+
+
+def test_integrations_are_the_same_parts_by_their_longer_names():
+    names: dict = {}
+    exec("import haptera.compat.cebra.integrations.sklearn.metrics as metrics", names)
+    exec("from haptera.compat.cebra.integrations.plotly import plot_embedding_interactive as drawn", names)
+    assert names["metrics"] is cebra.sklearn.metrics
+    assert names["drawn"] is cebra.plot_embedding_interactive
 
 
 def test_no_label_is_none_in_a_pipeline_as_well(caplog):

@@ -34,7 +34,7 @@ def findings(attribution: "Attribution") -> list[Finding]:
     test, noun, what = attribution.carriers, attribution.noun, attribution.what
     names = [attribution.names[place] for place in test.channels]
     shown = " ".join(names[:SHOWN]) + (f" ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
-    few = f"; with so few --copies, less than {test.least} cannot be named" * (test.least > 1)
+    few = f"; with so few --copies, fewer than {test.least} cannot be named" * (test.least > 1)
     sentence = (
         f"{len(names)} of {len(attribution.names)} {noun} carry {what} (shuffle test, FDR {100 * test.level:g} %)"
     )

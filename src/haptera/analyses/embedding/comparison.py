@@ -82,11 +82,21 @@ class Reading:
     def better(self) -> dict[str, float]:
         """Return what reads the label better than nearest neighbours in the embedding, with its score.
 
-        Baselines are read by nearest neighbours too; decoders of the signal speak for themselves.
+        Baselines are read by nearest neighbours too; decoders of the signal speak for themselves. What is no better
+        than a constant guess reads nothing, and so nothing better.
         """
         own, values = self.value(EMBEDDING), {name: self.value(name) for name in self.baselines}
         every = {name: value for name, value in (values | self.of_signal).items() if value is not None}
-        return {name: value for name, value in every.items() if own is not None and self.sign * (value - own) > 0}
+        limits = [limit for limit in (own, self.value(CONSTANT, CONSTANT)) if limit is not None]
+        if own is None:
+            return {}
+        return {name: value for name, value in every.items() if all(self.sign * (value - one) > 0 for one in limits)}
+
+    @property
+    def is_a_guess(self) -> bool:
+        """Say whether the embedding is read no better than by a constant guess."""
+        own, guess = self.value(EMBEDDING), self.value(CONSTANT, CONSTANT)
+        return own is not None and guess is not None and self.sign * (own - guess) <= 0
 
     @property
     def sign(self) -> int:

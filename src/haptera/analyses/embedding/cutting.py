@@ -8,7 +8,8 @@ from itertools import pairwise, product
 import numpy as np
 
 from haptera.errors import HapteraError
-from haptera.recordings.label import MANY, Label
+from haptera.recordings.kinds import MANY
+from haptera.recordings.label import Label
 from haptera.recordings.preparation import varies
 from haptera.recordings.recording import Recording
 

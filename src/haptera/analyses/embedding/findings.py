@@ -117,7 +117,8 @@ def _decoding(reading: Reading, held: float, several: bool) -> str:
     }
     own = f"{_text(reading.value(EMBEDDING), reading)}{UNITS[reading.kind]} on the last {held:.0%}"
     known = [f"{name} {_text(value, reading)}" for name, value in others.items() if value is not None]
-    return ", ".join([f"{reading.name} {own}" if several else own, *known])
+    text = ", ".join([f"{reading.name} {own}" if several else own, *known])
+    return text + "; the embedding is no better than the constant guess" * reading.is_a_guess
 
 
 def _folds(reading: Reading) -> str:
@@ -226,4 +227,7 @@ def _shape(embedding: "Embedding") -> str:
     text = f"{SHAPES.get(embedding.betti, 'parts, rings and hollows')} ({', '.join(map(str, embedding.betti))})"
     if embedding.ring_ratio is not None and embedding.betti[1]:
         text += f", {embedding.ring_ratio:.1f} x the longest bar of {shuffled}"
+    size, own = embedding.model.output_dimension, {2: "ring", 3: "sphere"}
+    if embedding.model.distance == "cosine" and size in own and embedding.betti[size - 1]:
+        text += f"; {size} normalised dimensions are a {own[size]} by themselves, so more of them have to show it"
     return text

@@ -199,7 +199,7 @@ def methods(embedding: "Embedding") -> str:
     more = folds * bool(len(embedding.folds)) + others * bool(embedding.baselines)
     more += shape * (embedding.betti is not None)
     return (
-        f"{whole.signal().shape[1]} channels of {Path(whole.source).name} ({len(whole):,} samples{step}"
+        f"{whole.signal().shape[1]} {whole.channel_noun()} of {Path(whole.source).name} ({len(whole):,} samples{step}"
         f"{prepared}) were embedded with haptera {__version__} (ContrastiveEmbedding, {model.model_architecture}, "
         f"{model.output_dimension} dimensions, {model.num_hidden_units} hidden units, {model.distance} similarity, "
         f"temperature {model.temperature:g}, Adam with a learning rate of {model.learning_rate:g}, "

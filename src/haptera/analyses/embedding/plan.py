@@ -268,7 +268,8 @@ def _preparation(recording: Recording, name: str, kept: np.ndarray, plan: Plan) 
     title = Path(recording.source).stem
     of = (tuple(names[place] for place in places), places, len(kept), recording.step)
     labels = tuple((label, recording.label(label).kind) for label in plan.training_labels)
-    return Preparation(title, name, *of, plan.smoothing, plan.causal, labels=labels)
+    classes = tuple(recording.label(label).classes for label in plan.training_labels)
+    return Preparation(title, name, *of, plan.smoothing, plan.causal, labels=labels, classes=classes)
 
 
 def _check_varies(label: Label, name: str, where: str = "") -> None:

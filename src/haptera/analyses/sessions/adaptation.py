@@ -23,7 +23,15 @@ from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
 from haptera.analyses.sessions.adapted_page import ADAPTED, DEFINITIONS, OWN, OWN_SHORT, findings, headline, sections
 from haptera.analyses.sessions.analysis import distance_of
 from haptera.analyses.sessions.applying import read_as_before
-from haptera.analyses.sessions.saved import check_labels, check_mode, find_session, plan_of, preparation_of
+from haptera.analyses.sessions.saved import (
+    check_labels,
+    check_mode,
+    doubt_of_units,
+    find_session,
+    plan_of,
+    preparation_of,
+    with_codes_of,
+)
 from haptera.analysis import numbers_table
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.modes import Context
@@ -171,9 +179,11 @@ def adapt_session(
         source, read = None, recording
     settings = {key: value for key, value in known.get_params(deep=False).items() if key not in NOT_OURS}
     plan = plan_of(known, prepared, replace(plan, settings=settings | {"max_iterations": known.n_iter_}))
-    parts = Parts.of(*without_constant_labels(read, plan))
-    renamed = check_labels(prepared, parts, plan)
+    read, plan = without_constant_labels(read, plan)
+    parts = Parts.of(with_codes_of(prepared, read, plan), plan)
+    doubts = check_labels(prepared, parts, plan)
     check_mode(known, parts, plan)
+    doubts += doubt_of_units(known, place, parts, plan)
     seeds = range(plan.seed, plan.seed + plan.seeds)
     tasks: list[FitTask] = [AdaptTask(parts, plan, seed, start) for seed in seeds]
     short = replace(plan, settings={**plan.settings, "max_iterations": start.steps})
@@ -186,7 +196,7 @@ def adapt_session(
     tables = [_decoding(parts, label, named) for label in plan.labels]
     _, labels, _ = inputs_of(parts.train, plan.training_labels, apart=bool(plan.parts))
     mode = named[ADAPTED][0].model.mode_.describe(Context.of(labels, [len(parts.train)], several=False))
-    notes = (*parts.whole.notes, *renamed)
+    notes = (*parts.whole.notes, *doubts)
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
     folder = None if out is None else Path(out)
     return Adaptation(start, name, plan, parts, named[ADAPTED], named.get(OWN, ()), mode, table, notes, source, folder)

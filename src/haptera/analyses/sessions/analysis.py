@@ -23,6 +23,7 @@ from haptera.analyses.embedding.decoding import Distance
 from haptera.analyses.embedding.fits import Fit, inputs_of
 from haptera.analyses.embedding.plan import Parts, Plan
 from haptera.analyses.embedding.recording_analysis import RecordingAnalysis
+from haptera.analyses.sessions.agreement import doubt_of_samples
 from haptera.analyses.sessions.findings import DEFINITIONS, findings, headline
 from haptera.analyses.sessions.fits import AloneTask, JointFit, JointFitTask
 from haptera.analyses.sessions.page import sections
@@ -165,6 +166,7 @@ def embed_sessions(
     targets = [list(each) for each in zip(*inputs, strict=True)]
     context = Context.of(targets, [len(session.parts.train) for session in sessions], several=True)
     notes = [f"{session.name}: {note}" for session in sessions for note in session.parts.whole.notes]
+    notes += doubt_of_samples({session.name: session.parts.whole.step for session in sessions})
     return JointEmbedding(
         plan,
         sessions,

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from haptera.analyses.sessions.agreement import OTHER_STEP, is_other_step
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.model_file import read_preparations
 from haptera.errors import HapteraError, unknown
@@ -22,12 +23,6 @@ from haptera.recordings.reading import Source
 from haptera.recordings.recording import Recording
 
 log = logging.getLogger("haptera")
-
-ALIKE = 0.05
-"""Share by which the step of a recording may be off that of a model."""
-OTHER_STEP = (
-    "a sample is {:g} s long, and {:g} s in what the model learnt from, so that its windows see another length of time"
-)
 
 
 def transform_recording(model: Path | str, recording: Recording | Source, session: str | None = None) -> pd.DataFrame:
@@ -83,17 +78,13 @@ def read_as_before(source: Source, prepared: Preparation) -> Recording:
     signal = source.signal or (prepared.signal if timed else None)
     own = replace(source, signal=signal, bin=source.bin if source.bin is not None or not timed else prepared.bin)
     recording = own.read()
-    if prepared.bin and source.bin is None and _is_other(recording.step, prepared.bin):
+    if prepared.bin and source.bin is None and is_other_step(recording.step, prepared.bin):
         with suppress(HapteraError):  # of samples that are no spikes there is no other width
             recording = replace(own, bin=prepared.bin).read()
-    if prepared.bin and recording.step is not None and _is_other(recording.step, prepared.bin):
-        note = OTHER_STEP.format(recording.step, prepared.bin)
+    if is_other_step(recording.step, prepared.bin):
+        note = OTHER_STEP.format(recording.step, prepared.bin, "what the model learnt from")
         recording = replace(recording, notes=(*recording.notes, note))
     return recording
-
-
-def _is_other(step: float | None, width: float) -> bool:
-    return step is not None and abs(step / width - 1) > ALIKE
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:

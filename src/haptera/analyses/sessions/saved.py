@@ -9,10 +9,12 @@ from pathlib import Path
 
 from haptera.analyses.embedding.fits import inputs_of
 from haptera.analyses.embedding.plan import TIME, Parts, Plan
+from haptera.analyses.sessions.agreement import doubt_of_ranges, with_codes
 from haptera.contrastive.estimator import ContrastiveEmbedding
 from haptera.contrastive.model_file import read_preparations
 from haptera.errors import HapteraError, unknown
-from haptera.recordings.prepared import Preparation
+from haptera.recordings.prepared import NAMED, Preparation
+from haptera.recordings.recording import Recording
 
 
 def find_session(path: Path, model: ContrastiveEmbedding, session: str | None) -> tuple[int, str]:
@@ -68,6 +70,40 @@ def check_labels(prepared: Preparation | None, parts: Parts, plan: Plan) -> list
     if [name for name, _ in now] != [name for name, _ in prepared.labels]:
         return [f"the model learnt from {said}, here it is {found}; values that are equal are taken to mean the same"]
     return []
+
+
+def with_codes_of(prepared: Preparation | None, recording: Recording, plan: Plan) -> Recording:
+    """Return a recording whose classes have the codes that they had when the model learnt; notes say what is new."""
+    if prepared is None:
+        return recording
+    labels, notes = dict(recording.labels), list(recording.notes)
+    for name, classes in zip(plan.training_labels, prepared.classes, strict=False):
+        label = recording.label(name)
+        if label.kind != "discrete" or not classes:
+            continue
+        labels[name], new = with_codes(label, classes)
+        if new:
+            notes.append(
+                f"{name} has {len(new)} of {len(label.classes)} classes that the model never saw: "
+                + ", ".join(new[:NAMED])
+            )
+    return replace(recording, labels=labels, notes=tuple(notes))
+
+
+def doubt_of_units(model: ContrastiveEmbedding, place: int, parts: Parts, plan: Plan) -> list[str]:
+    """Return a note where numbers lie far from those that the model learnt from."""
+    anchors = model.model_.anchors[place]
+    _, labels, _ = inputs_of(parts.train, plan.training_labels)
+    numbers = [label for label in labels if label.dtype.kind == "f"]
+    if (
+        anchors is None
+        or anchors.continuous is None
+        or not numbers
+        or anchors.continuous.shape[1] != numbers[0].shape[1]
+    ):
+        return []
+    names = [name for name in plan.training_labels if parts.whole.label(name).kind != "discrete"]
+    return doubt_of_ranges(", ".join(names), numbers[0], anchors.continuous, "what the model learnt from")
 
 
 def check_mode(model: ContrastiveEmbedding, parts: Parts, plan: Plan) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from haptera.analyses.embedding.cutting import is_constant
 from haptera.analyses.embedding.plan import Parts, Plan
+from haptera.analyses.sessions.agreement import doubt_of_ranges
 from haptera.errors import HapteraError
 from haptera.recordings.label import Label
 from haptera.recordings.recording import Recording
@@ -69,6 +70,10 @@ def agree_on_labels(recordings: Sequence[Recording], names: Sequence[str]) -> li
             raise HapteraError(f"label {name!r} is {listed}; one kind was expected, say it as {name}:KIND")
         if labels[0].kind == "discrete":
             labels = _same_codes(labels)
+        elif labels[0].kind == "continuous":
+            where, first = Path(recordings[0].source).stem, labels[0]
+            doubts = [doubt_of_ranges(name, label.values, first.values, where) for label in labels]
+            labels = [_noted(label, doubt) for label, doubt in zip(labels, doubts, strict=True)]
         for one, label in zip(changed, labels, strict=True):
             one[name] = label
     pairs = zip(recordings, changed, strict=True)
@@ -99,6 +104,10 @@ def _as_number(label: Label, name: str) -> Label:
         return label
     note = f"{name} has {len(values)} different values here and more elsewhere, and is taken as continuous in all"
     return Label(values[label.values], "continuous", note=note)
+
+
+def _noted(label: Label, notes: list[str]) -> Label:
+    return replace(label, note="; ".join([label.note] * bool(label.note) + notes))
 
 
 def _same_codes(labels: Sequence[Label]) -> list[Label]:

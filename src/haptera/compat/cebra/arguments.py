@@ -123,9 +123,9 @@ def translate(params: Mapping[str, Any], labels: Labels) -> Translation:
     conditional, notes = params["conditional"], []
     any_label, use_labels = labels.continuous or labels.discrete, True
     hybrid = bool(params["hybrid"])
-    if hybrid and params["output_dimension"] <= BEHAVIOUR_DIMENSIONS:
+    if hybrid and params["output_dimension"] < BEHAVIOUR_DIMENSIONS:
         raise HapteraError(
-            f"hybrid is True and output_dimension {params['output_dimension']}; more than {BEHAVIOUR_DIMENSIONS} was "
+            f"hybrid is True and output_dimension {params['output_dimension']}; {BEHAVIOUR_DIMENSIONS} or more was "
             "expected, for labels shape the first three and time all of them"
         )
     if not any_label:
@@ -179,14 +179,21 @@ def recover(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 INSTEAD = {
-    "load_data": "haptera.recordings.reading.read_recording reads .npy, .npz, .csv, .mat, NWB and more",
-    "load_deeplabcut": "haptera.recordings.reading.read_recording with `behaviour=` reads DeepLabCut's tables",
-    "data": "the PyTorch parts of that package are not here; haptera.contrastive.ContrastiveEmbedding takes arrays",
-    "models": "haptera.contrastive.architectures has the networks",
+    "data": "the PyTorch parts of that package are not here; CEBRA takes arrays, and for its helpers "
+    "haptera.analyses.embedding.alignment has procrustes and average",
+    "models": "haptera.contrastive.architectures has the networks; supported_model_architectures lists their names",
     "solver": "the PyTorch parts of that package are not here; haptera.contrastive.ContrastiveEmbedding takes arrays",
-    "datasets": "`haptera get-data` brings recordings, haptera.recordings.synthetic makes them",
+    "distributions": "the samplers are in haptera.contrastive.sampling; CEBRA chooses them by the labels",
+    "datasets": "load_data reads your own files, haptera.recordings.synthetic makes sessions with known latents",
     "attribution": "haptera.attribute makes attribution maps",
-    "integrations": "use haptera.compat.cebra.sklearn",
+    "grid_search": "scikit-learn's GridSearchCV takes haptera.contrastive.ContrastiveEmbedding, whose score is the "
+    "goodness of fit; compare_models draws several",
+    "helper": "nothing is downloaded here; get the file yourself, and read it with load_data",
+    "io": "load_data reads files; CEBRA.save and CEBRA.load are for models",
+    "registry": "model_architecture may be a module, or a function of (channels, hidden units, dimensions), of "
+    "haptera.contrastive.ContrastiveEmbedding",
+    "plotly": "plot_embedding_interactive draws with plotly",
+    "distributed": "the PyTorch parts of that package are not here",
 }
 
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from haptera.compat.cebra.arguments import ADAM, WIDE, Labels, recover, refuse, translate
+from haptera.compat.cebra.fitted import Solver
 from haptera.compat.cebra.saved import is_saved_by_cebra, read_saved
-from haptera.compat.cebra.solver import Solver
 from haptera.contrastive.architectures import ARCHITECTURES
 from haptera.contrastive.constants import constant_channels, name_channels
 from haptera.contrastive.estimator import ContrastiveEmbedding
@@ -263,7 +263,8 @@ class CEBRA(TransformerMixin, BaseEstimator):
 
 def array(values: Any) -> np.ndarray:
     """Return an array of whatever a script gives: arrays, lists, tensors."""
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    made = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    return np.array(made.tolist()) if made.dtype == object else made  # numbers of a frame with text in other columns
 
 
 def kinds(labels: list[Any]) -> Labels:

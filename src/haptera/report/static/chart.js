@@ -135,7 +135,8 @@ function heatmapChart(frame, encoding, rows, slots, width, value) {
   }
   const layout = baseLayout(encoding, width);
   const ticks = (names, length) => ({ tickmode: 'array', tickvals: names.map((_, at) => at), ticktext: names.map((name) => plain(shortened(name, length))), showgrid: false });
-  const letters = width < 600 ? 16 : 22;
+  const level = Math.floor((width - 220) / (7.5 * across.length));
+  const letters = width < 600 ? 16 : Math.max(22, Math.min(level, 60)); // whole names where few columns leave them room
   const longest = Math.min(letters, Math.max(...across.map((name) => String(name).length)));
   const tickangle = width < 600 ? -90 : 7.5 * longest * across.length > width - 220 ? -45 : 0; // level where names have room
   Object.assign(layout.xaxis, ticks(across, letters), { side: 'top', tickangle, range: [-0.5, across.length - 0.5] });

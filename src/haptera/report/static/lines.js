@@ -134,7 +134,9 @@ function scatterChart(frame, encoding, rows, slots, width, value, state) {
   });
   const layout = axes(frame, encoding, drawn, width, state.fitted);
   pointLabels(frame, encoding, points, layout, width);
-  return { traces, layout, legend: style.legend, note: '', toggles: true };
+  const [names, dashes] = style.legend; // points have markers where lines have dashes
+  const legend = [names.map(({ name, color, symbol }) => ({ name, color, point: symbol })), dashes.map(({ name, dash }) => ({ name, point: dash }))];
+  return { traces, layout, legend, note: '', toggles: true };
 }
 
 // The runs of a column along x, named where there is room: every other one is shaded, or those that have a name.
