@@ -1,0 +1,200 @@
+"""Compiled products of matrices for layers of few channels: a tile of the result stays in registers until it is whole.
+
+With channels last, a convolution is a product whose rows overlap: each begins one sample after the one before. The
+library wants rows that do not, so it is called once for every phase (see `convolution`), and reads and writes the
+result as often. Here 8 rows of 32 values are summed in registers, over all that they are the sum of, and rows begin
+wherever they do. The same tile gives the convolution, and the gradients of its weights and of its sequence.
+For processors with vectors of 512 bits, of which a tile fills 16 of 32. Needs numba; `convolution` decides where these
+are used.
+"""
+
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from haptera.contrastive.kernels import Array, compiled
+
+ROWS, LANES = 8, 16
+"""Rows of a tile, and values of a vector."""
+WIDTH = 2 * LANES
+"""Values of a row of a tile."""
+CHUNK = 128
+"""Samples over which a gradient of weights is summed before the next rows of it are: they stay in the first cache."""
+
+
+def _generate(rows: int, onto: bool, context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    """Write the code of a tile: the sums are variables that the compiler keeps in registers."""
+    a, a_at, a_row, a_step, b, b_at, b_step, c, c_at, c_row, count = given
+    vector = ir.VectorType(ir.FloatType(), LANES)
+    nothing, spread = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+
+    def begin(argument: int, array: Any, at: Any) -> Any:
+        return builder.gep(context.make_array(signature.args[argument])(context, builder, array).data, [at])
+
+    def place(pointer: Any, number: int) -> Any:
+        beside = builder.gep(pointer, [ir.Constant(count.type, number * LANES)])
+        return builder.bitcast(beside, ir.PointerType(vector))
+
+    def lines(pointer: Any, step: Any) -> list[Any]:
+        return [builder.gep(pointer, [builder.mul(step, ir.Constant(count.type, row))]) for row in range(rows)]
+
+    first, left, made = begin(0, a, a_at), begin(4, b, b_at), lines(begin(7, c, c_at), c_row)
+    sums = [[cgutils.alloca_once(builder, vector) for _ in range(2)] for _ in range(rows)]
+    for line, each in zip(made, sums, strict=True):
+        for half, total in enumerate(each):
+            start = builder.load(place(line, half), align=4) if onto else ir.Constant(vector, None)
+            builder.store(start, total)
+    taken = lines(first, a_row)
+    with cgutils.for_range(builder, count) as loop:
+        line = builder.gep(left, [builder.mul(loop.index, b_step)])
+        columns = [builder.load(place(line, half), align=4) for half in range(2)]
+        beside = builder.mul(loop.index, a_step)
+        for pointer, each in zip(taken, sums, strict=True):
+            value = builder.load(builder.gep(pointer, [beside]), align=4)
+            one = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
+            factor = builder.shuffle_vector(one, nothing, spread)
+            for column, total in zip(columns, each, strict=True):
+                product = builder.fmul(factor, column, flags=("contract",))
+                builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
+    for line, each in zip(made, sums, strict=True):
+        for half, total in enumerate(each):
+            builder.store(builder.load(total), place(line, half), align=4)
+    return context.get_dummy_value()
+
+
+def _tile(rows: int, onto: bool) -> Any:
+    """Return what writes, or adds `onto`, `c[row, :WIDTH]` the sum over `count` of `a[row, i] · b[i, :WIDTH]`.
+
+    Arrays are flat; of each is said where it begins, and how far the next row or value is.
+    """
+
+    def tile(
+        typing: Any,
+        a: Any,
+        a_at: Any,
+        a_row: Any,
+        a_step: Any,
+        b: Any,
+        b_at: Any,
+        b_step: Any,
+        c: Any,
+        c_at: Any,
+        c_row: Any,
+        count: Any,
+    ) -> Any:
+        del typing, a_at, a_row, a_step, b_at, b_step, c_at, c_row, count
+        whole = types.intp
+        declared = types.void(a, whole, whole, whole, b, whole, whole, c, whole, whole, whole)
+        return declared, partial(_generate, rows, onto)
+
+    return intrinsic(tile)
+
+
+_tall, _tall_onto, _single, _single_onto = _tile(ROWS, False), _tile(ROWS, True), _tile(1, False), _tile(1, True)
+
+
+@compiled
+def _multiply(
+    a: Array,
+    a_at: int,
+    a_row: int,
+    a_step: int,
+    b: Array,
+    b_at: int,
+    b_step: int,
+    c: Array,
+    c_at: int,
+    c_row: int,
+    rows: int,
+    count: int,
+    columns: int,
+    onto: bool,
+) -> None:
+    """The same for any number of rows, and columns that are a multiple of `WIDTH`."""
+    for left in range(0, columns, WIDTH):
+        right, made, row = b_at + left, c_at + left, 0
+        while row < rows:
+            taken, put = a_at + row * a_row, made + row * c_row
+            if row + ROWS <= rows:
+                if onto:
+                    _tall_onto(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                else:
+                    _tall(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                row += ROWS
+            else:
+                if onto:
+                    _single_onto(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                else:
+                    _single(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                row += 1
+
+
+@compiled
+def convolve(sequence: Array, columns: Array, out: Array) -> None:
+    """Fill `out` with the convolution of stride 1.
+
+    Args:
+        sequence: `(batch, time, channels)`.
+        columns: `(kernel * channels, outputs)`.
+        out: `(batch, time − kernel + 1, outputs)`.
+    """
+    batch, time, channels = sequence.shape
+    places, outputs = out.shape[1], out.shape[2]
+    one, two, three = sequence.reshape(-1), columns.reshape(-1), out.reshape(-1)
+    if batch == 1:
+        _multiply(
+            one, 0, channels, 1, two, 0, outputs, three, 0, outputs, places, len(columns), outputs, False
+        )  # fmt: skip
+        return
+    for place in range(places):
+        _multiply(
+            one, place * channels, time * channels, 1, two, 0, outputs,
+            three, place * outputs, places * outputs, batch, len(columns), outputs, False,
+        )  # fmt: skip
+
+
+@compiled
+def gradient_of_columns(gradient: Array, sequence: Array, out: Array) -> None:
+    """Fill `out` `(kernel * channels, outputs)` with the gradient of the columns, from that of what was made."""
+    batch, time, channels = sequence.shape
+    places, outputs = gradient.shape[1], gradient.shape[2]
+    one, two, three = sequence.reshape(-1), gradient.reshape(-1), out.reshape(-1)
+    each, inner = (1, places) if batch == 1 else (places, batch)
+    a_step, b_step = (channels, outputs) if batch == 1 else (time * channels, places * outputs)
+    for place in range(each):
+        for start in range(0, inner, CHUNK):
+            count = min(CHUNK, inner - start)
+            _multiply(
+                one, place * channels + start * a_step, 1, a_step, two, place * outputs + start * b_step, b_step,
+                three, 0, outputs, len(out), count, outputs, place + start > 0,
+            )  # fmt: skip
+
+
+@compiled
+def gradient_of_sequence(gradient: Array, turned: Array, out: Array) -> None:
+    """Fill `out` `(batch, time, channels)` with the gradient of the sequence.
+
+    Args:
+        gradient: `(batch, time − kernel + 1, outputs)`.
+        turned: `(kernel * outputs, channels)`, the last sample of the kernel first.
+        out: see above.
+    """
+    batch, time, channels = out.shape
+    places, outputs = gradient.shape[1], gradient.shape[2]
+    kernel = time - places + 1
+    one, two, three = gradient.reshape(-1), turned.reshape(-1), out.reshape(-1)
+    place = 0
+    while place < time:
+        low, high = max(0, kernel - 1 - place), min(kernel, time - place)  # part of the kernel that reaches it
+        along = batch == 1 and high - low == kernel
+        rows = places - place if along else batch
+        _multiply(
+            one, (place - kernel + 1 + low) * outputs, outputs if along else places * outputs, 1,
+            two, low * outputs * channels, channels,
+            three, place * channels, channels if along else time * channels,
+            rows, (high - low) * outputs, channels, False,
+        )  # fmt: skip
+        place += rows if along else 1
