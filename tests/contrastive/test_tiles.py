@@ -66,7 +66,8 @@ def test_nothing_beside_the_result_is_written():
     room = np.full((3, 21, 32), 7, np.float32)
     sequence, columns = generator.random((1, 21, 4), np.float32), generator.random((8, 32), np.float32)
     tiles.convolve(sequence, columns, room[1:2, :20])
-    assert (room[[0, 2]] == 7).all() and (room[1, 20] == 7).all()
+    assert (room[[0, 2]] == 7).all()
+    assert (room[1, 20] == 7).all()
     assert (room[1, :20] != 7).all()
 
 
