@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from haptera.contrastive.gelu import loops_for
+from haptera.contrastive.gelu import activate, loops_for, weigh
 
 
 def convolve(sequence: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -50,12 +50,49 @@ def gradient_of_matrix(gradient: torch.Tensor, sequence: torch.Tensor) -> torch.
     return found
 
 
-def gradient_of_sequence(gradient: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """Fill `out`, which has the shape of the sequence, with its gradient."""
-    if (tiles := _tiles_for(out, gradient)) is not None:
+def fill_layer(
+    sequence: torch.Tensor,
+    matrix: torch.Tensor,
+    bias: torch.Tensor,
+    shortcut: torch.Tensor | None,
+    values: torch.Tensor,
+    out: torch.Tensor,
+) -> ModuleType | None:
+    """Convolve a sequence into `values`, and go on as `activate` does; return its loops."""
+    loops = loops_for(values)
+    tiles = _tiles_for(values, sequence, out)
+    if tiles is None or (shortcut is not None and not shortcut.is_contiguous()) or values.ndim == 3:
+        activate(loops, convolve(sequence, matrix, values), bias, shortcut, out)
+        return loops
+    added = out.new_empty(1, 0, 1) if shortcut is None else shortcut
+    columns, constant = matrix.T.contiguous().detach().numpy(), bias.detach().numpy()
+    tiles.fill_layer(_blocks(sequence), columns, constant, _blocks(added), _blocks(values), _blocks(out))
+    return loops
+
+
+def weigh_layer(
+    loops: ModuleType | None, kept: torch.Tensor, gradient: torch.Tensor, sequence: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Do what `weigh` does; return the gradient of the matrix as above, and that of the bias."""
+    tiles = _tiles_for(kept, gradient, sequence)
+    if tiles is None or loops is None or kept.ndim == 3:
+        of_bias = weigh(loops, kept, gradient)
+        return gradient_of_matrix(kept, sequence), of_bias
+    columns, of_bias = _room(kept, sequence), kept.new_empty(kept.shape[-1])
+    given = _blocks(kept), _blocks(gradient), _blocks(sequence)
+    tiles.weigh_layer(*given, columns.numpy(), of_bias.numpy())
+    return columns.T, of_bias
+
+
+def gradient_of_sequence(
+    gradient: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor, shortcut: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Fill `out`, which has the shape of the sequence, with its gradient; add a shortcut to all but its ends."""
+    added = out.new_empty(1, 0, 1) if shortcut is None else shortcut
+    if (tiles := _tiles_for(out, gradient, added)) is not None:
         outputs, channels = gradient.shape[-1], out.shape[-1]
         turned = matrix.detach().view(outputs, -1, channels).flip(1).transpose(0, 1).reshape(-1, channels)
-        tiles.gradient_of_sequence(_blocks(gradient), turned.numpy(), _blocks(out))
+        tiles.gradient_of_sequence(_blocks(gradient), turned.numpy(), _blocks(added), _blocks(out))
         return out
     (phase, part), *others = _phases(out, gradient)
     torch.mm(gradient[phase], matrix, out=part)
@@ -63,6 +100,8 @@ def gradient_of_sequence(gradient: torch.Tensor, matrix: torch.Tensor, out: torc
     out[..., covered:, :] = 0
     for phase, part in others:
         part.addmm_(gradient[phase], matrix)
+    if shortcut is not None:
+        out[..., 1:-1, :].add_(shortcut)
     return out
 
 
@@ -93,6 +132,12 @@ def _tiles_for(wide: torch.Tensor, *others: torch.Tensor) -> ModuleType | None:
     if loops_for(wide) is None or (tiles := _tiles()) is None or wide.shape[-1] % tiles.WIDTH:
         return None
     return tiles if all(one.is_contiguous() for one in (wide, *others)) else None
+
+
+def _room(gradient: torch.Tensor, sequence: torch.Tensor) -> torch.Tensor:
+    """Memory for the gradient of the columns, `(kernel * channels, outputs)`."""
+    kernel = sequence.shape[-2] - gradient.shape[-2] + 1
+    return gradient.new_empty(kernel * sequence.shape[-1], gradient.shape[-1])
 
 
 def _blocks(values: torch.Tensor) -> np.ndarray:

@@ -11,11 +11,12 @@ are used.
 from functools import partial
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from haptera.contrastive.kernels import Array, compiled
+from haptera.contrastive.kernels import Array, activate, compiled, weigh
 
 ROWS, LANES = 8, 16
 """Rows of a tile, and values of a vector."""
@@ -27,7 +28,7 @@ CHUNK = 128
 
 def _generate(rows: int, onto: bool, context: Any, builder: Any, signature: Any, given: Any) -> Any:
     """Write the code of a tile: the sums are variables that the compiler keeps in registers."""
-    a, a_at, a_row, a_step, b, b_at, b_step, c, c_at, c_row, count = given
+    a, a_at, a_row, a_step, b, b_at, b_step, c, c_at, c_row, count, d, d_at, d_row = given
     vector = ir.VectorType(ir.FloatType(), LANES)
     nothing, spread = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
 
@@ -43,7 +44,7 @@ def _generate(rows: int, onto: bool, context: Any, builder: Any, signature: Any,
 
     first, left, made = begin(0, a, a_at), begin(4, b, b_at), lines(begin(7, c, c_at), c_row)
     sums = [[cgutils.alloca_once(builder, vector) for _ in range(2)] for _ in range(rows)]
-    for line, each in zip(made, sums, strict=True):
+    for line, each in zip(lines(begin(11, d, d_at), d_row), sums, strict=True):
         for half, total in enumerate(each):
             start = builder.load(place(line, half), align=4) if onto else ir.Constant(vector, None)
             builder.store(start, total)
@@ -66,7 +67,7 @@ def _generate(rows: int, onto: bool, context: Any, builder: Any, signature: Any,
 
 
 def _tile(rows: int, onto: bool) -> Any:
-    """Return what writes, or adds `onto`, `c[row, :WIDTH]` the sum over `count` of `a[row, i] · b[i, :WIDTH]`.
+    """Return what writes to `c[row, :WIDTH]` the sum over `count` of `a[row, i] · b[i, :WIDTH]`, onto that of `d` or 0.
 
     Arrays are flat; of each is said where it begins, and how far the next row or value is.
     """
@@ -84,10 +85,13 @@ def _tile(rows: int, onto: bool) -> Any:
         c_at: Any,
         c_row: Any,
         count: Any,
+        d: Any,
+        d_at: Any,
+        d_row: Any,
     ) -> Any:
-        del typing, a_at, a_row, a_step, b_at, b_step, c_at, c_row, count
+        del typing, a_at, a_row, a_step, b_at, b_step, c_at, c_row, count, d_at, d_row
         whole = types.intp
-        declared = types.void(a, whole, whole, whole, b, whole, whole, c, whole, whole, whole)
+        declared = types.void(a, whole, whole, whole, b, whole, whole, c, whole, whole, whole, d, whole, whole)
         return declared, partial(_generate, rows, onto)
 
     return intrinsic(tile)
@@ -112,23 +116,26 @@ def _multiply(
     count: int,
     columns: int,
     onto: bool,
+    d: Array,
+    d_at: int,
+    d_row: int,
 ) -> None:
     """The same for any number of rows, and columns that are a multiple of `WIDTH`."""
     for left in range(0, columns, WIDTH):
-        right, made, row = b_at + left, c_at + left, 0
+        right, made, before, row = b_at + left, c_at + left, d_at + left, 0
         while row < rows:
-            taken, put = a_at + row * a_row, made + row * c_row
+            taken, put, start = a_at + row * a_row, made + row * c_row, before + row * d_row
             if row + ROWS <= rows:
                 if onto:
-                    _tall_onto(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                    _tall_onto(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count, d, start, d_row)
                 else:
-                    _tall(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                    _tall(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count, d, start, d_row)
                 row += ROWS
             else:
                 if onto:
-                    _single_onto(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                    _single_onto(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count, d, start, d_row)
                 else:
-                    _single(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count)
+                    _single(a, taken, a_row, a_step, b, right, b_step, c, put, c_row, count, d, start, d_row)
                 row += 1
 
 
@@ -144,15 +151,43 @@ def convolve(sequence: Array, columns: Array, out: Array) -> None:
     batch, time, channels = sequence.shape
     places, outputs = out.shape[1], out.shape[2]
     one, two, three = sequence.reshape(-1), columns.reshape(-1), out.reshape(-1)
-    if batch == 1:
+    each, rows = (1, places) if batch == 1 else (places, batch)
+    a_row, c_row = (channels, outputs) if batch == 1 else (time * channels, places * outputs)
+    for place in range(each):
         _multiply(
-            one, 0, channels, 1, two, 0, outputs, three, 0, outputs, places, len(columns), outputs, False
+            one, place * channels, a_row, 1, two, 0, outputs, three, place * outputs, c_row,
+            rows, len(columns), outputs, False, three, 0, 0,
         )  # fmt: skip
-        return
-    for place in range(places):
+
+
+@compiled
+def fill_layer(sequence: Array, columns: Array, bias: Array, shortcut: Array, values: Array, out: Array) -> None:
+    """Convolve a sequence, and write the GELU of that plus the bias, plus a shortcut, into `out`, as `activate` does.
+
+    Some rows at a time, so that what a product makes is still in the first cache when it is activated.
+
+    Args:
+        sequence: `(1, time, channels)`.
+        columns: `(kernel * channels, outputs)`.
+        bias: `(outputs,)`.
+        shortcut: `(1, time, outputs)` with one position more at either end, or of length 0.
+        values: `(1, time − kernel + 1, outputs)`, for the slope of the GELU.
+        out: the same.
+    """
+    channels = sequence.shape[2]
+    places, outputs = out.shape[1], out.shape[2]
+    one, two, three = sequence.reshape(-1), columns.reshape(-1), values.reshape(-1)
+    four, added = out.reshape(-1), shortcut.reshape(-1)
+    for start in range(0, places, CHUNK):
+        rows = min(CHUNK, places - start)
+        first, last = start * outputs, (start + rows) * outputs
         _multiply(
-            one, place * channels, time * channels, 1, two, 0, outputs,
-            three, place * outputs, places * outputs, batch, len(columns), outputs, False,
+            one, start * channels, channels, 1, two, 0, outputs, three, first, outputs,
+            rows, len(columns), outputs, False, three, 0, 0,
+        )  # fmt: skip
+        more = added[first : last + 2 * outputs]  # of length 0 where there is none
+        activate(
+            three[first:last].reshape(1, -1), bias, more.reshape(1, -1), outputs, four[first:last].reshape(1, -1)
         )  # fmt: skip
 
 
@@ -169,32 +204,62 @@ def gradient_of_columns(gradient: Array, sequence: Array, out: Array) -> None:
             count = min(CHUNK, inner - start)
             _multiply(
                 one, place * channels + start * a_step, 1, a_step, two, place * outputs + start * b_step, b_step,
-                three, 0, outputs, len(out), count, outputs, place + start > 0,
+                three, 0, outputs, len(out), count, outputs, place + start > 0, three, 0, outputs,
             )  # fmt: skip
 
 
 @compiled
-def gradient_of_sequence(gradient: Array, turned: Array, out: Array) -> None:
+def weigh_layer(slope: Array, gradient: Array, sequence: Array, out: Array, total: Array) -> None:
+    """Do what `weigh` does, and find the gradient of the columns, some rows at a time as above.
+
+    Args:
+        slope: `(1, places, outputs)`, which becomes the gradient of the values.
+        gradient: of what the layer gave, the same.
+        sequence: `(1, time, channels)`.
+        out: `(kernel * channels, outputs)`.
+        total: `(outputs,)`, the gradient of the bias.
+    """
+    channels = sequence.shape[2]
+    places, outputs = slope.shape[1], slope.shape[2]
+    one, two, three, four = sequence.reshape(-1), slope.reshape(-1), out.reshape(-1), gradient.reshape(-1)
+    part = np.empty(outputs, np.float32)
+    total[:] = 0
+    for start in range(0, places, CHUNK):
+        count = min(CHUNK, places - start)
+        first, last = start * outputs, (start + count) * outputs
+        weigh(two[first:last], four[first:last], part)
+        for channel in range(outputs):
+            total[channel] += part[channel]
+        _multiply(
+            one, start * channels, 1, channels, two, first, outputs, three, 0, outputs,
+            len(out), count, outputs, start > 0, three, 0, outputs,
+        )  # fmt: skip
+
+
+@compiled
+def gradient_of_sequence(gradient: Array, turned: Array, shortcut: Array, out: Array) -> None:
     """Fill `out` `(batch, time, channels)` with the gradient of the sequence.
 
     Args:
         gradient: `(batch, time − kernel + 1, outputs)`.
         turned: `(kernel * outputs, channels)`, the last sample of the kernel first.
+        shortcut: `(batch, time − 2, channels)`, which is added to all but the outermost samples; or of length 0.
         out: see above.
     """
     batch, time, channels = out.shape
     places, outputs = gradient.shape[1], gradient.shape[2]
     kernel = time - places + 1
-    one, two, three = gradient.reshape(-1), turned.reshape(-1), out.reshape(-1)
+    one, two, three, four = gradient.reshape(-1), turned.reshape(-1), out.reshape(-1), shortcut.reshape(-1)
     place = 0
     while place < time:
         low, high = max(0, kernel - 1 - place), min(kernel, time - place)  # part of the kernel that reaches it
-        along = batch == 1 and high - low == kernel
-        rows = places - place if along else batch
+        onto = len(four) > 0 and 0 < place < time - 1
+        along = batch == 1 and high - low == kernel and onto == (len(four) > 0)
+        rows = min(places, time - 1 if onto else time) - place if along else batch
         _multiply(
             one, (place - kernel + 1 + low) * outputs, outputs if along else places * outputs, 1,
-            two, low * outputs * channels, channels,
-            three, place * channels, channels if along else time * channels,
-            rows, (high - low) * outputs, channels, False,
+            two, low * outputs * channels, channels, three, place * channels, channels if along else time * channels,
+            rows, (high - low) * outputs, channels,
+            onto, four, (place - 1) * channels, channels if along else (time - 2) * channels,
         )  # fmt: skip
         place += rows if along else 1
