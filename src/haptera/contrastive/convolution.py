@@ -7,6 +7,7 @@ vectors of 512 bits and numba, are compiled products that take overlapping rows 
 is recorded for gradients: `stack` puts layers and their gradients together.
 """
 
+import logging
 from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
@@ -16,6 +17,9 @@ import numpy as np
 import torch
 
 from haptera.contrastive.gelu import activate, loops_for, weigh
+from haptera.errors import first_line
+
+log = logging.getLogger("haptera")
 
 
 def convolve(sequence: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -38,9 +42,7 @@ def convolve(sequence: torch.Tensor, matrix: torch.Tensor, out: torch.Tensor) ->
 def gradient_of_matrix(gradient: torch.Tensor, sequence: torch.Tensor) -> torch.Tensor:
     """Return the gradient of the matrix, `(outputs, kernel * channels)`."""
     if (tiles := _tiles_for(gradient, sequence)) is not None:
-        columns = gradient.new_empty(
-            (sequence.shape[-2] - gradient.shape[-2] + 1) * sequence.shape[-1], gradient.shape[-1]
-        )
+        columns = _room(gradient, sequence)
         tiles.gradient_of_columns(_blocks(gradient), _blocks(sequence), columns.numpy())
         return columns.T
     (phase, part), *others = _phases(sequence, gradient)
@@ -119,11 +121,14 @@ def _phases(sequence: torch.Tensor, outputs: torch.Tensor) -> Iterator[tuple[Any
 
 @cache
 def _tiles() -> ModuleType | None:
-    """Return the compiled products; None where vectors are shorter than they are made for."""
+    """Return the compiled products; None where vectors are shorter than they are made for, or they do not import."""
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return None
-    from haptera.contrastive import tiles
-
+    try:
+        from haptera.contrastive import tiles
+    except Exception as error:  # as of the loops: what it builds on changes with numba's versions
+        log.info("convolutions go through the library, since their tiles do not import: %s", first_line(error))
+        return None
     return tiles
 
 
