@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from haptera.contrastive import gelu
+from haptera.contrastive import convolution, gelu
 from haptera.contrastive.stack import Pool, encode
 
 
@@ -101,13 +101,30 @@ def test_compiled_loops_and_torch_agree_with_double_precision(way, hidden, monke
             torch.testing.assert_close(own.double(), true, rtol=2e-5, atol=2e-5 * true.abs().max().item())
 
 
+@pytest.mark.parametrize("wanted", [None, 40, 2000])
+def test_the_convolution_of_the_library_agrees_with_double_precision(wanted, monkeypatch):
+    calls = []
+    library = convolution._library
+    monkeypatch.setattr(convolution, "LEAST", 1)
+    monkeypatch.setattr(convolution, "_tiles", lambda: None)  # they come first where they are there
+    monkeypatch.setattr(convolution, "_library", lambda *given: calls.append(given[2]) or library(*given))
+    layers, source = new_layers(3, channels=20, hidden=32, dimensions=16), draw(400, 20)
+    chosen = torch.cat([torch.arange(5, 130), torch.arange(131, 388)])
+    rows = None if wanted is None else torch.tensor(np.random.default_rng(0).integers(370, size=wanted))
+    exact = gradients(by_torch, layers, source, chosen=chosen, rows=rows)
+    found = gradients(encode, [layer.float() for layer in layers], source.float(), chosen=chosen, rows=rows)
+    assert calls == [0] * 5 + [2] * 4  # five layers, and the gradients of what four of them are given
+    for own, true in zip(found, exact, strict=True):
+        torch.testing.assert_close(own.double(), true, rtol=2e-5, atol=2e-5 * true.abs().max().item())
+
+
 def test_the_compiled_gelu_is_as_exact_as_single_precision():
     kernels = pytest.importorskip("haptera.contrastive.kernels", reason="needs numba")
     values = torch.cat([torch.linspace(-20, 20, 40_000), torch.tensor([0.0, -1e30, 1e30, -1e-30])])
     exact = values.double().requires_grad_()
     (slope,) = torch.autograd.grad(F.gelu(exact).sum(), exact)
     left, out = values.numpy().copy()[None], np.empty((1, len(values)), np.float32)
-    kernels.activate(left, np.zeros(1, np.float32), np.empty((1, 0), np.float32), 0, out)
+    kernels.activate(left, np.zeros(1, np.float32), np.empty((1, 0), np.float32), 0, left, out)
     np.testing.assert_allclose(out[0], F.gelu(exact).detach(), rtol=3e-7, atol=2e-6)
     np.testing.assert_allclose(left[0], slope, atol=5e-7)
 

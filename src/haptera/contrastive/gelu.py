@@ -46,23 +46,26 @@ def activate(
     values: torch.Tensor,
     bias: torch.Tensor,
     shortcut: torch.Tensor | None,
+    kept: torch.Tensor,
     out: torch.Tensor,
 ) -> None:
-    """Write GELU(values + bias) plus the shortcut into `out`; what the gradient needs takes the place of the values.
+    """Write GELU(values + bias) plus the shortcut into `out`, and what the gradient needs into `kept`.
 
     Args:
         loops: compiled ones, or None.
         values: `(positions, channels)`, or `(batch, positions, channels)`, contiguous.
         bias: `(channels,)`.
         shortcut: one position more at either end.
+        kept: as the values, or the values themselves.
         out: as the values.
     """
     if loops is not None:
         batch = len(values) if values.ndim == 3 else 1
         added = np.empty((batch, 0), np.float32) if shortcut is None else _lines(shortcut, batch)
-        loops.activate(_lines(values, batch), bias.detach().numpy(), added, len(bias), _lines(out, batch))
+        lines = [_lines(some, batch) for some in (kept, out)]
+        loops.activate(_lines(values, batch), bias.detach().numpy(), added, len(bias), *lines)
         return
-    out.copy_(F.gelu(values.add_(bias)))
+    out.copy_(F.gelu(torch.add(values, bias, out=kept)))
     if shortcut is not None:
         out.add_(shortcut[..., 1:-1, :])
 

@@ -66,14 +66,15 @@ def _error_function(x: Any) -> Any:
 
 
 @compiled
-def activate(values: Array, bias: Array, shortcut: Array, skip: int, out: Array) -> None:
-    """Write GELU(values + bias), plus a shortcut, into `out`, and the slope of the GELU over the values.
+def activate(values: Array, bias: Array, shortcut: Array, skip: int, slope: Array, out: Array) -> None:
+    """Write GELU(values + bias), plus a shortcut, into `out`, and the slope of the GELU into `slope`.
 
     Args:
         values: `(batch, positions * channels)`.
         bias: `(channels,)`.
         shortcut: `(batch, more)`; the one of the first value is at `skip`. Of length 0 there is none.
         skip: see there.
+        slope: as the values, or the values themselves.
         out: as the values.
     """
     channels, positions = len(bias), values.shape[1] // len(bias)
@@ -84,12 +85,13 @@ def activate(values: Array, bias: Array, shortcut: Array, skip: int, out: Array)
     for row in range(len(values)):
         for start in range(0, values.shape[1], width):
             part, made = values[row, start : start + width], out[row, start : start + width]
+            steep = slope[row, start : start + width]
             for lane in range(len(part)):
                 x = part[lane] + line[lane]
                 share = number(0.5) + number(0.5) * _error_function(x * number(0.70710678))
                 density = number(0.39894228) * _exponential(max(x * x * number(-0.5), number(-87)))
                 made[lane] = x * share
-                part[lane] = share + x * density
+                steep[lane] = share + x * density
             if shortcut.shape[1]:
                 added = shortcut[row, skip + start : skip + start + len(part)]
                 for lane in range(len(part)):

@@ -15,6 +15,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from haptera.contrastive.convolution import (
+    LIKE,
     convolve,
     fill_layer,
     gradient_of_matrix,
@@ -66,6 +67,8 @@ def encode(
     """
     if source.requires_grad and chosen is not None:
         source, chosen = source.index_select(0, chosen), None
+    if chosen is not None and rows is not None:  # no place that is wanted sees what comes after the last sample
+        chosen = torch.cat([chosen, chosen[-1:].expand(-len(chosen) % LIKE)])
     weights = [part for layer in layers for part in (layer.weight, layer.bias)]
     keep = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (source, *weights))
     found: torch.Tensor = _Stack.apply(source, chosen, rows, pool or Pool(), keep, *weights)
@@ -101,15 +104,15 @@ class _Stack(torch.autograd.Function):
         for number, (weight, bias) in enumerate([(stem, stem_bias), *blocks]):
             if rows is not None and number == len(blocks) - alone + 1:
                 hidden = _gather(whole, rows, next(views))
-            values, out = next(views), next(views)
-            loops = fill_layer(hidden, _matrix(weight), bias, hidden if number else None, values, out)
-            kept.append((loops, hidden, values))
+            slope, out = next(views), next(views)
+            loops = fill_layer(hidden, _matrix(weight), bias, hidden if number else None, slope, out)
+            kept.append((loops, hidden, slope))
             hidden = out
             whole = out if out.ndim == 2 else whole
         if rows is not None and not alone:
             hidden = _gather(whole, rows, next(views))
         found = hidden.new_empty(*hidden.shape[:-2], hidden.shape[-2] - reach + 1, len(last))
-        convolve(hidden, _matrix(last), found).add_(last_bias)
+        found = convolve(hidden, _matrix(last), found).add_(last_bias)
         if keep:
             ctx.save_for_backward(*weights)
             ctx.kept, ctx.hidden, ctx.whole, ctx.rows, ctx.lent = kept, hidden, whole, rows, (pool, buffer)

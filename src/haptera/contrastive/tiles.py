@@ -161,34 +161,43 @@ def convolve(sequence: Array, columns: Array, out: Array) -> None:
 
 
 @compiled
-def fill_layer(sequence: Array, columns: Array, bias: Array, shortcut: Array, values: Array, out: Array) -> None:
-    """Convolve a sequence, and write the GELU of that plus the bias, plus a shortcut, into `out`, as `activate` does.
+def fill_layer(sequence: Array, columns: Array, bias: Array, shortcut: Array, slope: Array, out: Array) -> None:
+    """Convolve a sequence, or windows, and go on as `activate` does.
 
     Some rows at a time, so that what a product makes is still in the first cache when it is activated.
 
     Args:
-        sequence: `(1, time, channels)`.
+        sequence: `(batch, time, channels)`.
         columns: `(kernel * channels, outputs)`.
         bias: `(outputs,)`.
-        shortcut: `(1, time, outputs)` with one position more at either end, or of length 0.
-        values: `(1, time − kernel + 1, outputs)`, for the slope of the GELU.
+        shortcut: `(batch, places + 2, outputs)`, the first and the last of which are left out; or of length 0.
+        slope: `(batch, time − kernel + 1, outputs)`.
         out: the same.
     """
-    channels = sequence.shape[2]
+    batch, time, channels = sequence.shape
     places, outputs = out.shape[1], out.shape[2]
-    one, two, three = sequence.reshape(-1), columns.reshape(-1), values.reshape(-1)
-    four, added = out.reshape(-1), shortcut.reshape(-1)
-    for start in range(0, places, CHUNK):
-        rows = min(CHUNK, places - start)
-        first, last = start * outputs, (start + rows) * outputs
-        _multiply(
-            one, start * channels, channels, 1, two, 0, outputs, three, first, outputs,
-            rows, len(columns), outputs, False, three, 0, 0,
-        )  # fmt: skip
-        more = added[first : last + 2 * outputs]  # of length 0 where there is none
-        activate(
-            three[first:last].reshape(1, -1), bias, more.reshape(1, -1), outputs, four[first:last].reshape(1, -1)
-        )  # fmt: skip
+    one, two, added = sequence.reshape(-1), columns.reshape(-1), shortcut.reshape(-1)
+    steep, made = slope.reshape(-1), out.reshape(-1)
+    along = CHUNK if batch == 1 else places
+    together = 1 if batch == 1 else max(CHUNK // places, 1)
+    values = np.empty(together * along * outputs, np.float32)
+    for group in range(0, batch, together):
+        windows = min(together, batch - group)
+        for start in range(0, places, along):
+            rows = min(along, places - start)
+            for place in range(1 if batch == 1 else places):
+                _multiply(
+                    one, (group * time + start + place) * channels, channels if batch == 1 else time * channels, 1,
+                    two, 0, outputs, values, place * outputs, outputs if batch == 1 else places * outputs,
+                    rows if batch == 1 else windows, len(columns), outputs, False, values, 0, 0,
+                )  # fmt: skip
+            first, size = (group * places + start) * outputs, windows * rows * outputs
+            begin = (group * (places + 2) + start) * outputs
+            beside = added[begin : begin + windows * (rows + 2) * outputs]  # of length 0 where there is none
+            activate(
+                values[:size].reshape(windows, -1), bias, beside.reshape(windows, -1), outputs,
+                steep[first : first + size].reshape(windows, -1), made[first : first + size].reshape(windows, -1),
+            )  # fmt: skip
 
 
 @compiled
