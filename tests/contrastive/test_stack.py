@@ -83,7 +83,8 @@ def test_weights_that_do_not_learn_get_no_gradient_and_the_others_the_same():
 
 
 @pytest.mark.parametrize("way", ["compiled", "torch"])
-def test_compiled_loops_and_torch_agree_with_double_precision(way, monkeypatch):
+@pytest.mark.parametrize("hidden", [7, 32])  # 32 are a tile of the compiled products
+def test_compiled_loops_and_torch_agree_with_double_precision(way, hidden, monkeypatch):
     if way == "compiled":
         pytest.importorskip("numba")
         monkeypatch.setattr(gelu, "LEAST", 1)
@@ -91,7 +92,7 @@ def test_compiled_loops_and_torch_agree_with_double_precision(way, monkeypatch):
         assert gelu.loops_for(torch.zeros(2)) is not None
     else:
         monkeypatch.setattr(gelu, "THREADS", 0)
-    layers, source = new_layers(3, hidden=7), draw(300, 3)
+    layers, source = new_layers(3, hidden=hidden), draw(300, 3)
     rows = torch.tensor(np.random.default_rng(0).integers(280, size=20))
     for wanted in (None, rows):
         exact = gradients(by_torch, [layer.double() for layer in layers], source, rows=wanted)
@@ -105,6 +106,7 @@ def test_the_convolution_of_the_library_agrees_with_double_precision(wanted, mon
     calls = []
     library = convolution._library
     monkeypatch.setattr(convolution, "LEAST", 1)
+    monkeypatch.setattr(convolution, "_tiles", lambda: None)  # they come first where they are there
     monkeypatch.setattr(convolution, "_library", lambda *given: calls.append(given[2]) or library(*given))
     layers, source = new_layers(3, channels=20, hidden=32, dimensions=16), draw(400, 20)
     chosen = torch.cat([torch.arange(5, 130), torch.arange(131, 388)])

@@ -14,8 +14,15 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from haptera.contrastive.convolution import LIKE, convolve, gradient_of_matrix, gradient_of_sequence
-from haptera.contrastive.gelu import activate, add_windows, loops_for, weigh
+from haptera.contrastive.convolution import (
+    LIKE,
+    convolve,
+    fill_layer,
+    gradient_of_matrix,
+    gradient_of_sequence,
+    weigh_layer,
+)
+from haptera.contrastive.gelu import add_windows, weigh
 
 SPARE = 1.1
 """Room of a new buffer over what is asked for: batches differ in how many samples they have."""
@@ -98,8 +105,7 @@ class _Stack(torch.autograd.Function):
             if rows is not None and number == len(blocks) - alone + 1:
                 hidden = _gather(whole, rows, next(views))
             slope, out = next(views), next(views)
-            loops, values = loops_for(out), convolve(hidden, _matrix(weight), slope)
-            activate(loops, values, bias, hidden if number else None, slope, out)
+            loops = fill_layer(hidden, _matrix(weight), bias, hidden if number else None, slope, out)
             kept.append((loops, hidden, slope))
             hidden = out
             whole = out if out.ndim == 2 else whole
@@ -124,14 +130,14 @@ class _Stack(torch.autograd.Function):
         gradient = (gradient if ctx.rows is None else gradient[:, None]).contiguous()
         found: list[torch.Tensor | None] = [None] * len(needed)
 
-        def note(number: int, gradient: torch.Tensor, sequence: torch.Tensor, of_bias: torch.Tensor) -> None:
-            if needed[2 * number]:
+        def note(number: int, of_matrix: torch.Tensor | None, of_bias: torch.Tensor) -> None:
+            if of_matrix is not None:
                 weight = pairs[number][0]
-                of_matrix = gradient_of_matrix(gradient, sequence)
                 found[2 * number] = of_matrix.view(len(weight), weight.shape[2], -1).transpose(1, 2).contiguous()
             found[2 * number + 1] = of_bias
 
-        note(len(pairs) - 1, gradient, ctx.hidden, gradient.flatten(0, -2).sum(0))
+        of_matrix = gradient_of_matrix(gradient, ctx.hidden) if needed[-2] else None
+        note(len(pairs) - 1, of_matrix, gradient.flatten(0, -2).sum(0))
         gradient = gradient_of_sequence(gradient, _matrix(pairs[-1][0]), ctx.hidden)
         of_source = None
         for number in reversed(range(len(pairs) - 1)):
@@ -139,11 +145,12 @@ class _Stack(torch.autograd.Function):
             if gradient.ndim == 3 and kept.ndim == 2:
                 add_windows(loops, ctx.whole.zero_(), ctx.rows, gradient)
                 gradient = ctx.whole
-            note(number, kept, sequence, weigh(loops, kept, gradient))
+            if needed[2 * number]:
+                note(number, *weigh_layer(loops, kept, gradient, sequence))
+            else:
+                note(number, None, weigh(loops, kept, gradient))
             if number:
-                before = gradient_of_sequence(kept, _matrix(pairs[number][0]), sequence)
-                before[..., 1:-1, :].add_(gradient)
-                gradient = before
+                gradient = gradient_of_sequence(kept, _matrix(pairs[number][0]), sequence, gradient)
             elif ctx.needs_input_grad[0]:
                 of_source = gradient_of_sequence(kept, _matrix(pairs[0][0]), torch.empty_like(sequence))
         pool, buffer = ctx.lent

@@ -87,15 +87,17 @@ def sum_taps(
     wide = np.empty((height + 2 * margin, width + 2 * margin * step), planes.dtype)
     sums = np.empty(width, np.float32)
     zero = np.float32(0)
+    tops, lefts = downs + margin, (rights + margin) * step
     for plane in range(count):
         widen(planes[plane], wide, step, margin, mirrored)
         for y in range(height):
             fill_line(sums, zero)
             tap = 0
             while tap + 3 < taps:
-                top, left = downs[plane, tap : tap + 4] + (y + margin), (rights[plane, tap : tap + 4] + margin) * step
-                one, two = wide[top[0], left[0] : left[0] + width], wide[top[1], left[1] : left[1] + width]
-                three, four = wide[top[2], left[2] : left[2] + width], wide[top[3], left[3] : left[3] + width]
+                one = wide[tops[plane, tap] + y, lefts[plane, tap] :]
+                two = wide[tops[plane, tap + 1] + y, lefts[plane, tap + 1] :]
+                three = wide[tops[plane, tap + 2] + y, lefts[plane, tap + 2] :]
+                four = wide[tops[plane, tap + 3] + y, lefts[plane, tap + 3] :]
                 w1, w2, w3, w4 = weights[tap], weights[tap + 1], weights[tap + 2], weights[tap + 3]
                 for index in range(width):
                     sums[index] += (
@@ -106,8 +108,7 @@ def sum_taps(
                     )
                 tap += 4
             while tap < taps:
-                start = (rights[plane, tap] + margin) * step
-                one = wide[downs[plane, tap] + y + margin, start : start + width]
+                one = wide[tops[plane, tap] + y, lefts[plane, tap] :]
                 w1 = weights[tap]
                 for index in range(width):
                     sums[index] += w1 * np.float32(one[index])
