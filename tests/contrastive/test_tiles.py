@@ -79,3 +79,14 @@ def test_widths_that_are_no_multiple_of_a_tile_go_through_the_library(everywhere
     matrix = weight.transpose(1, 2).flatten(1).float()
     own = convolve(sequence.float(), matrix, torch.empty(1, 38, outputs))
     torch.testing.assert_close(own.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_tiles_that_do_not_compile_are_told_and_left_to_the_library(monkeypatch, caplog):
+    def fail(*_):
+        raise TypeError("a later numba")
+
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    monkeypatch.setattr(tiles, "convolve", fail)
+    with caplog.at_level("INFO", logger="haptera"):
+        assert convolution._tiles.__wrapped__() is None
+    assert "do not compile: TypeError: a later numba" in caplog.text

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from haptera.contrastive.gelu import activate, loops_for, weigh
 from haptera.errors import first_line
+from haptera.extras import import_loops
 
 log = logging.getLogger("haptera")
 
@@ -160,13 +161,16 @@ def _phases(sequence: torch.Tensor, outputs: torch.Tensor) -> Iterator[tuple[Any
 
 @cache
 def _tiles() -> ModuleType | None:
-    """Return the compiled products; None where vectors are shorter than they are made for, or they do not import."""
+    """Return the compiled products; None where vectors are shorter than they are made for, or they do not compile."""
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return None
+    tiles = import_loops("haptera.contrastive.tiles", "convolutions go through the library")
+    if tiles is None:
+        return None
     try:
-        from haptera.contrastive import tiles
-    except Exception as error:  # as of the loops: what it builds on changes with numba's versions
-        log.info("convolutions go through the library, since their tiles do not import: %s", first_line(error))
+        tiles.convolve(*(np.zeros(shape, np.float32) for shape in ((1, 1, 1), (1, tiles.WIDTH), (1, 1, tiles.WIDTH))))
+    except Exception as error:  # they build on parts of numba that may change, and compile when they are called
+        log.info("convolutions go through the library, since their tiles do not compile: %s", first_line(error))
         return None
     return tiles
 
