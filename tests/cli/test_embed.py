@@ -72,6 +72,17 @@ def test_awkward_recordings_are_embedded_with_notes_and_folds(here, capsys):
     assert [row["channel"] for row in json.loads(capsys.readouterr().out)["channels"]] == ["0", "2", "3"]
 
 
+def test_times_in_milliseconds_are_warned_of_before_anything_is_fitted(here, capsys):
+    rows = [f"{100 * place},{place % 2}" for place in range(20)]
+    (here / "cells.csv").write_text("\n".join(["spike_times,unit", *rows]))
+    # The last spike is at the end of the last bin, and so in none: 19 of 2 units in 1,900 s.
+    quick = ("--mode", "time", "--bin", 1, "--no-controls", "--steps", 2, "--batch-size", 32)
+    assert call("embed", "cells.csv", *quick) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("warning: cells.csv: units fire 0.005 times a second on average; are times")
+    assert told[1].startswith("embedding by time")
+
+
 @pytest.mark.long
 def test_the_saved_model_gives_the_saved_embedding(here, capsys):
     from haptera.contrastive.estimator import ContrastiveEmbedding

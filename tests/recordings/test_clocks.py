@@ -21,8 +21,15 @@ def test_units_that_hardly_fire_are_asked_for_the_unit_of_times(spikes, labels):
     assert [note for note in found.notes if "units fire" in note and "in seconds" in note]
 
 
-def test_seconds_have_no_note():
+def test_seconds_have_no_note_and_no_warning(caplog):
     assert from_spikes(units(), bin=0.1, labels={"place": (STAMPS, PLACE)}).notes == ()
+    assert not caplog.records
+
+
+def test_a_note_on_times_is_a_warning_as_soon_as_the_recording_is_read(caplog):
+    found = from_spikes(units(1000), bin=0.1, source="mouse")
+    assert caplog.messages == [f"mouse: {note}" for note in found.notes]
+    assert "units fire 0.003 times a second" in caplog.text
 
 
 @pytest.mark.parametrize(("scale", "doubted"), [(1, False), (1000, True)])

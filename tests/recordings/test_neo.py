@@ -49,6 +49,13 @@ def test_epochs_are_trials_and_what_is_outside_is_left_out():
     assert len(np.unique(recording.blocks)) == 2
 
 
+def test_samples_of_a_long_epoch_after_a_short_one_inside_it_are_kept():
+    epochs = [Quantity([0], name="runs", times=Quantity([1.0, 2.0]), durations=Quantity([4.0, 1.0]))]
+    recording = from_neo(segment(epochs=epochs), bin=0.1, trials="runs")
+    assert recording.trials.tolist() == [0] * 10 + [1] * 10 + [0] * 20
+    assert recording.notes[0].startswith("1 of 2 trials begins before another has ended")
+
+
 def test_segments_that_overlap_follow_one_another():
     recording = from_neo([segment(), segment()], ["place"], bin=0.1)
     assert recording.signal().sum() == 8

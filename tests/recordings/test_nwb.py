@@ -88,6 +88,24 @@ def test_epochs_and_trials_of_an_nwb_file_choose_the_bins(tmp_path):
     assert trials.times[trials.trials == 1].max() < 9
 
 
+def test_bins_of_a_long_trial_after_a_short_one_inside_it_are_kept(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    spans = [(2.0, 14.0), (4.0, 6.0), (4.0, 5.0), (15.0, 16.0)]
+    with h5py.File(tmp_path / "a.nwb", "a") as file:
+        del file["intervals/trials"]
+        file["intervals/trials/start_time"], file["intervals/trials/stop_time"] = zip(*spans, strict=True)
+    found = read_recording(tmp_path / "a.nwb", "spikes", trials="trials", bin=STEP)
+    for time, trial in zip(found.times, found.trials, strict=True):
+        inside = [row for row, (start, stop) in enumerate(spans) if start <= time < stop]
+        assert trial == max(inside)
+    assert ((found.times > 6.1) & (found.times < 13.9) & (found.trials == 0)).sum() >= 77
+    assert len(found) >= 129
+    assert any(note.startswith("2 of 4 trials begin before another has ended") for note in found.notes)
+    write_nwb(tmp_path / "b.nwb")
+    apart = read_recording(tmp_path / "b.nwb", "spikes", trials="trials", bin=STEP)
+    assert not [note for note in apart.notes if "before another" in note]
+
+
 def test_trials_without_a_label_and_labels_of_many_numbers_are_said_of_an_nwb_file_too(tmp_path):
     write_nwb(tmp_path / "a.nwb")
     with h5py.File(tmp_path / "a.nwb", "a") as file:

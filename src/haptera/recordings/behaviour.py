@@ -143,7 +143,7 @@ def join_timed(
             f"{recording.source} runs from {recording.times[0]:g} to {recording.times[-1]:g} s, {origin} from "
             f"{np.nanmin(stamps):g} to {np.nanmax(stamps):g} s; they have no sample in common. Is it another clock?"
         )
-    notes += doubt_of_steps({name: one.times for name, one in series.items()}, recording.step or inf)
+    notes += doubt_of_steps({name: one.times for name, one in series.items()}, recording.step or inf, origin)
     if left := int((~kept).sum()):
         notes.append(f"{left:,} of {len(kept):,} samples left out: {origin} has no label there")
         recording = recording[np.flatnonzero(kept)]

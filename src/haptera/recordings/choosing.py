@@ -78,7 +78,7 @@ def recording_of(
     times = times if times is not None and len(times) == len(values) else None
     made = Recording.from_arrays({name: values}, found, trials=trial, times=times, source=source)
     made = made.with_columns(name, columns) if columns else made
-    return replace(made, notes=(*notes, *made.notes, *doubt_of_step(made.step)))
+    return replace(made, notes=(*notes, *made.notes, *doubt_of_step(made.step, source)))
 
 
 def _of_trials(values: np.ndarray, trials: np.ndarray, name: str, source: str) -> np.ndarray:

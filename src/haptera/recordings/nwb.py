@@ -23,6 +23,7 @@ from haptera.recordings.label import Label, missing_values
 from haptera.recordings.preparation import bin_edges, bin_spikes, resample
 from haptera.recordings.recording import Recording
 from haptera.recordings.series import Series, cell_series, find_series
+from haptera.recordings.trials import innermost, note_of_overlaps
 
 if TYPE_CHECKING:
     from haptera.recordings.reading import Source
@@ -70,19 +71,21 @@ def _read(file: Any, asked: "Source") -> Recording:
     middle = np.concatenate([(edges[1:] + edges[:-1]) / 2 for edges in parts])
     if spikes is not None:
         values = np.concatenate([bin_spikes(spikes, edges) for edges in parts])
-        notes += doubt_of_rate(values, bin)
+        notes += doubt_of_rate(values, bin, str(asked.path))
     elif series is not None:
         rows = [resample(series.times, series.values, edges) for edges in parts]
         values = np.concatenate(rows).astype(np.float32)
 
     found_labels = _resample(behaviour, wanted, parts)
-    notes += doubt_of_steps({name: found.times for name, found in behaviour.items()}, bin)
+    notes += doubt_of_steps({name: found.times for name, found in behaviour.items()}, bin, str(asked.path))
     kept = np.isfinite(values).all(1)
     for label in found_labels.values():
         kept &= np.isfinite(label.values.reshape(len(label.values), -1)).all(1)
     trial = None
     if table is not None:
-        trial = _places(table, middle)
+        starts, ends = (table[name].to_numpy(float) for name in ("start_time", "stop_time"))
+        trial = innermost(starts, ends, middle)
+        notes += note_of_overlaps(starts, ends)
         kept &= trial >= 0
         for name, column in conditions.items():
             found_labels[name], known = _label_of_trials(name, column, wanted[name], trial)
@@ -275,7 +278,7 @@ def _intervals(file: Any, name: str) -> pd.DataFrame:
         if len(values) == rows:
             columns[key] = values
     frame = pd.DataFrame({key: values.tolist() for key, values in columns.items()})
-    return frame[np.isfinite(frame["start_time"])].sort_values("start_time", ignore_index=True)
+    return frame[np.isfinite(frame["start_time"])].sort_values("start_time", kind="stable", ignore_index=True)
 
 
 def _first_values(values: np.ndarray, ends: np.ndarray, what: str) -> np.ndarray:
@@ -288,10 +291,3 @@ def _first_values(values: np.ndarray, ends: np.ndarray, what: str) -> np.ndarray
         raise HapteraError(f"{what}_index does not rise from row to row up to {len(values):,}, the number of values")
     first = np.concatenate([[0], ends.astype(np.int64)[:-1]])[: len(ends)]
     return values[np.minimum(first, max(len(values) - 1, 0))] if len(values) else values
-
-
-def _places(table: pd.DataFrame, middle: np.ndarray) -> np.ndarray:
-    """The row of the interval that each time lies in, or -1."""
-    start, stop = table["start_time"].to_numpy(float), table["stop_time"].to_numpy(float)
-    place = np.searchsorted(start, middle, side="right") - 1
-    return np.where((place >= 0) & (middle < stop[np.maximum(place, 0)]), place, -1)

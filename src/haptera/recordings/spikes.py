@@ -81,7 +81,7 @@ def from_spikes(
         times=np.concatenate([(edges[1:] + edges[:-1]) / 2 for edges in parts]),
         channels={"spikes": pd.DataFrame({"id": list(times)})},
         source=source,
-        notes=(*notes, *doubt_of_rate(values, width)),
+        notes=(*notes, *doubt_of_rate(values, width, source)),
     )
     if not series:
         return counts
