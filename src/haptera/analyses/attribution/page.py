@@ -8,7 +8,7 @@ import pandas as pd
 from haptera.analyses.attribution.carriers import ALONE, GIVEN, TEST
 from haptera.analyses.attribution.maps import map_scores
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Listing, Section
+from haptera.report.section import Finding, Listing, Section, lead
 
 if TYPE_CHECKING:
     from haptera.analyses.attribution.analysis import Attribution
@@ -27,6 +27,8 @@ DEFINITIONS = {
 }
 SHOWN = 60
 """Channels that are named in the sentence; all of them are in the table."""
+MAP, PAIRS = "Attribution map", "Canonical correlations of pairs"
+"""Titles of what shows an answer on the page."""
 
 
 def findings(attribution: "Attribution") -> list[Finding]:
@@ -45,7 +47,7 @@ def findings(attribution: "Attribution") -> list[Finding]:
     promise = promise_of(attribution)
     theory = {"method": attribution.test.method, "jacobian_weight": attribution.jacobian_weight, "promise": promise}
     scored = [] if attribution.truth is None else [_truth(attribution)]
-    return [
+    told = [
         Finding("carriers", f"Which {noun} carry {what}?", f"{sentence}{': ' + shown if names else few}", numbers),
         *scored,
         Finding("theory", "What does theory promise?", promise, theory),
@@ -53,6 +55,12 @@ def findings(attribution: "Attribution") -> list[Finding]:
             "premises", "Which of its premises hold here?", test.assumptions.sentence(), test.assumptions.numbers()
         ),
     ]
+    leads = {"carriers": ("", MAP), "theory": ("", MAP), "premises": ("", PAIRS)}
+    if test.fits:
+        leads["carriers"] = (f"{len(names)} of {len(attribution.names)} {noun}", f"Attribution of {noun}")
+    if attribution.scores is not None:
+        leads["truth"] = (f"auROC {attribution.scores.auroc:.3f}", MAP)
+    return lead(told, leads)
 
 
 def _truth(attribution: "Attribution") -> Finding:
@@ -107,7 +115,7 @@ def premises_section(attribution: "Attribution") -> Section:
         "dash": "pairs",
         "limits": (0.0, 1.0),
     }
-    figure = Figure("Canonical correlations of pairs", text, frame, kind="scatter", **style)
+    figure = Figure(PAIRS, text, frame, kind="scatter", **style)
     text = (
         "Theorem 2 needs a mixing whose Jacobian has full rank, diverse conditionals (definition 5; definition 6 for "
         "the strong form), a fit at its minimum with endlessly many negatives, and no noise. The first two can be "
@@ -153,5 +161,5 @@ def map_section(attribution: "Attribution") -> Section:
         f"with a Jacobian term of {attribution.jacobian_weight:g}. {promise_of(attribution)}"
     )
     style: dict[str, Any] = {"x": "channel", "y": "axis", "value": ("attribution",), "limits": (0.0, 1.0)}
-    figure = Figure("Attribution map", text, rows, kind="heatmap", **style)
+    figure = Figure(MAP, text, rows, kind="heatmap", **style)
     return Section("Map", "Which inputs each axis of the embedding stands for.", (figure,))

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from haptera.analyses.identify.identifiability import fit_verdict
 from haptera.analyses.identify.row import FITS, SCORES, families, per_row
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 
 AFFINE = 0.95
 NAMED = 3
@@ -19,6 +20,9 @@ PARTS = {
     "identity": "How far are they there without an encoder?",
     "supervised": "How far could they be found?",
 }
+SCATTER, PRINTED, LOSSES = "Scores of each row", "As tables 6.1 and 6.2 have it", "Loss over steps"
+AGAINST = "R² against the concentration of the marginal"
+"""Titles of what shows an answer on the page."""
 DEFINITIONS = {
     "R²": "of an affine map from the embedding to the latents, the mean over latents; map and score from different "
     "samples",
@@ -59,13 +63,16 @@ def row_findings(record: Mapping[str, Any]) -> list[Finding]:
         process += f", mixing of condition {record['condition']:.1f}"
     turned = f"MCC {record['contrastive']['rotation_mcc']:.3f} of a random rotation of the latents"
     scores = {part: "   ".join(score(part, name) for name in SCORES) for part in PARTS if part in record}
-    return [
+    told = [
         finding("process", "What was asked?", process, *asked),
         finding("model", "", f"{record['model']}, {record['steps']:,} steps of {record['batch_size']}", *assumed),
         *(finding(part, PARTS[part], sentence, part) for part, sentence in scores.items()),
         finding("loss", "Was the encoder trained to the end?", loss, *FITS),
         finding("rotations", "What would latents have whose axes are not found?", turned),
     ]
+    leads = {part: (f"R² {record[part]['r2']:.2f}, MCC {record[part]['mcc']:.2f}", SCATTER) for part in scores}
+    leads |= {"loss": (f"{fit:.3f} nats".replace("-", "−") if np.isfinite(fit) else "", LOSSES)}
+    return lead(told, leads | {"rotations": ("", SCATTER)})
 
 
 def table_findings(scores: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> list[Finding]:
@@ -75,7 +82,7 @@ def table_findings(scores: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -
         scores: of an identification.
         records: of each row and seed, which become numbers of the first finding.
     """
-    told = [{key: value for key, value in record.items() if key not in UNSAID} for record in records]
+    kept = [{key: value for key, value in record.items() if key not in UNSAID} for record in records]
     rows = per_row(scores)
     line = "{title}: R² {r2:.3f}, MCC {mcc:.3f}, rotations {rotation_mcc:.3f}"
     lines = [line.format_map(row) for row in rows.to_dict("records")]
@@ -86,13 +93,16 @@ def table_findings(scores: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -
     second += f": {_names(rows[axes], 'mcc')}" if axes.any() else ""
     means = {f"mean_{name}": values.to_dict() for name, values in rows.set_index("title").items()}
     found = {"mean_r2": means.pop("mean_r2"), "rows_above": int(affine.sum())}
-    return [
-        *answer("rows", "How far did each row come?", *lines, rows=told),
+    leads = {"affine": (f"{affine.sum()} of {len(rows)} rows", PRINTED), "rows": ("", SCATTER)}
+    leads |= {"axes": (f"{axes.sum()} of {len(rows)} rows", SCATTER), "marginal": ("", AGAINST)}
+    told = [
+        *answer("rows", "How far did each row come?", *lines, rows=kept),
         Finding("affine", "Which find the latents up to an affine map?", f"{first}.", found),
         Finding("axes", "Which find their axes as well?", f"{second}.", means | {"rows_with_axes": int(axes.sum())}),
         *_training(scores),
         *_marginal(families(scores)),
     ]
+    return lead(told, leads | dict.fromkeys(("trained", "wanted"), ("", PRINTED)))
 
 
 def _training(scores: pd.DataFrame) -> list[Finding]:

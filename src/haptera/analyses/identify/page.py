@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from haptera.analyses.identify.findings import PARTS
+from haptera.analyses.identify.findings import AGAINST, LOSSES, PARTS, PRINTED, SCATTER
 from haptera.analyses.identify.row import FITS, SCORES, families, per_row
 from haptera.report.figure import Figure
 from haptera.report.section import Listing, Section
@@ -35,10 +35,10 @@ def scores_section(scores: pd.DataFrame) -> Section:
         "A point is a seed; of rotations, the mean over many. Point at one for its 95 % interval over samples, mostly "
         "narrower than the point."
     )
-    figure = Figure("Scores of each row", text, frame, kind="layers", **style)
+    figure = Figure(SCATTER, text, frame, kind="layers", **style)
     text = "Means ± standard deviations over seeds; rotations with the end below which 95 % of them stay."
     names = {"fit": "loss in the end", "latents": "loss of the latents"}
-    listing = Listing("As tables 6.1 and 6.2 have it", text, as_printed(scores), names)
+    listing = Listing(PRINTED, text, as_printed(scores), names)
     text = "How far the encoder found the latents, up to an affine map (R²) and up to order and sign (MCC)."
     return Section("Scores", text, (figure,), (listing,))
 
@@ -93,7 +93,7 @@ def marginal_section(scores: pd.DataFrame) -> Section | None:
     style |= {"labels": {"drawn at": "concentration of the marginal", "value": "R², share of the mass"}}
     style |= {"select": ("family",), "limits": (0.0, 1.0)}
     rows = against_concentration(frame)
-    against = Figure("R² against the concentration of the marginal", text, rows, kind="line", **ends, **style)
+    against = Figure(AGAINST, text, rows, kind="line", **ends, **style)
     points = frame[["family", "mass", "r2", "low", "high", "concentration", "seeds"]]
     rows = pd.concat([points.assign(mark=mark) for mark in ("line", "point")], ignore_index=True)
     text = "The same on one scale for all spaces and laws; the least and the largest of the seeds."
@@ -129,5 +129,5 @@ def loss_section(losses: pd.DataFrame) -> Section:
     style: dict[str, Any] = {"x": "step", "y": "loss", "color": ("row",), "labels": {"loss": "loss, nats"}}
     style |= {"choose": "row"} if len(rows) > 1 else {}
     style |= {"start": {"row": rows[:DRAWN]}} if len(rows) > DRAWN else {}
-    figure = Figure("Loss over steps", text, frame, kind="line", **style)
+    figure = Figure(LOSSES, text, frame, kind="line", **style)
     return Section("Training", "Whether the encoders were trained to the end.", (figure,))

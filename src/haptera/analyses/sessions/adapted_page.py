@@ -8,9 +8,10 @@ import pandas as pd
 from haptera.analyses.embedding.comparison import CONSTANT, MAIN, SHUFFLED_TRAINING, WINDOWS, summarise
 from haptera.analyses.embedding.fits import training_history
 from haptera.analyses.embedding.page import POINTS, cloud_points, cloud_style, decoders_figure
-from haptera.analyses.sessions.readings import mean_scores, reading_sentence
+from haptera.analyses.sessions.readings import mean_scores, reading_lead, reading_sentence
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Listing, Section, answer
+from haptera.report.section import Finding, Listing, Section, answer, lead
+from haptera.words import count
 
 if TYPE_CHECKING:
     from haptera.analyses.sessions.adaptation import Adaptation
@@ -64,12 +65,18 @@ def findings(adapted: "Adaptation") -> list[Finding]:
     labels = {name: label_numbers(adapted, name) for name in adapted.plan.labels}
     sentences = [_decoding(adapted, name, each) for name, each in labels.items()]
     ratios = [_ratio(name, each) for name, each in labels.items() if each["error_ratio"] is not None]
-    return [
+    told = [
         *answer("adapted", "From what, and in how many steps?", text, **numbers),
         *answer("mode", "How were pairs drawn?", adapted.mode),
         *answer("decoding", "What can be read?", *sentences, labels=labels),
         *answer("error", "Is it as good as a fit of its own?", *ratios),
     ]
+    leads = {"adapted": (count(start.steps, "step"), "Goodness of fit over training")}
+    for name, each in list(labels.items())[:1]:
+        leads["decoding"] = reading_lead(name, adapted.parts.whole.label(name).kind, each["adapted"])
+        ratio = each["error_ratio"]
+        leads["error"] = ("" if ratio is None else f"{ratio:.2f} times", leads["decoding"][1])
+    return lead(told, leads)
 
 
 def label_numbers(adapted: "Adaptation", label: str) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import pandas as pd
 from haptera.analyses.embedding.comparison import CONSTANT, EMBEDDING, MAIN, SHUFFLED_TRAINING, WINDOWS, value_of
 from haptera.analyses.embedding.findings import DEFINITIONS as OF_ONE
 from haptera.analyses.embedding.findings import UNITS, describe_label, fit_text, part_means, score_text
-from haptera.analyses.sessions.readings import mean_scores, reading_sentence
+from haptera.analyses.sessions.readings import mean_scores, reading_lead, reading_sentence
 from haptera.analyses.sessions.scores import ALONE, OTHERS, OTHERS_CHANCE, OTHERS_CONSTANT, OTHERS_SHUFFLED
 from haptera.contrastive.architectures import UNIFIED
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 
 if TYPE_CHECKING:
     from haptera.analyses.sessions.analysis import JointEmbedding
@@ -75,7 +75,16 @@ def findings(joint: "JointEmbedding") -> list[Finding]:
         "alone": ([text for name, numbers in labels.items() if (text := _better(joint, name, numbers))], {}),
     }
     every = [(word, sentences, numbers) for word, (sentences, numbers) in answers.items() if sentences]
-    return [each for word, sentences, numbers in every for each in answer(word, QUESTIONS[word], *sentences, **numbers)]
+    told = [each for word, sentences, numbers in every for each in answer(word, QUESTIONS[word], *sentences, **numbers)]
+    bits = part_means(joint.goodness_of_fit)["held_out"]["bits"]
+    leads = {"fit": (f"{bits:.2f} bits" if np.isfinite(bits) else "", "Goodness of fit over training")}
+    if alike:
+        leads["consistency"] = (f"R² {alike['mean']:.2f}", "Consistency of sessions")
+    for name, numbers in list(labels.items())[:1]:
+        kind = joint.sessions[0].parts.whole.label(name).kind
+        leads["decoding"] = reading_lead(name, kind, numbers["embedding"])
+        leads["alone"] = ("", leads["decoding"][1])
+    return lead(told, leads)
 
 
 def label_numbers(joint: "JointEmbedding", label: str) -> dict[str, Any]:

@@ -17,6 +17,15 @@ def mean_scores(rows: pd.DataFrame, shown: Shown) -> dict[str, float | None]:
     return {name: value_of(rows, what=what, decoder=decoder) for name, (what, decoder) in shown.items()}
 
 
+def reading_lead(label: str, kind: str, score: float | None) -> tuple[str, str]:
+    """Return a score as a page shows it in large, and the title of the figure that shows it.
+
+    >>> reading_lead("heading", "angle", 12.345)
+    ('12.3 deg median', 'Decoding of heading')
+    """
+    return "" if score is None else f"{score_text(score, kind)}{UNITS[kind]}", f"Decoding of {label}"
+
+
 def reading_sentence(
     label: str, kind: str, numbers: Mapping[str, Any], own: str, others: Mapping[str, str], where: str
 ) -> str:
