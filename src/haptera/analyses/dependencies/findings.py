@@ -94,7 +94,8 @@ def findings(analysis: "ClassDependencies") -> list[Finding]:
     ]
     found = int((analysis.judgement.classes["verdict"] == DEPENDENCY).sum())
     numbers = {"verdict": f"{found:,} of {classes:,} classes", "rank": f"{rank:,} of {classes:,}"}
-    return lead(told, {word: (numbers.get(word, ""), title) for word, title in SHOWN_BY.items()})
+    shown = SHOWN_BY if len(analysis.edges) else SHOWN_BY | {"lasso": ""}  # there is no table of none
+    return lead(told, {word: (numbers.get(word, ""), title) for word, title in shown.items()})
 
 
 def _verdict(analysis: "ClassDependencies") -> list[Finding]:
