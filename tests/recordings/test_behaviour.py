@@ -35,6 +35,18 @@ def test_values_at_other_times_are_averaged_in_the_bins(here):
     assert recording.notes == ("x from tracking.csv, by time",)
 
 
+@pytest.mark.parametrize(("name", "notes"), [("hd", 1), ("hd:continuous", 1), ("heading", 0)])
+def test_no_mean_of_a_label_that_wraps_lies_between_its_ends(here, name, notes):
+    stamps = 100 + np.arange(1000) / 50
+    true = 190 * (stamps - 100)  # degrees, turned for ever
+    recording = joined(here, pd.DataFrame({"time": stamps, name.partition(":")[0]: true % 360}), name)
+    means = true.reshape(200, 5).mean(1) % 360
+    label = recording.label(name.partition(":")[0])
+    assert np.allclose(label.readable, means)
+    assert label.kind == ("angle" if name == "heading" else "continuous")
+    assert len([note for note in recording.notes if "means go around its turn of 360" in note]) == notes
+
+
 def test_samples_outside_are_left_out_and_counted(here):
     stamps = 105 + np.arange(500) / 50
     recording = joined(here, pd.DataFrame({"time": stamps, "x": stamps}), "x")

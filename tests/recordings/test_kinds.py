@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from haptera.recordings.kinds import turn_of
 from haptera.recordings.label import Label
 
 TURNS = np.linspace(0, 6 * np.pi, 400)
@@ -55,3 +56,27 @@ def test_an_angle_that_goes_on_beyond_a_turn_is_a_number_with_a_note():
 def test_classes_have_one_name_as_integers_and_as_floats():
     assert Label.of(np.array([1, 2]), "discrete").classes == ("1", "2")
     assert Label.of(np.array([1.0, 2.0, 2.5]), "discrete").classes == ("1", "2", "2.5")
+
+
+RAMP = np.arange(0.0, 20.0, 0.013)
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("values", "turn"),
+    [
+        (360 * RAMP % 360, 360.0),
+        (-360 * RAMP % 360 - 180, 360.0),
+        (2 * np.pi * RAMP % (2 * np.pi), 2 * np.pi),
+        (RAMP % 1, 1.0),
+        (360 * RAMP[:250] % 360, None),  # jumps thrice
+        (170 * np.sin(RAMP) + 180, None),  # turns back at its ends
+        (RAMP // 1 % 2, None),  # on and off
+        (np.clip(20 * np.sin(RAMP) + 0.5, 0, 1), None),  # on and off, with few values between
+        (RANDOM.uniform(0, 360, 2000), None),
+        (np.where(RANDOM.uniform(size=len(RAMP)) < 0.02, 180, 360 * RAMP % 360), None),  # lost now and then
+        (160 * RAMP % 160, None),  # a track; no turn is so long
+    ],
+)
+def test_a_number_wraps_for_certain_only_if_it_goes_through_a_turn_and_jumps_from_its_end_alone(values, turn):
+    assert turn_of(values) == turn

@@ -106,6 +106,19 @@ def test_bins_of_a_long_trial_after_a_short_one_inside_it_are_kept(tmp_path):
     assert not [note for note in apart.notes if "before another" in note]
 
 
+def test_no_mean_of_a_series_that_wraps_lies_between_its_ends(tmp_path):
+    write_nwb(tmp_path / "a.nwb")
+    times = np.arange(0.0, 20, 0.013)
+    with h5py.File(tmp_path / "a.nwb", "a") as file:
+        file["acquisition/cycle/data"], file["acquisition/cycle/timestamps"] = times % 1, times
+    found = read_recording(tmp_path / "a.nwb", labels=["cycle"], bin=0.3)
+    assert found.label("cycle").kind == "continuous"
+    for time, value in zip(found.times, found.label("cycle").values, strict=True):
+        inside = times[(times >= time - 0.15 - 1e-9) & (times < time + 0.15 - 1e-9)]
+        assert abs((value - inside.mean() + 0.5) % 1 - 0.5) < 1e-9
+    assert any("cycle jumps from one end of its range to the other" in note for note in found.notes)
+
+
 def test_trials_without_a_label_and_labels_of_many_numbers_are_said_of_an_nwb_file_too(tmp_path):
     write_nwb(tmp_path / "a.nwb")
     with h5py.File(tmp_path / "a.nwb", "a") as file:

@@ -40,6 +40,14 @@ def test_angles_are_averaged_on_the_circle():
     assert np.allclose(np.rad2deg(found), [0, 180]) or np.allclose(np.rad2deg(found), [360, 180])
 
 
+def test_numbers_that_wrap_are_averaged_around_their_turn():
+    times, values = np.array([0.1, 0.2, 1.1, 1.2, 2.9, 4.1]), np.array([350.0, 20.0, 100.0, 111.0, 340.0, 0.0])
+    found = resample(times, values, np.arange(6.0), turn=360.0)
+    assert np.allclose(found, [5, 105.5, 340, 350, 0])
+    assert resample(times, values, np.arange(6.0)).tolist()[:2] == [185, 105.5]
+    assert found[1] == 105.5  # what is not at the jump keeps every digit
+
+
 def test_classes_take_the_most_frequent_and_keep_the_last_over_a_gap():
     times, values = np.array([0.1, 0.2, 0.3, 3.1]), np.array([0, 2, 2, 1])
     assert resample(times, values, np.arange(5.0), "discrete").tolist() == [2, 2, 2, 1]

@@ -18,6 +18,7 @@ from haptera.checks import check_number
 from haptera.errors import HapteraError, hint, unknown
 from haptera.recordings.arrays import TIMES, open_arrays, split_kind
 from haptera.recordings.clocks import doubt_of_steps
+from haptera.recordings.kinds import note_of_turn
 from haptera.recordings.label import Label, missing_values
 from haptera.recordings.preparation import resample
 from haptera.recordings.recording import Recording
@@ -135,6 +136,7 @@ def join_timed(
         notes += one.notes
         before, times = label_of(one, kinds.get(name))
         values = to_samples(times, before, recording)
+        notes += [] if before.turn is None else [note_of_turn(name, before.turn)]
         kept &= np.isfinite(values.reshape(len(values), -1)).all(1)
         found[name] = replace(before, values=values)
     if not kept.any():
@@ -154,16 +156,16 @@ def join_timed(
 def to_samples(times: np.ndarray, label: Label, recording: Recording) -> np.ndarray:
     """Return values of a label at the samples of a recording, each a bin as wide as a step; NaN where there is none."""
     assert recording.times is not None
-    step = recording.step or 1.0
+    step, turn = recording.step or 1.0, label.turn
     ends = np.flatnonzero(np.diff(recording.blocks)) + 1
     parts = []
     for middle in np.split(recording.times, ends):
         edges = middle[0] - step / 2 + step * np.arange(len(middle) + 1)
         if np.abs(edges[:-1] + step / 2 - middle).max() <= EVEN * step:
-            parts.append(resample(times, label.values, edges, label.kind))
+            parts.append(resample(times, label.values, edges, label.kind, turn))
         else:  # an uneven clock: each sample is a bin of its own
-            own = [resample(times, label.values, np.array([at - step / 2, at + step / 2]), label.kind) for at in middle]
-            parts.append(np.concatenate(own))
+            bins = (np.array([at - step / 2, at + step / 2]) for at in middle)
+            parts.append(np.concatenate([resample(times, label.values, bin, label.kind, turn) for bin in bins]))
     values = np.concatenate(parts).astype(float)
     inside = (recording.times >= times[0] - step) & (recording.times <= times[-1] + step)
     values[~inside] = np.nan  # a class is not kept for ever

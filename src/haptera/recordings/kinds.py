@@ -19,6 +19,8 @@ JUMP, STEP = 0.9, 0.1
 """Shares of a turn: of the longest way from sample to sample where an angle wraps, and of the usual one at most."""
 ROUNDING = 0.01
 """Share of a turn by which the range of what wraps may be off it."""
+JUMPS, BETWEEN, FILLED = 5, 0.1, 0.01
+"""Where it is certain: jumps at least, share of steps of a quarter to three of them, of samples in each tenth."""
 
 
 def guess_kind(values: np.ndarray, name: str) -> tuple[str, str]:
@@ -63,6 +65,32 @@ def doubt_of_unit(values: np.ndarray, kind: str, name: str) -> str:
     return ""
 
 
+def turn_of(values: np.ndarray) -> float | None:
+    """Return the turn, 2π, 360 or 1, at which numbers wrap for certain; None where they do not.
+
+    They go through all of it in small steps, and jump from one end to the other. Two values that alternate do not.
+
+    >>> turn_of(np.arange(4000) % 360), turn_of(np.arange(4000) % 300), turn_of(np.arange(4000.0) % 2)
+    (360.0, None, None)
+    """
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        return None
+    known, ways = values[np.isfinite(values)], np.abs(np.diff(values.astype(float)))
+    ways = ways[np.isfinite(ways)]
+    for turn in (RADIANS, DEGREES, 1.0):
+        if not len(ways) or not _wraps(known, turn, 2 * ROUNDING):
+            continue
+        jumps, between = (ways > JUMP * turn).sum(), ((ways > turn / 4) & (ways < 3 * turn / 4)).sum()
+        least = np.histogram(known, 10)[0].min()
+        return turn if jumps >= JUMPS and between <= BETWEEN * jumps and least >= FILLED * len(known) else None
+    return None
+
+
+def note_of_turn(name: str, turn: float) -> str:
+    """Return what is to be said of numbers that are averaged around their turn."""
+    return f"{name} jumps from one end of its range to the other: means go around its turn of {turn:.3g}, not across it"
+
+
 def _doubt_of_number(known: np.ndarray, count: int, name: str) -> str:
     """Return what is to be said of numbers that may be classes or an angle; empty if they are neither."""
     if known.dtype.kind in "iu":
@@ -103,9 +131,9 @@ def _goes_round(known: np.ndarray, turn: float) -> bool:
     return inside and high - low > AROUND * turn
 
 
-def _wraps(known: np.ndarray, turn: float) -> bool:
+def _wraps(known: np.ndarray, turn: float, rounding: float = ROUNDING) -> bool:
     """Say whether numbers fill a turn, change little from sample to sample, and jump from its end to its beginning."""
-    if len(known) < 3 or not _goes_round(known, turn) or abs(float(np.ptp(known)) / turn - 1) > ROUNDING:
+    if len(known) < 3 or not _goes_round(known, turn) or abs(float(np.ptp(known)) / turn - 1) > rounding:
         return False
     ways = np.abs(np.diff(known))
     return bool(ways.max() > JUMP * turn and np.median(ways) < STEP * turn)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.errors import HapteraError, unknown
-from haptera.recordings.kinds import doubt_of_unit, guess_kind
+from haptera.recordings.kinds import doubt_of_unit, guess_kind, turn_of
 
 Kind = Literal["continuous", "discrete", "angle"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -106,6 +106,11 @@ class Label:
         if self.kind == "discrete":
             return np.array(self.classes)[self.values]
         return self.values if self.values.ndim == 1 else self.values[:, 0]
+
+    @property
+    def turn(self) -> float | None:
+        """Return the turn at which a number wraps for certain; None of all others."""
+        return turn_of(self.values) if self.kind == "continuous" else None
 
     @property
     def missing(self) -> np.ndarray:

@@ -19,6 +19,7 @@ from haptera.files.atomic import EXPANDED, EXPANSION
 from haptera.files.hdf5 import open_hdf5, values_of
 from haptera.recordings.arrays import split_kind
 from haptera.recordings.clocks import doubt_of_rate, doubt_of_steps
+from haptera.recordings.kinds import note_of_turn
 from haptera.recordings.label import Label, missing_values
 from haptera.recordings.preparation import bin_edges, bin_spikes, resample
 from haptera.recordings.recording import Recording
@@ -76,7 +77,7 @@ def _read(file: Any, asked: "Source") -> Recording:
         rows = [resample(series.times, series.values, edges) for edges in parts]
         values = np.concatenate(rows).astype(np.float32)
 
-    found_labels = _resample(behaviour, wanted, parts)
+    found_labels = _resample(behaviour, wanted, parts, notes)
     notes += doubt_of_steps({name: found.times for name, found in behaviour.items()}, bin, str(asked.path))
     kept = np.isfinite(values).all(1)
     for label in found_labels.values():
@@ -106,14 +107,15 @@ def _read(file: Any, asked: "Source") -> Recording:
 
 
 def _resample(
-    behaviour: Mapping[str, Series], wanted: Mapping[str, str | None], parts: Sequence[np.ndarray]
+    behaviour: Mapping[str, Series], wanted: Mapping[str, str | None], parts: Sequence[np.ndarray], notes: list[str]
 ) -> dict[str, Label]:
     """Return labels that were sampled at other times, in the bins of the signal; NaN where there is none."""
     labels = {}
     for name, found in behaviour.items():
         before = Label.of(found.values, wanted[name] or found.kind, name)
-        columns = np.concatenate([resample(found.times, before.values, edges, before.kind) for edges in parts])
-        labels[name] = Label(columns, before.kind, before.classes, before.note)
+        rows = [resample(found.times, before.values, edges, before.kind, before.turn) for edges in parts]
+        notes += [] if before.turn is None else [note_of_turn(name, before.turn)]
+        labels[name] = Label(np.concatenate(rows), before.kind, before.classes, before.note)
     return labels
 
 

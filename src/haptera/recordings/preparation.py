@@ -58,7 +58,13 @@ def _place(times: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return place, (place >= 0) & (place < len(edges) - 1)
 
 
-def resample(times: np.ndarray, values: np.ndarray, edges: np.ndarray, kind: Kind = "continuous") -> np.ndarray:
+def resample(
+    times: np.ndarray,
+    values: np.ndarray,
+    edges: np.ndarray,
+    kind: Kind = "continuous",
+    turn: float | None = None,
+) -> np.ndarray:
     """Values that were sampled at `times`, one for each bin; not a number where a gap is wider than a bin.
 
     Args:
@@ -66,6 +72,7 @@ def resample(times: np.ndarray, values: np.ndarray, edges: np.ndarray, kind: Kin
         values: `(samples,)` or, if continuous, `(samples, dimensions)`; samples that are not a number do not count.
         edges: of the bins, of equal width.
         kind: how they are averaged. Classes have to be numbers here, and gaps keep the class before them.
+        turn: of numbers that wrap; their means go around it, where the mean of both ends would be in the middle.
     """
     if len(times) != len(values):
         raise HapteraError(f"there are {len(values):,} values and {len(times):,} times; one for each was expected")
@@ -82,6 +89,11 @@ def resample(times: np.ndarray, values: np.ndarray, edges: np.ndarray, kind: Kin
     if kind == "discrete":
         return _mode_in_bins(times, values, edges)
     means = _mean_in_bins(times, values.reshape(len(values), -1), edges)
+    if turn is not None and values.ndim == 1:
+        around = _mean_in_bins(times, np.unwrap(values, period=turn)[:, None], edges)
+        off = np.mod(around - means, turn)
+        across = np.minimum(off, turn - off) > 1e-6 * turn  # all others keep every digit
+        means = np.where(across, values.min() + np.mod(around - values.min(), turn), means)
     return means[:, 0] if values.ndim == 1 else means
 
 
