@@ -1,12 +1,11 @@
 """Every analysis keeps the laws; whoever adds one adds a line to ANALYSES."""
 
-import re
 from functools import partial
-from html import unescape
 
 import numpy as np
 import pytest
 import torch
+from tests.large_numbers import check_large_numbers
 
 import haptera
 from haptera.analyses.dependencies import learn_new_classes
@@ -249,13 +248,18 @@ def test_an_analysis_keeps_the_laws(make, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize(
     "make",
-    [trends, trends_of_accuracies, dependencies, dependencies_without_targets, diagnose, gate, stability, embed],
+    [
+        trends,
+        trends_of_accuracies,
+        dependencies,
+        dependencies_without_targets,
+        diagnose,
+        check_model,
+        gate,
+        stability,
+        embed,
+    ],
     ids=lambda make: make.__name__,
 )
 def test_answers_have_their_number_in_large_and_lead_to_what_shows_it(make, tmp_path):
-    analysis = make(tmp_path)
-    page, shown = unescape(analysis.page()), [finding for finding in analysis.findings() if finding.number]
-    assert shown
-    for finding in shown:
-        assert f'<dd class="large">{finding.number}</dd>' in page
-        assert re.search(rf'<a href="#[^"]+">{re.escape(finding.figure)}</a>', page), finding.figure
+    check_large_numbers(make(tmp_path))
