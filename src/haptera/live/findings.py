@@ -24,7 +24,8 @@ DEFINITIONS = {
     "correct it",
     "fall-back": "the unadapted model answers, because the adapted one showed signs of collapse or did worse on labels "
     "or on anchor images",
-    "latency": "time from a batch to its answer, within the guard",
+    "latency": "time from a batch to its answer, within the guard; the median, and what 99 % are within, leave out the "
+    "first batch after each start, which warms up",
 }
 MOST_FAULTS = 3
 RECENT = 500
