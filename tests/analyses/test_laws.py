@@ -1,12 +1,11 @@
 """Every analysis keeps the laws; whoever adds one adds a line to ANALYSES."""
 
-import re
 from functools import partial
-from html import unescape
 
 import numpy as np
 import pytest
 import torch
+from tests.large_numbers import check_large_numbers
 
 import haptera
 from haptera.analyses.dependencies import learn_new_classes
@@ -250,18 +249,20 @@ def test_an_analysis_keeps_the_laws(make, tmp_path):
 @pytest.mark.parametrize(
     "make",
     [
-        *(trends, trends_of_accuracies, dependencies, dependencies_without_targets, diagnose, gate, stability, embed),
-        *(embed_sessions, adapt_session, attribute, identify, identify_tables),
+        *(
+            trends,
+            trends_of_accuracies,
+            dependencies,
+            dependencies_without_targets,
+            diagnose,
+            check_model,
+            gate,
+            stability,
+        ),
+        *(embed, embed_sessions, adapt_session, attribute, identify, identify_tables),
     ],
     ids=lambda make: make.__name__,
 )
 def test_answers_have_their_number_in_large_and_lead_to_what_shows_it(make, tmp_path):
     made = make(tmp_path)
-    analysis = made() if isinstance(made, partial) else made
-    page, shown = unescape(analysis.page()), [finding for finding in analysis.findings() if finding.figure]
-    numbers = [finding.number for finding in analysis.findings() if finding.number]
-    assert numbers
-    for number in numbers:
-        assert f'<dd class="large">{number}</dd>' in page
-    for finding in shown:
-        assert re.search(rf'<a href="#[^"]+">{re.escape(finding.figure)}</a>', page), finding.figure
+    check_large_numbers(made() if isinstance(made, partial) else made)

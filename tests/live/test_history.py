@@ -48,6 +48,20 @@ def test_latencies_that_a_share_kept_to_are_within_their_classes():
         assert history.latency(share) == pytest.approx(np.quantile(latencies, share), rel=0.04)
 
 
+@pytest.mark.parametrize("cut", [None, 1, 7])
+def test_the_first_batch_after_each_start_warms_up_and_is_no_latency_of_the_run(cut):
+    """A process that was started again goes on with its steps, and warms up anew."""
+    content = [event_row(0, "start", "camera is watched")]
+    content += [step_row(step, latency=3.0 if step in (1, 12) else 0.01) for step in range(1, 20)]
+    content.insert(12, event_row(11, "start", "camera is watched"))
+    content.append(event_row(19, "start", "camera is watched"))
+    history = made(content) if cut is None else made(content, cut=cut)
+    assert history.latency(1.0) == pytest.approx(0.01, rel=0.04)
+    assert history.frame()["slowest"].max() == 3.0  # shown all the same
+    history.add(pd.DataFrame([step_row(20, latency=3.0), step_row(21, latency=0.5)]))
+    assert history.latency(1.0) == pytest.approx(0.5, rel=0.04)
+
+
 def test_a_clock_that_is_set_back_does_not_fold_the_run():
     content = [step_row(step) for step in range(20)]
     for row in content[10:]:

@@ -1,6 +1,7 @@
 """The page of a run in Chromium while rows arrive: it shows what is new, keeps what the reader chose, logs no error."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,10 @@ def test_what_arrives_is_shown_and_every_chart_draws(visit, served, tmp_path, na
     expect(page.locator(".listing tbody tr")).to_have_count(6)
     assert figure.locator(".shapelayer path, .layer-below path").count() >= 1  # the shift is shaded
     assert page.locator("#live").inner_text() == "Updated as new data arrives."
+    service = page.locator(".answers div", has_text="in time and memory")
+    assert re.fullmatch(r"[\d.]+ ms a batch", service.locator("dd.large").inner_text())
+    service.locator("a").click()
+    expect(page.locator(f"[id='{page.url.partition('#')[2]}']")).to_contain_text("Latency")
     no_sideways_scroll(page)
     for folder in {tmp_path, Path(os.environ.get("HAPTERA_SCREENSHOTS", tmp_path))}:
         page.screenshot(path=folder / f"live-{name}.png", full_page=True)

@@ -4,6 +4,7 @@ import io
 
 import pytest
 from PIL import Image
+from tests.large_numbers import check_large_numbers
 from tests.live.recorded_rows import BACK, FALL, SHIFT, STEPS, event_row, rows, step_row, time_of, write_log
 
 from haptera.live.history import clock
@@ -106,3 +107,11 @@ def test_frames_near_alarms_are_shown_only_if_kept_and_only_if_they_are_pictures
     with Image.open(io.BytesIO(picture.png)) as strip:
         assert strip.size == (196, 96)
         assert [strip.getpixel((x, 48)) for x in (10, 150)] == [(0, 0, 0), (255, 255, 255)]
+
+
+def test_answers_have_their_number_in_large_and_lead_to_what_shows_it(tmp_path):
+    large = check_large_numbers(run_of(tmp_path / "during", rows(FALL)))
+    assert set(large) == {"shift", "accuracy", "service"}
+    assert large["shift"].startswith("size 0.6")
+    assert large["accuracy"] == "71% predicted"
+    assert set(check_large_numbers(run_of(tmp_path / "after"))) == {"accuracy", "service"}  # it is over

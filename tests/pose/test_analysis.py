@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from tests.large_numbers import check_large_numbers
 
 from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.analysis import SavedAnalysis
@@ -35,6 +36,27 @@ def test_the_page_shows_skeletons_and_scores(scores):
     assert len(scores.frames) == 2 * 2 * 2
     assert {frame.caption for frame in scores.frames} >= {"all, clean, none", "all, contrast 4, bn"}
     assert "<img " not in replace(scores, frames=()).page()
+
+
+def test_answers_have_their_number_in_large_and_lead_to_what_shows_it(scores):
+    large, rows = check_large_numbers(scores), scores.rows
+    own = rows[(rows["part"] == "") & (rows["individual"] == "") & (rows["shift"] == "clean")]
+    pck = own[(own["adapter"] == "none") & (own["measure"] == "pck")]["value"].item()
+    assert large["parts"] == f"{pck:.1%}"
+    assert re.fullmatch(r"lower in [012] of 2 cells", large["adaptation"])
+    assert large["confidence"] == f"off by {scores.confidence.before:.3f}"
+
+
+def test_of_two_sets_the_worse_one_is_in_large_with_its_name(animals, seen, trained):
+    sets = {"within": seen, "out": animals.select(np.setdiff1d(animals.rows, seen.rows))}
+    both = score({"net": trained}, sets, shifts=(Contrast(1), Contrast(4), None))
+    large, rows = check_large_numbers(both), both.rows[(both.rows["part"] == "") & (both.rows["individual"] == "")]
+    pck = rows[(rows["measure"] == "pck") & (rows["shift"] == "clean")].set_index("stream")["value"]
+    assert large["parts"] == f"{pck.idxmin()}: {pck.min():.1%}"
+    error = (
+        rows[(rows["measure"] == "normalised_error") & (rows["shift"] == "contrast")].groupby("stream")["value"].mean()
+    )
+    assert large["corruptions"] == f"{error.idxmax()}: error {error.max():.3f}"
 
 
 def test_frames_as_they_are_come_before_shifts_and_one_individual_has_no_section(scores):

@@ -10,9 +10,10 @@ import pytest
 import torch
 import yaml
 from PIL import Image
+from tests.large_numbers import check_large_numbers
 from torch import nn
 
-from haptera.adapters import BatchNorm
+from haptera.adapters import BatchNorm, NoAdaptation
 from haptera.errors import HapteraError
 from haptera.files.deeplabcut import KeypointTable
 from haptera.files.video import write_video
@@ -285,3 +286,13 @@ def test_a_network_with_other_parts_is_refused(project):
     other = as_network(Brightest(False), ("red", "green", "tail"), stride=1).eval()
     with pytest.raises(HapteraError, match="the model has the parts"):
         run(project, other)
+
+
+def test_answers_have_their_number_in_large_and_lead_to_what_shows_it(project, network):
+    found = run(project, network, shifts=[Brightness(5)], adapters={"again": NoAdaptation})
+    large, numbers = check_large_numbers(found), {each.word: each.numbers for each in found.findings()}
+    assert set(large) == {"known", "new", "corruptions", "adaptation", "domain", "label"}
+    assert large["new"] == f"{numbers['new']['new_pck']:.1%}"
+    assert large["corruptions"] == f"{numbers['corruptions']['broken']} of 1 corruption"
+    assert large["domain"] == f"{numbers['domain']['out_of_domain']} of 2 videos"
+    assert large["label"] == "4 frames"

@@ -1,8 +1,10 @@
 """The same shifts, streams and adapters as for classes: outputs, table, moved keypoints, statistics per individual."""
 
+from copy import copy, deepcopy
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import linregress
@@ -63,8 +65,6 @@ def test_statistics_are_those_of_each_individual_and_shift(animals, trained):
     """BatchNorm with N = 0, all frames of an individual in a batch: the network in train mode on these frames."""
     outputs = evaluate(trained, animals, adapter=partial(BatchNorm, prior=0), shift=Contrast(4))
     rows = np.flatnonzero(animals.individuals == animals.individuals[-1])
-    from copy import deepcopy
-
     by_hand = deepcopy(trained).train()
     with torch.no_grad():
         maps = by_hand(Contrast(4)(animals.images(rows), rows))
@@ -129,13 +129,42 @@ def test_models_for_other_parts_are_refused(animals, trained):
     with pytest.raises(HapteraError, match=r"the model has the parts .* is in one of them alone"):
         evaluate(trained, other)
     parts = list(animals.parts)
-    for named, advice in (
-        (["snout", *parts[1:]], f"snout would have to be {parts[0]}"),
-        (parts[::-1], "bring them into the same order"),
-    ):
-        data = PoseData(np.zeros((1, 48, 64, 3), np.uint8), np.ones((1, len(named), 2)), named)
-        with pytest.raises(HapteraError, match=advice):
-            evaluate(trained, data)
+    data = PoseData(np.zeros((1, 48, 64, 3), np.uint8), np.ones((1, len(parts), 2)), ["snout", *parts[1:]])
+    with pytest.raises(HapteraError, match=f"snout would have to be {parts[0]}"):
+        evaluate(trained, data)
+
+
+def test_labels_with_the_parts_in_another_order_get_the_same_scores(animals, trained, tmp_path):
+    order = np.roll(np.arange(len(animals.parts)), 3)
+    turned = copy(animals)
+    turned.parts, turned.keypoints = tuple(animals.parts[k] for k in order), animals.keypoints[:, order]
+    outputs, expected = evaluate(trained, turned), evaluate(trained, animals)
+    for name in ("keypoints", "confidence"):
+        assert np.array_equal(outputs.arrays[name], expected.arrays[name][:, order])
+    assert np.array_equal(outputs.targets, expected.targets[:, order], equal_nan=True)
+    both = score({"net": trained}, {"as trained": animals, "turned": turned}, out=tmp_path)
+    index = ["part", "individual", "measure"]
+    one, two = (rows.set_index(index)["value"] for _, rows in both.table().groupby("stream"))
+    pd.testing.assert_series_equal(one, two.loc[one.index])
+    half = len(both.frames) // 2
+    for frame, other in zip(both.frames[:half], both.frames[half:], strict=True):
+        assert np.array_equal(frame.labelled, other.labelled, equal_nan=True)  # a part has its colour in both
+        assert np.array_equal(frame.predicted, other.predicted, equal_nan=True)
+
+
+def test_a_network_that_names_its_maps_otherwise_is_another_network(animals, trained, tmp_path):
+    """Finished cells of a folder are not taken for those of the same weights with other names."""
+    before = score({"net": trained}, {"all": animals}, out=tmp_path).table()
+    swapped = deepcopy(trained)
+    swapped.parts = (animals.parts[1], animals.parts[0], *animals.parts[2:])
+    after = score({"net": swapped}, {"all": animals}, out=tmp_path).table()
+    error = [rows.set_index(["part", "individual", "measure"])["value"] for rows in (before, after)]
+    assert (
+        error[0].loc[animals.parts[0], "", "normalised_error"] != error[1].loc[animals.parts[0], "", "normalised_error"]
+    )
+    assert (
+        error[0].loc[animals.parts[5], "", "normalised_error"] == error[1].loc[animals.parts[5], "", "normalised_error"]
+    )
 
 
 def test_the_line_of_errors_is_that_of_least_squares():

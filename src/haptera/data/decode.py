@@ -3,7 +3,7 @@
 An image file that is already size x size is left alone; any other is resized, its shorter side to
 `round(size / crop)`, and cut in the centre: for 224 and 0.875 that is the usual 256, with the rounding of torchvision.
 Transparency is dropped, 16-bit grey scaled to 8 bits, and an image with several frames refused. The orientation in
-EXIF is applied only by `upright`: the usual training pipelines do not apply it.
+EXIF is applied only by `upright`: the usual training pipelines do not apply it (of poses, see `pose/orientation.py`).
 """
 
 import io

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from haptera.live.history import Event, History, clock
-from haptera.report.section import Finding, answer
+from haptera.report.section import Finding, answer, lead
 from haptera.statistics.intervals import wilson
 from haptera.words import count, join_names
 
@@ -24,7 +24,8 @@ DEFINITIONS = {
     "correct it",
     "fall-back": "the unadapted model answers, because the adapted one showed signs of collapse or did worse on labels "
     "or on anchor images",
-    "latency": "time from a batch to its answer, within the guard",
+    "latency": "time from a batch to its answer, within the guard; the median, and what 99 % are within, leave out the "
+    "first batch after each start, which warms up",
 }
 MOST_FAULTS = 3
 RECENT = 500
@@ -75,7 +76,18 @@ def findings(run: "LiveRun") -> list[Finding]:
     if not run.history.steps:
         return answer("steps", "What has it seen?", "nothing yet: the log has no step", steps=0)
     parts = [*_shift(run), *_cost(run), *_adapter(run)]
-    return [_now(run, parts), *parts, *_service(run), *_trouble(run)]
+    told = [_now(run, parts), *parts, *_service(run), *_trouble(run)]
+    return lead(told, _leads({name: value for each in told for name, value in each.numbers.items()}))
+
+
+def _leads(numbers: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return the number of each answer and where the page shows it."""
+    size = f"size {numbers['size']:.2f}" if numbers.get("active") and np.isfinite(numbers["size"]) else ""
+    accuracy, half = (numbers.get(name, np.nan) for name in ("accuracy", "latency_ms"))
+    leads = {"now": ("", "Size of the shift"), "shift": (size, "Size of the shift")}
+    leads["accuracy"] = (f"{accuracy:.0%} predicted" if np.isfinite(accuracy) else "", "Accuracy")
+    leads["service"] = (f"{_milliseconds(half)} a batch" if np.isfinite(half) else "", "Latency")
+    return leads | {"adapter": ("", "What the adapter did")}
 
 
 def _now(run: "LiveRun", parts: list[Finding]) -> Finding:

@@ -1,7 +1,8 @@
 """History: what a log says about a run, thinned while it is read, so that a month takes no more memory than an hour.
 
 Rows are kept as they are until there are too many; then neighbours are averaged in pairs, weighted by their images, as
-often as it takes. The slowest of a pair stays the slowest. Counts and the distribution of latencies are of all rows.
+often as it takes. The slowest of a pair stays the slowest. Counts and the distribution of latencies are of all rows;
+but the first batch after each start warms up, and its latency is left out of the distribution.
 A clock that was set back does not fold the run: from there on, its times are moved on by as much, and a note says so.
 """
 
@@ -72,6 +73,7 @@ class History:
     _clock: float = float("nan")
     _kept: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
     _labels: list[dict[str, float]] = field(default_factory=list)
+    _starts: set[int] = field(default_factory=set)
     _latencies: np.ndarray = field(default_factory=lambda: np.zeros(len(EDGES) + 1, dtype=np.int64))
 
     def add(self, rows: pd.DataFrame) -> None:
@@ -113,6 +115,8 @@ class History:
     def _add_event(self, row: pd.Series, position: int, time: float) -> None:
         event = str(row.get("event"))
         self.counts[event] += 1
+        if event == "start":
+            self._starts.add(position)
         if event == "label":
             self._add_labels(row.get("numbers"), position, time)
         elif event in ORDINARY and len(self.events) >= MOST_EVENTS:
@@ -142,7 +146,8 @@ class History:
         self.steps += len(frame)
         self.images += int(images.sum())
         self.served.update(Counter(frame["served"]))
-        finite = latency[np.isfinite(latency)]
+        finite = latency[np.isfinite(latency) & ~np.isin(position, list(self._starts))]
+        self._starts = {place for place in self._starts if place >= self.steps}
         self._latencies += np.bincount(np.searchsorted(EDGES, finite, side="right"), minlength=len(EDGES) + 1)
         self._kept = pd.concat([self._kept, frame], ignore_index=True) if len(self._kept) else frame
         while len(self._kept) > MOST_ROWS:
@@ -157,7 +162,7 @@ class History:
         return pd.DataFrame(self._labels, columns=[*LABELS, *PLACE])
 
     def latency(self, share: float) -> float:
-        """Return the latency that a share of all batches kept to, within 3 %; NaN where none is known."""
+        """Return the latency that a share of all batches but the first kept to, within 3 %; NaN where none is known."""
         total = int(self._latencies.sum())
         if not total:
             return float("nan")

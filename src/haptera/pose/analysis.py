@@ -7,7 +7,7 @@ which is that of individuals that were never seen where there is one. Prediction
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -163,7 +163,7 @@ def score(
     likelihood = confidence_scores(outcome.finished[last], counting, cells[last].data.factors, cells[last].names[1])
     return PoseScores(
         f"Poses: {first}", settings | units(table, counting), table, counting.normalise is not None, shown,
-        inner.parts, inner.skeleton, likelihood,
+        cells[0].data.parts, inner.skeleton, likelihood,
     )  # fmt: skip
 
 
@@ -185,5 +185,7 @@ def _shown(cells: Sequence[Cell], found: Sequence[Outputs], prints: Mapping[str,
     frames: list[Frame] = []
     for place, task, images in zip(chosen, tasks, pictures, strict=True):
         _, stream, adapter = cells[place].names
-        frames += task.frames(images, found[place], f"{stream}, {cells[place].shift}, {adapter}")
+        order = [task.data.parts.index(part) for part in cells[0].data.parts]
+        own = task.frames(images, found[place], f"{stream}, {cells[place].shift}, {adapter}")
+        frames += [replace(each, predicted=each.predicted[order], labelled=each.labelled[order]) for each in own]
     return frames

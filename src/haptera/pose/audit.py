@@ -25,7 +25,7 @@ from haptera.errors import HapteraError, NotApplicable
 from haptera.files.atomic import write_text
 from haptera.pose.analysis import KIND, PoseScores, score
 from haptera.pose.audit_page import BREAKS, DEFINITIONS, audit_sections, findings
-from haptera.pose.evaluate import MakeAdapter, check_parts
+from haptera.pose.evaluate import MakeAdapter, match_parts
 from haptera.pose.further import Counting
 from haptera.pose.network import PoseNetwork
 from haptera.pose.project import Project, choose_sets
@@ -162,7 +162,7 @@ def audit(
     paths = name_videos(project.videos)
     labelled = LabelledConfidence(network, next(iter(sets.values())), chosen.batch_size)
     tasks = [VideoConfidence(network, path, size, chosen.sample, chosen.batch_size) for path in paths.values()]
-    check_parts(network, project.data)
+    match_parts(network, project.data)
     # Videos first, so that one that cannot be read is told before an hour of scores, not after it.
     [reference] = finish([labelled], out, KIND, noun="video", progress=progress).finished
     looked = finish(tasks, out, KIND, noun="video", tolerate=(HapteraError,), progress=progress)

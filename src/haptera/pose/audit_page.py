@@ -8,16 +8,17 @@ import pandas as pd
 
 from haptera.measures.keypoints import BOX, PIXELS
 from haptera.pose.page import DEFINITIONS as SCORES
-from haptera.pose.page import overall, times
+from haptera.pose.page import ERRORS, SHARES, overall, times
 from haptera.pose.unlabelled import FAR
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Listing, Section, answer
+from haptera.report.section import Finding, Listing, Section, answer, enlarge
 from haptera.words import count
 
 BREAKS = 2.0
 """A corruption breaks a network where the error is at least so many times that of the frames as they are, unless
 another number is asked for: a choice, not a fit."""
 SHOWN = 5
+TO_LABEL = "Frames to label next"
 DEFINITIONS = {
     **{key: text for key, text in SCORES.items() if key != "within, out"},
     "known, new": "labelled frames of videos that the network may have learnt from; of individuals it never saw",
@@ -63,7 +64,8 @@ def findings(
         )
         numbers: dict[str, Any] = {"frames_to_label": len(label), "videos_to_label": label["video"].nunique()}
         numbers |= {"first_frame": int(worst["frame"]), "least_confidence": float(worst["confidence"])}
-        told += answer("label", "Which frames should be labelled next?", sentence, **numbers)
+        made = answer("label", "Which frames should be labelled next?", sentence, **numbers)
+        told += enlarge(made, count(len(label), "frame"), TO_LABEL)
     return told
 
 
@@ -87,7 +89,8 @@ def _quality(rows: pd.DataFrame, stream: str, word: str, question: str) -> list[
         "threshold": pck["threshold"],
         "n": pck["n"],
     }
-    return answer(word, question, sentence, **{f"{stream}_{key}": float(value) for key, value in numbers.items()})
+    told = answer(word, question, sentence, **{f"{stream}_{key}": float(value) for key, value in numbers.items()})
+    return enlarge(told, f"{pck['value']:.1%}", SHARES)
 
 
 def unit_of(normalise: str) -> str:
@@ -136,7 +139,8 @@ def _corruptions(bare: pd.DataFrame, breaks: float) -> list[Finding]:
     numbers |= {"more": max(len(broken) - SHOWN, 0)}
     if not finite.all():
         numbers["from_no_error_to"] = {str(name): float(value) for name, value in ratios.loc[~finite, "error"].items()}
-    return answer("corruptions", "Under which corruptions does it break?", sentence, held, **numbers)
+    told = answer("corruptions", "Under which corruptions does it break?", sentence, held, **numbers)
+    return enlarge(told, f"{len(broken)} of {count(len(ratios), 'corruption')}", ERRORS)
 
 
 def _adaptation(errors: pd.DataFrame, refused: str) -> list[Finding]:
@@ -163,7 +167,8 @@ def _adaptation(errors: pd.DataFrame, refused: str) -> list[Finding]:
         how, given = _change(clean, "clean")
         sentence += f"; on the frames as they are the error is {how}"
         numbers = {f"{name}: {key}": float(value) for key, value in (numbers | given).items()}
-        told += answer("" if told else "adaptation", "" if told else question, sentence, **numbers)
+        made = answer("" if told else "adaptation", "" if told else question, sentence, **numbers)
+        told += made if told else enlarge(made, f"lower in {helped} of {count(len(cells), 'cell')}", ERRORS)
     return [*told, *([Finding("", "", refused)] if refused else [])]
 
 
@@ -190,7 +195,8 @@ def _domain(videos: pd.DataFrame) -> list[Finding]:
     numbers = {"out_of_domain": len(out), "videos": len(videos)}
     columns = [{"name": row["video"], "confidence": row["confidence"], "distance": row["distance"]}
                for _, row in videos.iterrows()]  # fmt: skip
-    return answer("domain", "Which videos are out of domain?", sentence, **numbers, by_video=columns)
+    told = answer("domain", "Which videos are out of domain?", sentence, **numbers, by_video=columns)
+    return enlarge(told, f"{len(out)} of {count(len(videos), 'video')}", "Videos")
 
 
 def audit_sections(
@@ -205,7 +211,7 @@ def audit_sections(
     said = videos.assign(out=videos["out"].map({True: "yes", False: "no"}))
     ranking = Listing("Videos", "The least certain first. No label is used.", said, labels)
     chosen = Listing(
-        "Frames to label next", "The least certain first, at least a second apart; look at each before labelling: a "
+        TO_LABEL, "The least certain first, at least a second apart; look at each before labelling: a "
         "frame without the animal is uncertain too.", label, labels,
     )  # fmt: skip
     domain = Section.of("Videos", "How far each video is from the labelled frames.", line, ranking)

@@ -61,6 +61,7 @@ class CocoLabels:
         skeleton: pairs of parts.
         boxes: `(frames, 4)` as x, y, x, y; NaN where the file has none.
         animals: `(frames,)`, which of several animals in an image it is; None where each has one.
+        sizes: `(frames, 2)`, height and width of the image as the file declares them; NaN where it does not.
     """
 
     keypoints: np.ndarray
@@ -72,6 +73,7 @@ class CocoLabels:
     skeleton: list[tuple[str, str]]
     boxes: np.ndarray
     animals: np.ndarray | None = None
+    sizes: np.ndarray | None = None
 
 
 def read_coco_labels(path: Path, individual: str | None = None, animals: str = ONE) -> CocoLabels:
@@ -127,6 +129,7 @@ def _read(content: dict[str, Any], path: Path, individual: str | None, every: bo
         skeleton,
         np.array([_box(entry) for entry in single]),
         _animals(single) if every else None,
+        np.array([_size(picture) for picture in shown]),
     )
 
 
@@ -145,6 +148,12 @@ def _box(entry: Mapping[str, Any]) -> list[float]:
     """Return x, y, x, y of the centres of the first and last pixel; NaN where a file has no box, or an empty one."""
     x, y, width, height = entry.get("bbox") or (0, 0, 0, 0)
     return [x, y, x + width - 1, y + height - 1] if width > 0 and height > 0 else [np.nan] * 4
+
+
+def _size(picture: Mapping[str, Any]) -> list[float]:
+    """Return the height and width that an image is said to have; NaN where these are no numbers."""
+    sides = picture.get("height"), picture.get("width")
+    return [float(side) if isinstance(side, int | float) else np.nan for side in sides]
 
 
 def _animals(entries: Sequence[Mapping[str, Any]]) -> np.ndarray:

@@ -9,9 +9,10 @@ Cost: of the tables, nothing; of `--shift all`, 75 times that of the frames as t
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from haptera.report.section import Finding, Listing, Section, answer
+from haptera.report.section import Finding, Listing, Section, answer, enlarge
 from haptera.run.parts import make_shift
 from haptera.shifts import Shift
 from haptera.streams.published import USUAL, usual_order
@@ -20,6 +21,7 @@ from haptera.words import count
 ALL = "all"
 SEVERITIES = (1, 2, 3, 4, 5)
 MEAN = "mean"
+MEANS = "Means over severities"
 FILE = "by_severity.csv"
 CELL = ["model", "stream", "shift"]
 
@@ -84,7 +86,10 @@ def corruption_findings(rows: pd.DataFrame) -> list[Finding]:
     shifts, severities = rows.loc[rows["severity"] > 0, ["shift", "severity"]].nunique()
     sentence = f"mean error over {count(shifts, 'corruption')} at {severities} severities: {'; '.join(words)}"
     numbers: dict[str, Any] = {"corruptions": int(shifts), "severities": int(severities)}
-    return answer("corruptions", "How bad are corruptions?", sentence, **numbers, mean_error=last.to_dict("records"))
+    told = answer("corruptions", "How bad are corruptions?", sentence, **numbers, mean_error=last.to_dict("records"))
+    worst = last.sort_values(adapters[0]).iloc[-1]  # of several sets; one without a number comes last
+    large = f"{worst['stream']}: " * (len(last) > 1) + f"error {worst[adapters[0]]:.3f}"
+    return enlarge(told, large if np.isfinite(worst[adapters[0]]) else "", MEANS)
 
 
 def corruption_lines(rows: pd.DataFrame) -> Iterator[str]:
@@ -111,6 +116,6 @@ def corruption_section(rows: pd.DataFrame) -> Section | None:
     return Section.of(
         "Corruptions",
         "What each corruption costs, adapters side by side.",
-        Listing("Means over severities", caption, means),
+        Listing(MEANS, caption, means),
         Listing("Every severity", "Normalised error; intervals are among all values, below.", every),
     )

@@ -68,7 +68,7 @@ class PoseData(Data):
                 raise HapteraError(f"{name}: size is for image files, and images are an array")
             self.frames, called = ArrayFrames(images, name), [f"frame{row:06d}" for row in range(frames)]
         else:
-            self.frames, called = FileFrames([Path(path) for path in images], size), [str(path) for path in images]
+            self.frames, called = _open_files(images, keypoints, size), [str(path) for path in images]
         self.parts, self.name = tuple(map(str, parts)), name
         if len(set(self.parts)) != len(self.parts):
             twice = next(part for part in self.parts if self.parts.count(part) > 1)
@@ -152,6 +152,14 @@ class PoseData(Data):
         if np.isnan(keypoints).all():
             raise HapteraError(f"{name}: no keypoint is labelled in any frame")
         return keypoints
+
+
+def _open_files(
+    images: np.ndarray | Sequence[str | Path], keypoints: np.ndarray, size: tuple[int, int] | None
+) -> FileFrames:
+    labels = np.asarray(keypoints, float)
+    known = labels if labels.ndim == 3 and len(labels) == len(images) else None  # others are refused later
+    return FileFrames([Path(path) for path in images], size, keypoints=known)
 
 
 def _column(

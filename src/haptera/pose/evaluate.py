@@ -4,7 +4,8 @@ Source: thesis chapter 5, "Horse-C": frames are corrupted, keypoints stay where 
 BatchNorm are estimated anew for each individual and corruption. A deformation (`Diffeo`) moves the keypoints as well.
 An adapter is fresh for each individual. With `BatchNorm(prior=0)` and batches that hold all frames of an individual,
 this is the protocol of the chapter in one pass; `Offline` reads longer ones twice.
-Predictions in a table are joined to labels by the names of frames and parts.
+Parts of a model are matched with those of the labels by name. Predictions in a table are joined to labels by the names
+of frames and parts.
 """
 
 import logging
@@ -64,7 +65,7 @@ def evaluate(
     """Return what a pose model says about frames, shifted and adapted to, with their labels.
 
     Args:
-        model: a `PoseModel` or another `PoseNetwork`; it is not changed.
+        model: a `PoseModel` or another `PoseNetwork`, with the parts of the labels in any order; it is not changed.
         data: labelled frames.
         adapter: from the model to an adapter, fresh for each individual.
         shift: what happens to the frames; None leaves them as they are.
@@ -73,10 +74,11 @@ def evaluate(
         normalise: by what errors are divided; see `keypoint_scales`.
 
     Returns:
-        Outputs with `keypoints` and `confidence`, the (moved) labels as targets, and `individual` in the context.
+        Outputs with `keypoints` and `confidence` in the order of the labels, the (moved) labels as targets, and
+        `individual` in the context.
     """
     inner = pose_model(model)
-    check_parts(inner, data)
+    order = match_parts(inner, data)
     keypoints = np.empty((len(data), len(data.parts), 2), np.float32)
     confidence = np.empty((len(data), len(data.parts)), np.float32)
     for name in np.unique(data.individuals):
@@ -97,7 +99,8 @@ def evaluate(
         done = 0
         for batch in batches:
             own = rows[done : done + len(batch)]
-            keypoints[own], confidence[own] = _decoded(adapted, batch, inner)
+            found, sure = _decoded(adapted, batch, inner)
+            keypoints[own], confidence[own] = found[:, order], sure[:, order]
             done += len(batch)
     columns = {"individual": data.individuals}
     columns |= {"shift": np.full(len(data), shift.name if shift else "clean")}
@@ -111,18 +114,15 @@ def evaluate(
     )
 
 
-def check_parts(model: PoseNetwork, data: PoseData) -> None:
-    """Refuse a model with other parts, or the same in another order."""
-    if model.parts == data.parts:
-        return
+def match_parts(model: PoseNetwork, data: PoseData) -> list[int]:
+    """Return for each labelled part its place among those of a model; a model with other parts is refused."""
     strange = [part for part in data.parts if part not in model.parts]
     absent = [part for part in model.parts if part not in data.parts]
+    if not strange and not absent:
+        return [model.parts.index(part) for part in data.parts]
+    advice = f"{', '.join(strange or absent)} is in one of them alone"
     if strange and absent:
         advice = f"{', '.join(strange)} would have to be {', '.join(absent)}"
-    elif strange or absent:
-        advice = f"{', '.join(strange or absent)} is in one of them alone"
-    else:
-        advice = "bring them into the same order"
     raise HapteraError(f"the model has the parts {model.parts}, {data.name} has {data.parts}; {advice}")
 
 

@@ -13,15 +13,17 @@ import numpy as np
 import torch
 from PIL import Image
 
-from haptera.data.decode import decode, read_header
+from haptera.data.decode import Resize, decode
 from haptera.data.encoded import THREADS
 from haptera.data.pixels import Layout, check_values, read_layout, to_images
 from haptera.errors import HapteraError
 from haptera.files.fingerprint import fingerprint
+from haptera.pose.orientation import read_sizes
 
 MARGIN = 0.25
 """Of the longer side of the box around an animal's labels; so much is added on every side."""
 LEAST_MARGIN = 8.0
+UPRIGHT = Resize(upright=True)
 
 
 class ArrayFrames:
@@ -75,6 +77,8 @@ class FileFrames:
         size: height and width; that of the images, or of the largest box, if None.
         boxes: `(frames, 4)`, first and last x and y (x, y, x, y) of what is shown of each image; all of it if None.
         animals: `(frames,)`, whose box it is.
+        keypoints: `(frames, parts, 2)`, labels, which may say whether images are turned; see `read_sizes`.
+        declared: `(frames, 2)`, heights and widths that a file of labels names, which may say it too.
 
     Attributes:
         height: in pixels.
@@ -90,12 +94,15 @@ class FileFrames:
         size: tuple[int, int] | None,
         boxes: np.ndarray | None = None,
         animals: np.ndarray | None = None,
+        *,
+        keypoints: np.ndarray | None = None,
+        declared: np.ndarray | None = None,
     ) -> None:
         self._images, self.animals = list(images), animals
         missing = [path for path in self._images if isinstance(path, Path) and not path.is_file()]
         if missing:
             raise HapteraError(f"{len(missing)} of {len(self._images)} images are not there, the first is {missing[0]}")
-        sizes = image_sizes(self._images)
+        sizes, self._turned = read_sizes(self._images, keypoints, declared)
         self._boxes = None if boxes is None else clip_boxes(boxes, sizes)
         self.corners = np.zeros((len(sizes), 2), int) if self._boxes is None else self._boxes[:, :2]
         if self._boxes is not None:
@@ -123,7 +130,8 @@ class FileFrames:
         return to_images(pixels, Layout("NHWC", 3, self.height, self.width), 3)
 
     def _one(self, position: int) -> np.ndarray:
-        image = decode(self._images[position], 3, where=self._name(position))
+        resize = UPRIGHT if self._turned[position] else None
+        image = decode(self._images[position], 3, resize, self._name(position))
         if self._boxes is not None:
             left, top, right, bottom = self._boxes[position].tolist()
             image = image[top : bottom + 1, left : right + 1]
@@ -142,14 +150,9 @@ class FileFrames:
             else:
                 stat = image.stat()
                 found.append((str(image), stat.st_size, stat.st_mtime_ns))
-        shown = () if self._boxes is None else (self._boxes,)
+        shown = [] if self._boxes is None else [self._boxes]
+        shown += [self._turned] if self._turned.any() else []
         return fingerprint("frames", found, self.height, self.width, *shown)
-
-
-def image_sizes(images: Sequence[Path | bytes]) -> np.ndarray:
-    """Return `(images, 2)`: heights and widths; an image that is there several times is opened once."""
-    sizes = {image: read_header(image)[:2] for image in dict.fromkeys(images)}
-    return np.array([sizes[image] for image in images])
 
 
 def label_boxes(keypoints: np.ndarray, around: np.ndarray | None = None, margin: float = MARGIN) -> np.ndarray:

@@ -5,8 +5,9 @@ import pandas as pd
 from haptera.files.json import plain
 from haptera.pose.further import GIVEN, LABELS, ConfidenceScores
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Listing, Section, answer
+from haptera.report.section import Finding, Listing, Section, answer, enlarge
 
+RELIABILITY = "Share of right keypoints against likelihood"
 FURTHER_DEFINITIONS = {
     "pixels": "mean distance in pixels of the images as they are, within each individual first",
     "RMSE": "what DeepLabCut prints under this name: the mean distance in pixels of all keypoints together; of the "
@@ -43,12 +44,13 @@ def confidence_findings(found: ConfidenceScores | None) -> list[Finding]:
         f"other individuals, or on the other half of one, by {found.after:.3f}: slope {fitted.slope:.2f}, offset "
         f"{fitted.offset:.2f} of the log odds"
     )
-    return answer(
+    told = answer(
         "confidence", "Can the likelihood be believed?", sentence, off_by=found.before, calibrated_off_by=found.after,
         slope=fitted.slope, offset=fitted.offset, right_within=fitted.threshold, right_in_units_of=fitted.normalise,
         error_exponent=plain(found.exponent), reliability=plain(found.bins.to_dict("records")),
         cutoffs=plain(found.cutoffs.to_dict("records")),
     )  # fmt: skip
+    return enlarge(told, f"off by {found.before:.3f}", RELIABILITY)
 
 
 def confidence_section(found: ConfidenceScores | None) -> Section | None:
@@ -57,7 +59,7 @@ def confidence_section(found: ConfidenceScores | None) -> Section | None:
         return None
     labels = {"confidence": "likelihood", "right": "share that is right", "error": "median error", "n": "keypoints"}
     curve = Figure(
-        "Share of right keypoints against likelihood",
+        RELIABILITY,
         "Each point is a bin of the likelihood, 15 in all, empty ones left out. On the dashed line keypoints are right "
         "as often as it says. Calibrated: after a fit of two numbers to other individuals.",
         found.bins, kind="line", x="confidence", y="right", color=("likelihood",),

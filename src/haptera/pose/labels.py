@@ -39,6 +39,7 @@ class Labels:
         species: `(rows,)`, or None.
         areas: `(rows,)`, of each animal in square pixels, or None.
         boxes: `(rows, 4)`, around each animal as the file says, or None.
+        sizes: `(rows, 2)`, height and width of images as the file says, or None.
     """
 
     table: KeypointTable
@@ -47,6 +48,7 @@ class Labels:
     species: np.ndarray | None = None
     areas: np.ndarray | None = None
     boxes: np.ndarray | None = None
+    sizes: np.ndarray | None = None
 
     def frames(self, images: Path | None = None, size: tuple[int, int] | None = None, name: str = "poses") -> PoseData:
         """Return the labels with their images; crops where frames have several animals.
@@ -58,7 +60,7 @@ class Labels:
         """
         table, found = self.table, self.find(images)
         boxes = None if table.animals is None else label_boxes(table.keypoints, self.boxes)
-        shown = FileFrames(found, size, boxes, table.animals)
+        shown = FileFrames(found, size, boxes, table.animals, keypoints=table.keypoints, declared=self.sizes)
         return PoseData(
             shown, table.keypoints, table.parts, self.individuals, species=self.species, files=table.files,
             skeleton=table.skeleton, areas=self.areas, name=name,
@@ -89,7 +91,7 @@ def read_labels(
             coco.keypoints, coco.parts, coco.files, "coco", animals=coco.animals, skeleton=tuple(coco.skeleton)
         )
         find = partial(coco_images, path, coco.files)
-        return Labels(table, owners, find, np.array(coco.species), np.array(coco.areas), coco.boxes)
+        return Labels(table, owners, find, np.array(coco.species), np.array(coco.areas), coco.boxes, coco.sizes)
     if animals is not None:
         raise HapteraError(f"animals is {animals!r}, which is for files of COCO, and the labels are {path}")
     if not is_rule(individual):

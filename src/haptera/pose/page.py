@@ -12,7 +12,7 @@ from haptera.pose.corruptions import corruption_findings, corruption_lines, corr
 from haptera.pose.further_page import further_line
 from haptera.pose.skeletons import Frame, contact_sheet
 from haptera.report.figure import Figure
-from haptera.report.section import Finding, Listing, Picture, Section, answer
+from haptera.report.section import Finding, Listing, Picture, Section, answer, enlarge
 from haptera.streams.published import usual_order
 from haptera.words import count, interval
 
@@ -28,6 +28,9 @@ DEFINITIONS = {
     "intervals": "95 %, over individuals (Student’s t; errors on the logarithm, PCK on the log odds); means are taken "
     "within each individual first. None where there is one individual, or all have the same mean",
 }
+BY_SHIFT = "by shift and adapter"
+ERRORS, SHARES = (f"{name} {BY_SHIFT}" for name in MEASURES.values())
+"""Titles of the figures to which answers link."""
 FEW = 2
 """Of so many cells all scores are printed."""
 SKELETONS = (
@@ -75,6 +78,9 @@ def findings(rows: pd.DataFrame) -> list[Finding]:
         words[-1] += f"normalised error {value['normalised_error']:.3f}"
     scores, normalise = plain(rows[RECORD].to_dict("records")), normaliser(rows)
     told = answer("parts", "Does it find the parts?", "; ".join(words), scores=scores, normalise=normalise)
+    if clean["shift"].isin(["clean", ""]).all() and clean["model"].nunique() < 2:
+        worst = clean[clean["measure"] == "pck"].sort_values("value").iloc[0]  # of several sets
+        told = enlarge(told, f"{worst['stream']}: " * (len(words) > 1) + f"{worst['value']:.1%}", SHARES)
     errors = overall(rows, "normalised_error")
     wide = errors.pivot_table(index=["model", "stream", "shift", "severity"], columns="adapter", values="value")
     if others := [name for name in wide.columns if name != first]:
@@ -101,7 +107,7 @@ def _adaptation(bare: pd.Series, adapted: pd.DataFrame) -> list[Finding]:
         sentence = f"it lowers the error in {cells}; least harm under {where} multiplies it by {1 / gain:.2f}"
     else:
         sentence = f"it lowers the error in {cells}; without it there is none"
-    return answer("adaptation", "Does adaptation help?", sentence, **numbers)
+    return enlarge(answer("adaptation", "Does adaptation help?", sentence, **numbers), f"lower in {cells}", ERRORS)
 
 
 def lines(rows: pd.DataFrame) -> Iterator[str]:
@@ -169,7 +175,7 @@ def sections(
     if frames:
         picture = Picture("Predicted skeletons", SKELETONS, contact_sheet(frames, parts, skeleton))
         made.append(Section("Frames", "What the model sees, and where it finds the parts.", pictures=(picture,)))
-    figures = _heatmaps(overall(table), "shift and adapter", STATISTICS, "adapter", "what", ("stream",))
+    figures = _heatmaps(overall(table), BY_SHIFT, STATISTICS, "adapter", "what", ("stream",))
     made.append(Section("Shifts", "What shifts cost, and what adaptation wins back.", figures))
     made += filter(None, [corruption_section(rows)])
     for column, title, text, caption in (
@@ -178,7 +184,7 @@ def sections(
     ):
         own = table[table[column] != ""]
         if own[column].nunique() > 1:  # one alone is in the section before
-            figures = _heatmaps(own, column, caption, "what", column, ("stream", "adapter"))
+            figures = _heatmaps(own, f"by {column}", caption, "what", column, ("stream", "adapter"))
             made.append(Section(title, text, figures))
     return [*made, Section("All values", "", (), (Listing("Scores", "One row each.", table, LABELS),))]
 
@@ -192,7 +198,7 @@ def _heatmaps(rows: pd.DataFrame, by: str, caption: str, x: str, y: str, select:
         limits = (0.0, 1.0 if measure == "pck" else float(frame["value"].max()))
         labels = {"value": name, "n": "keypoints", "what": "shift"}
         figure = Figure(
-            f"{name} by {by}", caption, frame, kind="heatmap", x=x, y=y, value=("value",), low="low", high="high",
+            f"{name} {by}", caption, frame, kind="heatmap", x=x, y=y, value=("value",), low="low", high="high",
             select=select, start=start, labels=labels, limits=limits,
         )  # fmt: skip
         made.append(figure)

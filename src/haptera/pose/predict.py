@@ -28,6 +28,7 @@ from haptera.files.fingerprint import fingerprint, of_model
 from haptera.files.npz import read_npz
 from haptera.pose.frames import ArrayFrames, FileFrames
 from haptera.pose.network import PoseNetwork
+from haptera.pose.orientation import warn_of_turned
 from haptera.progress import Progress
 from haptera.run.folder import PLAN
 from haptera.run.journal import JOURNAL
@@ -35,7 +36,8 @@ from haptera.run.ledger import Piece
 from haptera.run.locks import LOCK
 from haptera.run.tasks import Task, finish
 
-Pictures = Data | np.ndarray | Sequence[str | Path] | Path
+Shown = Data | np.ndarray | Sequence[str | Path]
+Pictures = Shown | Path
 T = TypeVar("T")
 R = TypeVar("R")
 AT_ONCE = 8
@@ -77,9 +79,18 @@ def predict(
         batch_size: frames in a pass.
         progress: None shows it where somebody is looking.
     """
-    inner = pose_model(model)
     if isinstance(images, Path):
         images = list_frames(images)
+    if not isinstance(images, Data | np.ndarray):
+        warn_of_turned(_check_paths(images))
+    return _predict(model, images, size, batch_size, progress)
+
+
+def _predict(
+    model: nn.Module, images: Shown, size: tuple[int, int] | None, batch_size: int, progress: bool | None
+) -> Poses:
+    """Predict what is no folder; nothing is said of how images are turned."""
+    inner = pose_model(model)
     size = inner.size if size is None else size
     device = device_of(inner)
     frames = len(images)
@@ -110,7 +121,7 @@ class _Part(Task[Poses]):
         self.piece = Piece(key, f"frames/{key}.npz", paths[0].name)
 
     def make(self) -> Poses:
-        return predict(self.model, self.paths, **self.settings)
+        return _predict(self.model, self.paths, **self.settings, progress=False)
 
     def write(self, result: Poses, path: Path) -> None:
         with path.open("wb") as file:
@@ -144,6 +155,7 @@ def predict_table(
     """
     check_target(out)
     paths, root = list_frames(images), images if images.is_dir() else images.parent
+    warn_of_turned(paths)
     identity, step = of_model(model), AT_ONCE * batch_size
     groups = [paths[start : start + step] for start in range(0, len(paths), step)]
     parts = [_Part(model, group, identity, size=size, batch_size=batch_size) for group in groups]
@@ -238,15 +250,20 @@ def _batches(
             yield rows, read(rows), None
         return
     assert not isinstance(images, Path)
-    paths = [Path(path) for path in images]
-    if missing := [path for path in paths if not path.is_file()]:
-        raise HapteraError(f"there is no image {missing[0]}")
+    paths = _check_paths(images)
     sizes, codes = np.unique([header_size(path) for path in paths], axis=0, return_inverse=True)
     for code in range(len(sizes)):
         own = np.flatnonzero(codes == code)
         frames = FileFrames([paths[row] for row in own], size)
         for rows in _cut(np.arange(len(own)), batch_size):
             yield own[rows], frames.read(rows), frames.factors[rows]
+
+
+def _check_paths(images: Sequence[str | Path]) -> list[Path]:
+    paths = [Path(path) for path in images]
+    if missing := [path for path in paths if not path.is_file()]:
+        raise HapteraError(f"there is no image {missing[0]}")
+    return paths
 
 
 def _reader(images: np.ndarray) -> Callable[[np.ndarray], torch.Tensor]:

@@ -93,11 +93,15 @@ def render(
 def page_data(sections: Sequence[Section], answers: Sequence[Finding], notes: Sequence[str] = ()) -> str:
     """Return JSON of what may change on a page while it is open; `shape` tells pages apart that have other parts."""
     parts = _parts(sections)
+    targets = _targets(parts)
     items = [item for part in parts for item in (*part["figures"], *part["tables"])]
     pictures = [len(part["section"].pictures) for part in parts]
     content = {
         "shape": [[part["id"] for part in parts], [item["id"] for item in items], pictures],
-        "answers": [[answer.question, answer.sentence] for answer in answers],
+        "answers": [
+            [answer.question, answer.sentence, answer.number, answer.figure, targets.get(answer.figure, "")]
+            for answer in answers
+        ],
         "notes": list(notes),
         "captions": {item["id"]: (item.get("figure") or item["table"]).caption for item in items},
     }

@@ -26,7 +26,7 @@ from haptera.analyses.preflight.check import ERROR, FINE, VERDICTS, Check
 from haptera.analyses.preflight.crop import check_crop
 from haptera.analyses.preflight.inputs import Trial, check_inputs
 from haptera.analyses.preflight.labels import Order, check_accuracy, check_labels
-from haptera.analyses.preflight.page import DEFINITIONS, sections
+from haptera.analyses.preflight.page import DEFINITIONS, leads, sections
 from haptera.analyses.preflight.passes import check_outputs_are_logits, check_passes
 from haptera.analyses.preflight.probe import Probe
 from haptera.analyses.preflight.sample import Sample
@@ -36,7 +36,7 @@ from haptera.correctness import check_classes, check_targets
 from haptera.data import Data
 from haptera.errors import HapteraError, check_keys
 from haptera.files.atomic import write_text
-from haptera.report.section import Finding, Section
+from haptera.report.section import Finding, Section, lead
 from haptera.words import count
 
 PASSES = 10
@@ -110,7 +110,7 @@ class Preflight(Analysis):
 
     def findings(self) -> list[Finding]:
         """Return every answer."""
-        return [each.finding() for each in self.checks]
+        return lead([each.finding() for each in self.checks], leads(self))
 
     def sections(self) -> list[Section]:
         """Return the answers, and what was tried."""

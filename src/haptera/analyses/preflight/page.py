@@ -24,14 +24,34 @@ TRIALS = (
 CROPS = "The same files, cut in other ways. The distance is a mean over all layers with kept statistics."
 
 
+INPUTS, CUTS = "Ways that were tried", "Crops that were tried"
+
+
+def leads(preflight: "Preflight") -> dict[str, tuple[str, str]]:
+    """Return what is in large above each answer, a complaint or the accuracy, and where the page shows more."""
+    shown = {}
+    for check in preflight.checks:
+        large = check.verdict if check.complaint else ""
+        if check.word == "accuracy" and "accuracy" in check.numbers:
+            large = f"{large} {check.numbers['accuracy']:.1%}".strip()
+        tried = {
+            "scale": (INPUTS, preflight.trials),
+            "colour": (INPUTS, preflight.trials),
+            "crop": (CUTS, preflight.crops),
+        }
+        title, trials = tried.get(check.word, ("Checks", None))
+        shown[check.word] = large, "Checks" if trials is None or trials.empty else title
+    return shown
+
+
 def sections(preflight: "Preflight") -> list[Section]:
     """Return the answers, and what was tried."""
     rows = [{"check": each.word, "verdict": each.verdict, "sentence": each.sentence} for each in preflight.checks]
     made = [Section("Checks", CHECKS, tables=(Listing("Checks", "One row each.", pd.DataFrame(rows)),))]
     if not preflight.trials.empty:
-        listing = Listing("Ways that were tried", TRIALS, preflight.trials.dropna(axis=1, how="all"))
+        listing = Listing(INPUTS, TRIALS, preflight.trials.dropna(axis=1, how="all"))
         made.append(Section("Inputs", "Other scales and the other order of colours.", tables=(listing,)))
     if not preflight.crops.empty:
-        listing = Listing("Crops that were tried", CROPS, preflight.crops.dropna(axis=1, how="all"))
+        listing = Listing(CUTS, CROPS, preflight.crops.dropna(axis=1, how="all"))
         made.append(Section("Crops", "Other parts of the same files.", tables=(listing,)))
     return made

@@ -46,7 +46,10 @@ class Live {
     const told = JSON.stringify([answers, notes]);
     if (told !== this.told) { // else what the reader has marked stays marked
       document.querySelector('.answers').replaceChildren(...answers.map(
-        ([question, sentence]) => element('div', {}, text('dt', question), text('dd', sentence)),
+        ([question, sentence, number, figure, target]) => element(
+          'div', {}, text('dt', question), ...(number ? [element('dd', { className: 'large' }, number)] : []), text('dd', sentence),
+          ...(target ? [element('dd', { className: 'seen' }, element('a', { href: `#${target}` }, figure))] : []),
+        ),
       ));
       this.notes(notes);
       this.told = told;
