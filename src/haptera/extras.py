@@ -55,7 +55,7 @@ def compiles() -> bool:
         import numba
     except Exception:  # see above
         return False
-    return not numba.config.DISABLE_JIT
+    return not getattr(numba.config, "DISABLE_JIT", False)
 
 
 def compile_loop(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
