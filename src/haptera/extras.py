@@ -2,7 +2,10 @@
 
 import importlib
 import logging
+from collections.abc import Callable
+from functools import cache
 from types import ModuleType
+from typing import Any
 
 from haptera.errors import HapteraError, first_line
 
@@ -37,7 +40,36 @@ def import_loops(module: str, without: str) -> ModuleType | None:
         without: what happens then, in words.
     """
     try:
-        return importlib.import_module(module)
+        loops = importlib.import_module(module)
+        if compiles():
+            return loops
+        log.info("%s, since NUMBA_DISABLE_JIT turns the compiler off", without)
     except Exception as error:  # numba refuses a NumPy that is too new, or fails in its own libraries, in many ways
         log.info("%s, since numba does not import: %s", without, first_line(error))
-        return None
+    return None
+
+
+def compiles() -> bool:
+    """Whether numba is here and compiles; without it loops would be slow, or are not there."""
+    try:
+        import numba
+    except Exception:  # see above
+        return False
+    return not getattr(numba.config, "DISABLE_JIT", False)
+
+
+def compile_loop(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile a loop with numba when it is first called, and keep it on disk where there is a folder to write into."""
+    import numba
+
+    try:
+        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    except RuntimeError:  # neither the package's folder nor the user's can be written into
+        _say_unkept()
+        compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    return compiled
+
+
+@cache
+def _say_unkept() -> None:
+    log.info("loops are compiled anew in each process; NUMBA_CACHE_DIR may name a folder to keep them in")

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from haptera import catalog
+from haptera.errors import HapteraError
 from haptera.measures import accuracy, many_cells, stacks
 from haptera.measures.facts import fact, required_settings
 from haptera.measures.many_cells import CellRows
@@ -192,3 +193,40 @@ def test_small_plain_cells_are_stacked_and_large_ones_are_not():
     assert layout_of(cell(0)) == layout_of(cell(1))
     assert layout_of(cell(0)) != layout_of(cell(0, samples=9))
     assert layout_of(cell(0, samples=stacks.MOST // FEWEST // 10 + 1)) is None
+
+
+def picky(outputs):
+    """A measure that one sort of cell does not agree with."""
+    if (outputs.logits > 90).any():
+        raise HapteraError("a logit is above 90")
+    return [outputs.groups[0][0] | {"measure": "picky", "value": float(outputs.logits.max()), "n": len(outputs)}]
+
+
+def picky_together(stacked):
+    if (stacked.flat.logits > 90).any():
+        raise ValueError("of one of the cells, and who knows which")
+    best = stacked.flat.logits.reshape(stacked.cells, -1).max(1).astype(float)
+    return {"cell": stacked.every, "measure": "picky", "value": best, "n": stacked.samples}
+
+
+def test_a_cell_that_fails_in_a_stack_is_the_only_one_that_fails(monkeypatch):
+    monkeypatch.setitem(stacks._FORMS, picky, picky_together)
+    cells, measures = several(20), [*MEASURES, picky]
+    demand_same(cells, measures)
+    cells[13].logits[2, 3] = 99
+    with pytest.raises(HapteraError, match="above 90"):
+        measure_outputs(cells[13], measures)
+    rows = CellRows(measures)
+    for each in cells:
+        rows.add(rows.measure(each))
+    assert {place: str(error) for place, error in rows.failures().items()} == {13: "a logit is above 90"}
+    slow = tidy([row for each in cells[:13] + cells[14:] for row in measure_outputs(each, measures)])
+    pd.testing.assert_frame_equal(rows.table(), slow, check_exact=True, check_like=True)
+
+
+def test_a_form_that_fails_on_cells_that_are_fine_costs_nothing_but_time(monkeypatch):
+    def broken(stacked):
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(stacks._FORMS, accuracy, broken)
+    demand_same(several(20))

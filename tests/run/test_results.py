@@ -8,13 +8,13 @@ import pytest
 
 from haptera import catalog
 from haptera.errors import HapteraError
-from haptera.measures import adaptation_gain, mce, measure
+from haptera.measures import accuracy, adaptation_gain, mce, measure, stacks
 from haptera.outputs import Outputs
 from haptera.report.study import complete
 from haptera.run.importing import import_predictions
 from haptera.run.parts import make_measure
 from haptera.run.results import measure as measure_folder
-from haptera.run.results import report, table_of
+from haptera.run.results import report, results_of, table_of
 from haptera.table import measure_outputs, tidy
 
 RIGHT = {("one", "none"): 12, ("one", "tent"): 18, ("two", "none"): 6, ("two", "tent"): 9}
@@ -116,3 +116,36 @@ def test_many_small_cells_have_the_rows_of_each_and_a_damaged_one_is_left_out(tm
     assert table["measure"].eq("mean_error").sum() == 11
     found = table[table["measure"].isin(names[:3])].reset_index(drop=True)
     pd.testing.assert_frame_equal(found, tidy(rows), check_exact=True, check_like=True)
+
+
+def test_a_cell_that_a_measure_refuses_within_a_stack_is_left_out_by_name(tmp_path, monkeypatch, caplog):
+    generator = np.random.default_rng(0)
+    for number in range(20):
+        logits = generator.normal(size=(8, 3)).astype(np.float32)
+        logits[0, 0] = 99 if number == 13 else 0
+        np.savez(tmp_path / "file.npz", logits=logits, targets=np.arange(8) % 3)
+        names = {"model": f"net {number}", "stream": "fog", "adapter": "none", "shift": "fog", "severity": 3.0}
+        import_predictions(tmp_path / "file.npz", tmp_path / "study", **names)
+    everything = measure_folder(tmp_path / "study")
+    form = stacks.form_of(accuracy)
+
+    def refuse(stacked):
+        if (stacked.flat.logits > 90).any():
+            raise HapteraError("a logit is above 90")
+        return form(stacked)
+
+    def picky(outputs):
+        if (outputs.logits > 90).any():
+            raise HapteraError("a logit is above 90")
+        return accuracy(outputs)
+
+    monkeypatch.setattr("haptera.run.results._measures", lambda: [picky])
+    monkeypatch.setitem(stacks._FORMS, picky, refuse)
+    (tmp_path / "study" / "table.parquet").unlink()
+    results = results_of(tmp_path / "study")
+    assert list(results.damage.values()) == ["a logit is above 90"]
+    assert "net 13" in caplog.text
+    assert "is left out: a logit is above 90" in caplog.text
+    wanted = everything[(everything["measure"] == "accuracy") & (everything["model"] != "net 13")]
+    wanted = wanted[results.table.columns].reset_index(drop=True)
+    pd.testing.assert_frame_equal(results.table, wanted, check_exact=True)

@@ -63,6 +63,14 @@ class Restless(Shift):
         return images * (0.5 ** len(self.calls))
 
 
+@dataclass(frozen=True)
+class NeedsRoom(Shift):
+    name = "needs_room"
+
+    def apply(self, images, random):
+        return torch.nn.functional.pad(images, (0, 0, 2, 0), mode="reflect")[..., :-2, :]
+
+
 @pytest.mark.parametrize(
     ("shift", "laws"),
     [
@@ -70,6 +78,7 @@ class Restless(Shift):
         (BatchMean, {"does_not_depend_on_batches"}),
         (InPlace, {"keeps_shape_dtype_and_range"}),
         (Restless, {"same_seed_same_images"}),
+        (NeedsRoom, {"takes_small_and_narrow_images"}),
     ],
 )
 def test_broken_shifts_are_caught(shift, laws):

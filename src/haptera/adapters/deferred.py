@@ -7,11 +7,13 @@ is: with the ReLU in them if it is one, as they are if it is not, and before the
 between, and results are the same to the last bit.
 An output waits only where a ReLU came next in the first pass, in which every operation is seen (`sight.py`), also
 those that no such mode sees: where a function of TorchScript, or of a compiled extension, comes before the ReLU, it
-meets values and not memory that waits for them. Nor does one of a layer that is run twice in a pass, or whose ReLU is
-in an autograd function with a gradient of its own. With compiled modules of TorchScript in a model none waits. An
-output that somebody keeps, such as a hook, is written all the same, one call later; it does not wait where an
-operation that no such mode sees came before that call.
-Cost: some Python calls per layer. Saves a pass over memory for each ReLU, forward and backward, and each addition.
+meets values and not memory that waits for them. While one waits, operations are seen again: where a later pass takes
+another branch, into such a function, its first operation has the output written, and that layer waits no more. Nor does
+one of a layer that is run twice in a pass, or whose ReLU is in an autograd function with a gradient of its own. With
+compiled modules of TorchScript in a model none waits. An output that somebody keeps, such as a hook, is written all the
+same, one call later; it does not wait where an operation that no such mode sees came before that call.
+Cost: some Python calls per layer, and 2 µs for each stretch in which operations are seen. Saves a pass over memory for
+each ReLU, forward and backward, and each addition.
 """
 
 import threading
@@ -21,10 +23,12 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 from torch.utils.weak import TensorWeakRef
 
 from haptera.adapters.fused import Normalisation, suits
 from haptera.adapters.sight import Sight
+from haptera.adapters.waiting import Marked, Rectified, Sum, Waiting, like
 
 RELUS = (F.relu, torch.relu, torch.Tensor.relu, torch.relu_, torch.Tensor.relu_)
 ADDITIONS = (torch.add, torch.Tensor.add, torch.Tensor.add_)
@@ -38,38 +42,6 @@ class Layer(Protocol):
     followed: str | None
 
 
-class Backward(Protocol):
-    """What the backward pass of a layer goes by; `rectify` says whether the gradient is that of a ReLU's output."""
-
-    rectify: bool
-
-
-class Waiting:
-    """The output of a normalisation, not written yet.
-
-    Attributes:
-        out: where it will be.
-        normalisation: what writes it.
-        again: the same layer with the ReLU inside, for autograd; None where no gradient is wanted.
-        other: what is added to it.
-        backward: what the backward pass of the layer goes by, where a gradient is wanted.
-    """
-
-    def __init__(
-        self,
-        out: torch.Tensor,
-        normalisation: Normalisation,
-        again: Callable[[], torch.Tensor] | None = None,
-        backward: Backward | None = None,
-    ) -> None:
-        self.out, self.normalisation, self.again, self.backward = out, normalisation, again, backward
-        self.other: torch.Tensor | None = None
-
-    def write(self, out: torch.Tensor, rectify: bool = False) -> torch.Tensor:
-        """Write it, or what a ReLU makes of it."""
-        return self.normalisation.write(out, self.other, rectify)
-
-
 class Room:
     """Where the outputs of one pass wait, one at a time."""
 
@@ -80,6 +52,8 @@ class Room:
         self._noted: tuple[Layer, torch.Tensor, str] | None = None
         self._left: tuple[Layer, TensorWeakRef] | None = None
         self._sight: Sight | None = None
+        self._guard, self._guarded = Sight(self._interrupt), False
+        self._owner: Layer | None = None
         self._called: set[int] = set()
 
     def begin(self, first: bool) -> None:
@@ -107,6 +81,25 @@ class Room:
             (layer, *_), self._noted = self._noted, None
             layer.followed = OTHER
 
+    def _interrupt(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Write what waits before an operation that came without a call, and let that layer wait no more."""
+        kept = self._kept is not None and self._kept[0]() is not None
+        if self._owner is not None and (kept or self._waiting is not None):
+            self._owner.followed = OTHER
+        with torch.no_grad():
+            self._write()
+
+    def _watch(self) -> None:
+        """Look at every operation while something waits."""
+        if not self._guarded and (self._waiting is not None or self._kept is not None):
+            self._guard.__enter__()
+            self._guarded = True
+
+    def _unwatch(self) -> None:
+        if self._guarded and _get_current_dispatch_mode() is self._guard:  # else it looks on, and finds nothing
+            self._guard.__exit__(None, None, None)
+            self._guarded = False
+
     def normalise(self, layer: Layer, run: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a layer, whose output may wait here, and note what comes after it if that is not known."""
         self.settle()
@@ -120,9 +113,12 @@ class Room:
         self._layer, before = layer, _OPEN.__dict__.get("room")
         _OPEN.room = self
         try:
-            return run()
+            out = run()
         finally:
             self._layer, _OPEN.room = None, before
+        self._owner = layer
+        self._watch()
+        return out
 
     def takes(self) -> bool:
         """Say whether an output of this layer may wait."""
@@ -135,6 +131,12 @@ class Room:
 
     def call(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Call any other function, which may be one that was waited for."""
+        self._unwatch()
+        result = self._call(func, args, kwargs)
+        self._watch()
+        return result
+
+    def _call(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         self._left = None
         if self._noted is not None:
             return self._note(func, args, kwargs)
@@ -153,8 +155,13 @@ class Room:
         return func(*args, **kwargs)
 
     def settle(self) -> None:
-        """Write what waits."""
-        waiting, self._waiting, self._noted, self._left = self._waiting, None, None, None
+        """Write what waits, and look at operations no more."""
+        self._unwatch()
+        self._noted, self._left = None, None
+        self._write()
+
+    def _write(self) -> None:
+        waiting, self._waiting = self._waiting, None
         self._write_kept()
         if waiting is not None:
             waiting.write(waiting.out)
@@ -162,11 +169,11 @@ class Room:
     def _rectify(self, waiting: Waiting, in_place: bool) -> torch.Tensor:
         grad = waiting.again is not None
         if waiting.other is not None and grad:
-            out: torch.Tensor = _Rectified.apply(waiting.out, waiting, in_place)
+            out: torch.Tensor = Rectified.apply(waiting.out, waiting, in_place)
         elif in_place:
-            return _Marked.apply(waiting.out, waiting) if grad else waiting.write(waiting.out, rectify=True)
+            return Marked.apply(waiting.out, waiting) if grad else waiting.write(waiting.out, rectify=True)
         else:
-            out = waiting.again() if waiting.again is not None else waiting.write(_like(waiting.out), rectify=True)
+            out = waiting.again() if waiting.again is not None else waiting.write(like(waiting.out), rectify=True)
         if not in_place:
             self._keep(waiting)
         return out
@@ -176,9 +183,9 @@ class Room:
             self._keep(waiting)
         if torch.is_grad_enabled():
             waiting.again = waiting.again or waiting.out.clone  # a gradient is wanted by the other tensor alone
-            out = _Sum.apply(waiting.out, other, in_place)
+            out = Sum.apply(waiting.out, other, in_place)
         else:
-            out = waiting.out if in_place else _like(waiting.out)
+            out = waiting.out if in_place else like(waiting.out)
         both = Waiting(out, waiting.normalisation, waiting.again)
         both.other = other.detach()
         return self.put(both)
@@ -241,53 +248,3 @@ def _added(func: Any, args: Any, kwargs: Mapping[str, Any], out: torch.Tensor) -
     if other is out or type(other) is not torch.Tensor or other.shape != out.shape or other.dtype != out.dtype:
         return None
     return other
-
-
-def _like(values: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(values)
-
-
-class _Sum(torch.autograd.Function):
-    """The sum of an output that waits and another tensor, which waits too."""
-
-    @staticmethod
-    def forward(ctx: Any, out: torch.Tensor, other: torch.Tensor, in_place: bool) -> torch.Tensor:
-        if not in_place:
-            return _like(out)
-        ctx.mark_dirty(out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        return grad, grad, None
-
-
-class _Rectified(torch.autograd.Function):
-    """A ReLU of a sum that waits."""
-
-    @staticmethod
-    def forward(ctx: Any, both: torch.Tensor, waiting: Waiting, in_place: bool) -> torch.Tensor:
-        out = waiting.write(both if in_place else _like(both), rectify=True)
-        if in_place:
-            ctx.mark_dirty(both)
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        return torch.ops.aten.threshold_backward(grad, ctx.saved_tensors[0], 0), None, None
-
-
-class _Marked(torch.autograd.Function):
-    """A ReLU in place of an output that waits; the layer itself keeps the gradient from where it was negative."""
-
-    @staticmethod
-    def forward(ctx: Any, out: torch.Tensor, waiting: Waiting) -> torch.Tensor:
-        assert waiting.backward is not None
-        waiting.backward.rectify = True
-        ctx.mark_dirty(waiting.write(out, rectify=True))
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        return grad, None

@@ -7,16 +7,18 @@ Moments are found in short stretches, each around its own first value, and put t
 mean far from 0 costs no digits. Needs numba; `fused.py` decides where these are used.
 """
 
+from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
+
+from haptera.extras import compile_loop
 
 LINE = 256
 """Values of a line, at least."""
 STRETCH = 16
 """Lines that are summed in single precision."""
-compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+compiled: Any = partial(compile_loop, fastmath={"contract", "nsz", "reassoc"})
 Array = Any
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from haptera.adapters import deferred, fused
+from haptera.adapters.waiting import Waiting
 
 
 def train_mode(
@@ -53,7 +54,7 @@ def normalise(
         return F.batch_norm(inputs, mean, var, weight, bias, False, 0.0, eps)
     normalisation, out = fused.Normalisation(inputs, mean, var, weight, bias, eps), torch.empty_like(inputs)
     room = deferred.room()
-    return normalisation.write(out) if room is None else room.put(deferred.Waiting(out, normalisation))
+    return normalisation.write(out) if room is None else room.put(Waiting(out, normalisation))
 
 
 @dataclass
@@ -87,7 +88,7 @@ def _with_gradient(
 
     out = BlendedFunction.apply(inputs, weight, bias, own, settings, False)
     normalisation = fused.Normalisation(inputs, settings.mean, settings.var, weight, bias, settings.eps)
-    return room.put(deferred.Waiting(out, normalisation, again, settings))
+    return room.put(Waiting(out, normalisation, again, settings))
 
 
 class BlendedFunction(torch.autograd.Function):

@@ -6,6 +6,7 @@ The error function is a rational function of degree 13 over 8, the exponential a
 of two; the result differs from double precision as torch's does. Needs numba; `gelu` decides where these are used.
 """
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -13,13 +14,13 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from haptera.extras import compile_loop
+
 LINE = 256
 """Values that a loop goes over at once, at least."""
 Array = Any
 number = np.float32
-compiled = numba.njit(
-    cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy"
-)  # no other order of operations: digits would go
+compiled: Any = partial(compile_loop, fastmath={"contract", "nsz"})  # no other order of operations: digits would go
 
 
 def _read_bits(context: Any, bits: Any) -> Any:

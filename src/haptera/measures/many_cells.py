@@ -1,18 +1,23 @@
 """Many cells: their rows gathered into one table, small cells of one layout measured together.
 
 The table is that of `measure_outputs` of every cell, one after the other. A cell waits until there are enough of its
-layout; what waits is bounded.
+layout; what waits is bounded. Where a stack fails, its cells are measured one by one, and only those that fail alone
+have failed.
 """
 
-from collections.abc import Hashable, Sequence
+import logging
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from haptera.errors import HapteraError, first_line
 from haptera.measures.stacks import FEWEST, MOST, Form, form_of, layout_of, stack
 from haptera.outputs import Outputs
 from haptera.table import Measure, Rows, measure_outputs, names_of, tidy
+
+log = logging.getLogger("haptera")
 
 WAITING = 4 * MOST
 """Logits of all cells that wait, whatever their layouts."""
@@ -51,6 +56,7 @@ class CellRows:
         self._rows: Rows = []
         self._cell_of_row: list[int] = []
         self._frames: list[tuple[np.ndarray, pd.DataFrame]] = []
+        self._failures: dict[int, HapteraError] = {}
 
     def measure(self, outputs: Outputs) -> Measured:
         """Take all measures that no stack takes later, or raise what they raise; nothing is kept before `add`."""
@@ -70,14 +76,26 @@ class CellRows:
                 self._take_all()
         self._cells += 1
 
-    def table(self) -> pd.DataFrame:
-        """Return the rows of all cells that were added, tidy."""
+    def failures(self) -> dict[int, HapteraError]:
+        """Return what went wrong after cells were added: the place of each such cell, counted from 0, and its error."""
         self._take_all()
+        return self._failures
+
+    def table(self, without: Collection[int] = ()) -> pd.DataFrame:
+        """Return the rows of all cells that were added, tidy.
+
+        Args:
+            without: places of cells that are left out, beside those that failed.
+        """
+        left_out = {*without, *self.failures()}
         alone = [(np.array(self._cell_of_row), pd.DataFrame(self._rows))] if self._rows else []
         if not (every := alone + self._frames):
             return tidy([])
         cells = np.concatenate([own for own, _ in every])
         frame = pd.concat([own for _, own in every], ignore_index=True)
+        if left_out:
+            kept = ~np.isin(cells, list(left_out))
+            cells, frame = cells[kept], frame[kept].reset_index(drop=True)
         in_order = bool((cells[1:] >= cells[:-1]).all())  # as in most studies, and text takes a while to move
         return tidy(frame if in_order else frame.take(np.argsort(cells, kind="stable")))
 
@@ -94,12 +112,21 @@ class CellRows:
         waiting = self._waiting.pop(layout)
         self._held -= sum(_size(outputs) for _, outputs in waiting)
         if len(waiting) < FEWEST:
-            for cell, outputs in waiting:
-                self._keep(cell, measure_outputs(outputs, [each for each, _ in self._together]))
-            return
-        places, frame = _stack_rows([outputs for _, outputs in waiting], [form for _, form in self._together])
+            return self._take_one_by_one(waiting)
+        try:
+            places, frame = _stack_rows([outputs for _, outputs in waiting], [form for _, form in self._together])
+        except Exception as error:  # of which cell, a stack cannot say; alone, the one that is odd raises it again
+            log.info("%d cells are measured one by one, since together they fail: %s", len(waiting), first_line(error))
+            return self._take_one_by_one(waiting)
         if len(frame):
             self._frames.append((np.array([cell for cell, _ in waiting])[places], frame))
+
+    def _take_one_by_one(self, waiting: Sequence[tuple[int, Outputs]]) -> None:
+        for cell, outputs in waiting:
+            try:
+                self._keep(cell, measure_outputs(outputs, [each for each, _ in self._together]))
+            except HapteraError as error:
+                self._failures[cell] = error
 
 
 def _size(outputs: Outputs) -> int:

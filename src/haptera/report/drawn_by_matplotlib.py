@@ -79,6 +79,8 @@ def _lines(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:
         ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
     if chart.log_x:
         ax.set_xscale("log")
+    if chart.log_y:
+        ax.set_yscale("log")
     if chart.limits:
         ax.set_ylim(*chart.limits)
     _legend(ax, every)

@@ -38,7 +38,7 @@ def draw(charts: Sequence[tuple[Figure, pd.DataFrame]]) -> Any:
             figure.update_scenes(row=1, col=place, aspectmode="data", **axes)
         else:
             figure.update_xaxes(title_text=names[0], type="log" if chart.log_x else None, row=1, col=place)
-            figure.update_yaxes(title_text=names[1], row=1, col=place)
+            figure.update_yaxes(title_text=names[1], type="log" if chart.log_y else None, row=1, col=place)
             if chart.kind == "heatmap":
                 figure.update_yaxes(autorange="reversed", row=1, col=place)
     figure.update_layout(width=WIDTH * len(charts) + 120, height=HEIGHT, legend_title_text="", legend_x=1.08)

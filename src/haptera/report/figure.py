@@ -54,11 +54,12 @@ class Figure:
         limits: Range of `y`, or of the first of `value`; else that of the data.
         diverging: Those of `value` that are differences, coloured on both sides of zero.
         log_x: Whether x is logarithmic.
+        log_y: Whether y of lines is; what is not above 0 has no place.
         time_x: Whether x is a time, a text such as `2026-11-17 14:02:05`; for lines.
         diagonal: Whether x and y are both shares, and the line on which they are equal is drawn.
         mark: For layers, the column that says how a row is drawn: as `point` or as part of a `line` at `y`, of a `band`
             from `low` to `high`, or as a `cell` of a grid, coloured by the first of `value`; `mark` by default.
-        scale: For layers, of both axes: `linear`, or `probit` for accuracies.
+        scale: For layers, of both axes: `linear`, `log`, or `probit` for accuracies.
         ends: For a graph, the columns with name, x and y of the node at the other end of an edge; the node at (`x`,
             `y`) is named by `choose`, and the first of `value` is the weight of the edge, empty for a node without one.
         names: For layers and scatters, the column whose text is printed beside points; empty for those without.
@@ -94,10 +95,11 @@ class Figure:
     limits: tuple[float, float] | None = None
     diverging: tuple[str, ...] = ()
     log_x: bool = False
+    log_y: bool = False
     time_x: bool = False
     diagonal: bool = False
     mark: str | None = None
-    scale: Literal["linear", "probit"] = "linear"
+    scale: Literal["linear", "log", "probit"] = "linear"
     ends: tuple[str, ...] = ()
     names: str | None = None
     x_low: str | None = None

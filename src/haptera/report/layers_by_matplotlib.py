@@ -34,6 +34,9 @@ def draw_layers(ax: Any, chart: Figure, frame: pd.DataFrame) -> None:
                 _mark(ax, chart, rows.sort_values(chart.x), mark, colormaps["tab10"](place % 10), group.name)
     if chart.scale == "probit":
         _probit(ax)
+    if chart.scale == "log":
+        ax.set_xscale("log")
+        ax.set_yscale("log")
     if chart.limits:
         ax.set_ylim(*chart.limits)
     found = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))  # a name that has two marks comes once

@@ -150,6 +150,13 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
     # What compares cells may need the rows of any measure of outputs, whether or not these were asked for.
     others = [each for each in every if each not in own and _reads(each, "outputs")] if comparing else []
     rows, beside, damage = CellRows(own), CellRows(others), {}
+    added: list[str] = []
+
+    def leave_out(key: str, error: HapteraError) -> None:
+        if measures is not None and str(ledger.path(ledger.pieces[key])) not in str(error):
+            raise error  # about the settings of a measure, not about the cell
+        damage[key] = str(error)
+
     for piece in ledger.pieces.values():
         path = ledger.path(piece)
         if wrong := ledger.damage(piece):
@@ -161,16 +168,19 @@ def measure_cells(ledger: Ledger, measures: Sequence[str | Measure] | None = Non
             outputs = Outputs.load(path)
             measured, also_measured = rows.measure(outputs), beside.measure(outputs)
         except HapteraError as error:
-            if measures is not None and str(path) not in str(error):
-                raise  # about the settings of a measure, not about the cell
-            damage[piece.key] = str(error)
+            leave_out(piece.key, error)
             continue
         rows.add(measured)
         beside.add(also_measured)
+        added.append(piece.key)
+    failures = beside.failures() | rows.failures()
+    for cell in sorted(failures):
+        leave_out(added[cell], failures[cell])
+    damage = {key: damage[key] for key in ledger.pieces if key in damage}
     _complain(ledger, damage)
-    table = rows.table()
+    table = rows.table(failures)
     if comparing:
-        everything = tables.tidy(pd.concat([table, beside.table()])) if others else table
+        everything = tables.tidy(pd.concat([table, beside.table(failures)])) if others else table
         more = pair_margins(ledger, _compare(everything, [each for each in comparing if _reads(each, "table")]))
         if summing := [each for each in comparing if _reads(each, "rows")]:
             # What sums up seeds may need the rows of any comparison, too.

@@ -19,8 +19,9 @@ import torch
 
 from haptera.checks import check_number
 from haptera.errors import HapteraError, check_keys
+from haptera.extras import compiles
 from haptera.families import FAMILY, HELD_OUT
-from haptera.shifts.pixels import Pixels, compiles, read_bytes
+from haptera.shifts.pixels import Pixels, read_bytes
 from haptera.shifts.sample_random import SampleRandom
 
 MAX_SEVERITY = 5.0

@@ -14,10 +14,11 @@ from math import ceil, isqrt, sqrt
 import numpy as np
 import torch
 from scipy.fft import next_fast_len
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import conv2d
 
 from haptera.shifts.base import SampleRandom, Shift, knots
 from haptera.shifts.blur import SMALLEST_TAP, at_least_single, gaussian_kernel, portions
+from haptera.shifts.mirrored import mirror
 from haptera.shifts.pixels import Pixels
 
 MOST_COLUMN = 128  # pixels whose sum, and twice that, fits into 16 bits
@@ -72,7 +73,7 @@ def disk_filter(images: torch.Tensor, radius: float, softening: float, reach: in
     taps = [(i, j, float(kernel[i, j] / kept.sum())) for i, j in kept.nonzero().tolist()]
     if len(taps) <= _MOST_TAPS:
         for some, out in zip(portions(work), portions(blurred), strict=True):
-            wide = pad(some, (margin,) * 4, mode="reflect")
+            wide = mirror(some, (margin,) * 4)
             for i, j, tap in taps:
                 out.add_(wide[..., i : i + height, j : j + width], alpha=tap)
         return blurred
@@ -80,7 +81,7 @@ def disk_filter(images: torch.Tensor, radius: float, softening: float, reach: in
     border = (margin, columns - width - margin, margin, rows - height - margin)
     transfer = _transfer(rows, columns, radius, softening, reach).to(work)
     for image, out in zip(work.split(1), blurred.split(1), strict=True):
-        spectrum = torch.fft.rfft2(pad(image, border, mode="reflect")).mul_(transfer)
+        spectrum = torch.fft.rfft2(mirror(image, border)).mul_(transfer)
         whole = torch.fft.irfft2(spectrum, s=(rows, columns))
         out.copy_(whole[..., margin : margin + height, margin : margin + width])
     return blurred

@@ -100,6 +100,8 @@ class Diffeo(Shift):
         """T for pictures of a size."""
         if self.temperature is not None:
             return self.temperature * self.severity**2
+        if height == width == 1:
+            raise HapteraError("diffeo got pictures of 1 x 1 pixels, in which nothing can move; it needs larger ones")
         return mode_temperature(self.severity, height, width, self.cutoff, self.rule)
 
     def delta(self, height: int, width: int) -> float:

@@ -100,7 +100,7 @@ def affine_positions(moves: torch.Tensor, height: int, width: int) -> torch.Tens
 def affine_map(moves: torch.Tensor, height: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return `(batch, 2, 2)` and `(batch, 2)`, the linear part and the offset of that map, float32."""
     points, sides, spans = _triangle(height, width)
-    reach = min(height, width) // 3
+    reach = _reach(height, width)
     moved = points + moves
     # The map back takes the moved points to the points: its linear part does so with the two sides of the triangle.
     moved_sides = torch.stack([moved[:, 0] - moved[:, 1], moved[:, 2] - moved[:, 1]], dim=-1)
@@ -115,11 +115,16 @@ def affine_map(moves: torch.Tensor, height: int, width: int) -> tuple[torch.Tens
     return (linear / spans[:, None]).float(), (offset / spans - 1).float()
 
 
+def _reach(height: int, width: int) -> int:
+    """How far the three points are from the middle; in images of 1 or 2 pixels beyond their edges."""
+    return max(min(height, width) // 3, 1)
+
+
 @lru_cache(maxsize=64)
 def _triangle(height: int, width: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The three points, `(3, 2)`; two sides of their triangle as columns, `(2, 2)`; half the image's sides, `(2,)`."""
     middle = torch.tensor([width // 2, height // 2], dtype=torch.float64)
-    points = middle + min(height, width) // 3 * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
+    points = middle + _reach(height, width) * torch.tensor([[1, 1], [1, -1], [-1, -1]], dtype=torch.float64)
     sides = torch.stack([points[0] - points[1], points[2] - points[1]], dim=-1)
     return points, sides, torch.tensor([max(width - 1, 1), max(height - 1, 1)], dtype=torch.float64) / 2
 

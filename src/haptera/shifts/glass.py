@@ -49,6 +49,8 @@ def _shuffle(images: torch.Tensor, random: SampleRandom, delta: int, iterations:
         return images
     height, width = images.shape[-2:]
     places, _ = _schedule(height, width, delta, iterations)
+    if not len(places):  # no pixel is far enough from the edges
+        return images
     across = np.arange(-delta, delta)
     offsets = (across[:, None] * width + across).ravel()
     chosen = random.uniform((len(places),)).mul_(len(offsets)).numpy()

@@ -6,7 +6,6 @@ bytes writes `apply_bytes` on top of `haptera.shifts.kernels`; any other goes th
 """
 
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 import torch
@@ -14,16 +13,6 @@ import torch
 from haptera.errors import HapteraError
 
 COLOURS = (1, 3)
-
-
-@cache
-def compiles() -> bool:
-    """Whether numba is here, with which the kernels are compiled; without it, bytes go through floats."""
-    try:
-        import numba  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from haptera.shifts.blur import (
     zoom_band,
 )
 from haptera.shifts.layers import lay_on_bytes
+from haptera.shifts.mirrored import mirror
 from haptera.shifts.pixels import Pixels
 from haptera.shifts.plasma import plasma, rough_plasma
 
@@ -257,7 +258,7 @@ def _shine(liquid: torch.Tensor, mean: float, blur: float, threshold: float, sca
     slope.add_(slope.square().add_(bend).sqrt_()).clamp_(min=1e-9)
     pixels = over.mul_(2).div_(slope).sub_(0.5).abs_()  # an edge is a pixel of the drop, on average half a pixel inside
     distance = pixels.mul_(_STEPS / (_DEPTH * scale)).clamp_(max=_STEPS)
-    relief = pad(_equalise(_box(distance)), (1, 1, 1, 1), mode="reflect")
+    relief = mirror(_equalise(_box(distance)), (1, 1, 1, 1))
     lit = relief[..., 1:-1, 1:-1] + relief[..., 1:-1, 2:]
     lit.sub_(relief[..., 1:-1, :-2]).add_(relief[..., 2:, 1:-1]).sub_(relief[..., :-2, 1:-1])
     lit.add_(relief[..., 2:, 2:], alpha=2).sub_(relief[..., :-2, :-2], alpha=2).clamp_(0, 1)
@@ -267,7 +268,7 @@ def _shine(liquid: torch.Tensor, mean: float, blur: float, threshold: float, sca
 
 def _box(layer: torch.Tensor) -> torch.Tensor:
     """The mean of 3 x 3 pixels, the layer mirrored at its edges."""
-    wide = pad(layer, (1, 1, 1, 1), mode="reflect")
+    wide = mirror(layer, (1, 1, 1, 1))
     rows = (wide[..., :-2, :] + wide[..., 1:-1, :]).add_(wide[..., 2:, :])
     return (rows[..., :-2] + rows[..., 1:-1]).add_(rows[..., 2:]).div_(9)
 

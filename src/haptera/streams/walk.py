@@ -26,8 +26,8 @@ from haptera.catalog import entries, find
 from haptera.checks import check_whole_number
 from haptera.data.kept import KeptPixels
 from haptera.errors import HapteraError, check_keys
+from haptera.extras import compiles
 from haptera.shifts import SampleRandom
-from haptera.shifts.pixels import compiles
 from haptera.streams.base import Reader
 from haptera.streams.calibration import RULES, Calibration, Path, find_path
 

@@ -8,10 +8,13 @@ import torch
 
 from haptera.errors import HapteraError
 from haptera.shifts import Shift
-from haptera.testing.law import demand, run_laws
+from haptera.testing.law import Broken, demand, run_laws
 
 ROUNDING = 1e-5
 """How much two images in [0, 1] may differ and be the same: the last bit of a position among 64 pixels is 4e-6."""
+
+SIZES = ((1, 1), (1, 2), (2, 1), (2, 2), (3, 3), (1, 300), (300, 2))
+"""Heights and widths of images that are small, or narrow."""
 
 
 def keeps_shape_dtype_and_range(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
@@ -105,6 +108,26 @@ def bytes_do_not_depend_on_batches(shift: Shift, images: torch.Tensor, ids: torc
     demand(torch.equal(shift(first, ids, seed).int(), together), "two calls with one seed give other bytes")
 
 
+def takes_small_and_narrow_images(shift: Shift, images: torch.Tensor, ids: torch.Tensor, seed: int) -> None:
+    """Images of any size are shifted, or refused with an error of haptera's that says how large they must be."""
+    for height, width in SIZES:
+        rows, columns = (
+            torch.arange(side) % there for side, there in zip((height, width), images.shape[2:], strict=True)
+        )
+        floats = images[:2].index_select(2, rows).index_select(3, columns)
+        for some in (floats, (floats.float() * 255).round().to(torch.uint8)):
+            what = f"images of {height} x {width} pixels in {some.dtype}"
+            try:
+                shifted = shift(some, ids[:2], seed)
+            except HapteraError as error:
+                demand("pixels" in str(error), f"{what} are refused without a word on their size: {error}")
+                continue
+            except Exception as error:
+                raise Broken(f"{what} end in {type(error).__name__}: {error}") from error
+            demand(shifted.shape == some.shape, f"{what} became {tuple(shifted.shape)}")
+            demand(bool(shifted.isfinite().all()), f"{what} became values that are not finite")
+
+
 SHIFT_LAWS = (
     keeps_shape_dtype_and_range,
     severity_zero_is_the_identity,
@@ -114,6 +137,7 @@ SHIFT_LAWS = (
     refuses_bad_images,
     bytes_agree_with_floats,
     bytes_do_not_depend_on_batches,
+    takes_small_and_narrow_images,
 )
 
 

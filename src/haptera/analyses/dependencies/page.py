@@ -206,12 +206,12 @@ def path_section(analysis: "ClassDependencies") -> Section | None:
 def spectrum_section(analysis: "ClassDependencies") -> Section | None:
     """The eigenvalues of the second moment."""
     values = analysis.redundancy.spectrum
-    logs = np.log10(values, out=np.full(len(values), np.nan), where=values > 0)
-    frame = pd.DataFrame({"place": np.arange(1, len(values) + 1), "log_value": logs, "value": values})
+    shown = np.where(values > 0, values, np.nan)  # no other value has a logarithm
+    frame = pd.DataFrame({"place": np.arange(1, len(values) + 1), "value": shown})
     caption = f"The largest first; {analysis.redundancy.rank:,} of {len(values):,} are not within rounding of 0."
-    labels = {"place": "place", "log_value": "eigenvalue, log₁₀", "value": "eigenvalue"}
+    style: dict[str, Any] = {"log_x": True, "log_y": True, "labels": {"value": "eigenvalue"}}
     title = "Eigenvalues of the second moment"
-    figure = Figure(title, caption, frame, "line", "place", "log_value", log_x=True, labels=labels)
+    figure = Figure(title, caption, frame, "line", "place", "value", **style)
     return Section.of("Spectrum", "In how many directions the logits vary, and how much.", figure)
 
 

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from haptera.analyses.stability.phase_diagram import PhaseDiagram
 
 LABELS = {"log value": "log₁₀ of the index", "n": "images", "delta": "δ, pixels", "cutoff": "c"}
-LOGARITHMS = ("log value", "log low", "log high")
+VALUES = ["value", "low", "high"]
 MEDIANS: dict[str, Any] = {"start": {"aggregate": "median"}, "labels": LABELS}
-CURVES: dict[str, Any] = MEDIANS | {"low": "log low", "high": "log high", "color": ("model",)}
+CURVES: dict[str, Any] = {"start": {"aggregate": "median"}, "labels": LABELS | {"value": "index"}, "log_y": True}
+CURVES |= {"low": "low", "high": "high", "color": ("model",)}
 NETWORKS = (
     "Logarithms to base 10: below 0, deformations move the output less than noise does (R), or both less than another "
     "image (D, G). Point at a field for the index itself."
@@ -51,9 +52,9 @@ def sections(found: "Stability") -> list[Section]:
     outputs, select = rows[rows["layer"] == "output"], ("index", "aggregate")
     made = [_networks(outputs, found.deformations)]
     if rows["layer"].nunique() > 1:
-        frame = rows[["setting", *select, "model", "depth", "layer", "value", *LOGARITHMS]]
+        frame = _positive(rows[["setting", *select, "model", "depth", "layer", *VALUES]])
         curves = CURVES | {"select": ("setting", *select)}
-        figure = Figure("Over depth", DEPTH, frame, "line", "depth", "log value", **curves)
+        figure = Figure("Over depth", DEPTH, frame, "line", "depth", "value", **curves)
         made.append(Section("Layers", "Where stability builds up.", (figure,)))
     if len(found.deformations) > 1:
         # Over δ, a line for each cutoff and interpolation; over c where there is one δ only.
@@ -61,9 +62,9 @@ def sections(found: "Stability") -> list[Section]:
         outputs = outputs.merge(used, on=SETTING).assign(delta=lambda frame: frame["delta_used"])  # as the fields were
         along, other, symbol = ("delta", "cutoff", "c") if outputs["delta"].nunique() > 1 else ("cutoff", "delta", "δ")
         words = [f"{symbol} = {value:g}, {how}" for value, how in outputs[[other, "interpolation"]].to_numpy()]
-        frame = outputs.assign(of=words)[[*select, "model", "of", along, "value", "n", *LOGARITHMS]]
+        frame = _positive(outputs.assign(of=words)[[*select, "model", "of", along, "n", *VALUES]])
         curves = CURVES | {"select": select, "dash": "of"}
-        figure = Figure("Over deformations", RANGE, frame, "line", along, "log value", **curves)
+        figure = Figure("Over deformations", RANGE, frame, "line", along, "value", **curves)
         made.append(Section("Range", "How the indices depend on the deformations.", (figure,)))
     if len(found.against_error) > 1:
         made.append(against_error(found.against_error, found.laws))
@@ -86,19 +87,23 @@ def _phases(phases: "PhaseDiagram") -> Section:
     texts = {"temperature": cells["temperature"].map("{:.1e}".format), "cutoff": cells["cutoff"].map("{:g}".format)}
     cells = cells.assign(**texts, good=np.where(cells["good"], "yes", "no"))
     colours: dict[str, Any] = {"value": ("bijective", "delta"), "limits": (0.0, 1.0), "labels": PLACES}
-    lines = phases.lines.assign(**{"log temperature": np.log10(phases.lines["temperature"])})
-    labels = {"log temperature": "log₁₀ T", "cutoff": "c"}
+    style: dict[str, Any] = {"color": ("line",), "labels": {"temperature": "T", "cutoff": "c"}, "log_y": True}
     figures = (
         Figure("Bijections", BIJECTIONS, cells, "heatmap", "cutoff", "temperature", **colours),
-        Figure("Boundaries", BOUNDARIES, lines, "line", "cutoff", "log temperature", color=("line",), labels=labels),
+        Figure("Boundaries", BOUNDARIES, phases.lines, "line", "cutoff", "temperature", **style),
     )
     text = "Which deformations of the first image are diffeomorphisms."
     return Section("Phases", text, figures, (), (Picture("Samples", SAMPLES, phases.png),))
 
 
 def _logarithms(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the setting in words, and logarithms to base 10."""
+    """Return rows with the setting in words, and the logarithm of the index to base 10."""
     words = [f"δ = {delta:g}, c = {cutoff:g}, {how}" for delta, cutoff, how in rows[SETTING].to_numpy()]
     with np.errstate(divide="ignore"):
-        logs = {f"log {name}": np.log10(rows[name]).replace(-np.inf, np.nan) for name in ("value", "low", "high")}
-    return rows.assign(setting=words, **logs)
+        log = np.log10(rows["value"]).replace(-np.inf, np.nan)
+    return rows.assign(setting=words, **{"log value": log})
+
+
+def _positive(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows without the values that have no place on a logarithmic axis."""
+    return rows.assign(**{name: rows[name].where(rows[name] > 0) for name in VALUES})

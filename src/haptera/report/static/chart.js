@@ -70,6 +70,10 @@ function axes(frame, encoding, rows, width, fitted) {
   layout.xaxis.title.text = label(encoding.x);
   layout.yaxis.title.text = encoding.quantity && rows.length ? plain(frame.column(encoding.quantity).shown(rows[0])) : label(encoding.y);
   layout.yaxis.range = vertical(frame, encoding, rows, fitted);
+  if (encoding.log_y) {
+    const { range } = layout.yaxis;
+    Object.assign(layout.yaxis, { type: 'log' }, range ? logTicks(range.map((power) => 10 ** power)) : {});
+  }
   if (encoding.time_x) {
     layout.xaxis.type = 'date';
     return layout;
@@ -85,16 +89,17 @@ function axes(frame, encoding, rows, width, fitted) {
   return layout;
 }
 
-// The range of y: that of the encoding, or that of the data with a little room; undefined where plotly may choose.
+// The range of y: that of the encoding, or that of the data with a little room; undefined where plotly may choose; of its logarithm where y has one.
 function vertical(frame, encoding, rows, fitted) {
   if (encoding.limits && !fitted) return [encoding.limits[0], encoding.limits[1] + 0.02 * (encoding.limits[1] - encoding.limits[0])];
   // Bars of points are drawn for all of them, bands of lines for few.
   const whole = !encoding.limits || encoding.kind === 'scatter';
   const names = whole ? [encoding.y, encoding.low, encoding.high].filter(Boolean) : [encoding.y];
   let [least, most] = [Infinity, -Infinity];
+  const scaled = encoding.log_y ? logarithm : (value) => value;
   for (const name of names) {
     for (const row of rows) {
-      const value = frame.column(name).at(row);
+      const value = scaled(frame.column(name).at(row));
       if (value !== null) [least, most] = [Math.min(least, value), Math.max(most, value)];
     }
   }

@@ -35,7 +35,10 @@ function endLabels(frame, encoding, lines, style, layout, width) {
   if (width < LABEL_WIDTH || lines.length < 2 || lines.length > MOST_LABELS || encoding.dash || encoding.log_x || x.isText || !range) return;
   const tall = layout.height - layout.margin.t - layout.margin.b;
   const pixel = (value) => ((range[1] - value) / (range[1] - range[0])) * tall;
-  const ends = lines.map((line) => frame.column(encoding.y).at(line.rows.at(-1)));
+  const scaled = encoding.log_y ? logarithm : (value) => value; // as plotly has the range and annotations, but not shapes
+  const shape = encoding.log_y ? (power) => 10 ** power : (value) => value;
+  const ends = lines.map((line) => scaled(frame.column(encoding.y).at(line.rows.at(-1))));
+  if (ends.includes(null)) return;
   const places = spread(ends.map(pixel), LINE_GAP, 4, tall - 4).map((place) => range[1] - (place / tall) * (range[1] - range[0]));
   const names = lines.map((line) => shortened(line.color, LABEL_LETTERS));
   layout.margin.r = 44 + LETTER * Math.max(...names.map((name) => name.length));
@@ -44,7 +47,7 @@ function endLabels(frame, encoding, lines, style, layout, width) {
   const room = 0.015 * (most - least || 1);
   if (!encoding.diagonal) layout.xaxis.range = [least - room, most + room];
   layout.shapes = [...(layout.shapes ?? []), ...lines.map((line, place) => ({
-    type: 'line', xref: 'paper', yref: 'y', x0: 1, x1: 1 + 24 / across, y0: ends[place], y1: places[place],
+    type: 'line', xref: 'paper', yref: 'y', x0: 1, x1: 1 + 24 / across, y0: shape(ends[place]), y1: shape(places[place]),
     line: { color: style.color(line), width: 1.5, dash: DASHES[style.dash(line) % DASHES.length] },
   }))];
   layout.annotations = [...(layout.annotations ?? []), ...lines.map((line, place) => ({

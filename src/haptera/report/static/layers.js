@@ -1,4 +1,4 @@
-// layers.js: points, lines, bands and cells over one another, on plain or on probit axes.
+// layers.js: points, lines, bands and cells over one another, on plain, logarithmic or probit axes.
 
 const LAYERS = ['cell', 'band', 'line', 'point'];
 const MANY_POINTS = 300;
@@ -22,6 +22,8 @@ function probit(share) {
   return (low + high) / 2;
 }
 
+const logarithm = (value) => (value > 0 ? Math.log10(value) : null);
+
 // What a reader sees when pointing at a row: the columns that say something about it.
 function layerText(frame, encoding, row) {
   const shown = frame.columns.filter(({ name }) => name !== encoding.mark && frame.column(name).at(row) !== null);
@@ -32,7 +34,7 @@ function layerText(frame, encoding, row) {
 function layersChart(frame, encoding, rows, slots, width) {
   const x = frame.column(encoding.x);
   const mark = frame.column(encoding.mark);
-  const scaled = encoding.scale === 'probit' ? probit : (value) => value;
+  const scaled = { probit, log: logarithm }[encoding.scale] ?? ((value) => value);
   const across = (row) => scaled(x.at(row));
   const up = (name) => (row) => scaled(frame.column(name).at(row));
   const kinds = new Map(LAYERS.map((kind) => [kind, []]));
@@ -79,6 +81,12 @@ function layersChart(frame, encoding, rows, slots, width) {
     const ticks = { tickmode: 'array', tickvals: PROBIT_TICKS.map(probit), ticktext: PROBIT_TICKS.map(String) };
     Object.assign(layout.xaxis, ticks);
     Object.assign(layout.yaxis, ticks);
+  }
+  if (encoding.scale === 'log') {
+    for (const [axis, name] of [[layout.xaxis, encoding.x], [layout.yaxis, encoding.y]]) {
+      const ticks = logTicks(frame.present(rows, name).map(Number).sort((a, b) => a - b));
+      Object.assign(axis, ticks, ticks.tickvals ? { tickvals: ticks.tickvals.map(Math.log10) } : {});
+    }
   }
   return { traces, layout, legend: [layerSigns(drawn, style)], note: '' };
 }

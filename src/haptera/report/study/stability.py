@@ -36,16 +36,17 @@ def against_error(points: pd.DataFrame, laws: Mapping[str, PowerLaw]) -> Section
     """A section from `model`, `error`, `R`, `D` and `G` of networks, and the laws among them."""
     figure = Figure(
         "Error against stability",
-        "Both axes are logarithms to base 10, so a power law is a straight line. Without an error there is no place.",
-        logarithms(points, laws),
+        "Both axes are logarithmic, so a power law is a straight line. Without an error there is no place.",
+        points_and_laws(points, laws),
         kind="layers",
-        x="log index",
-        y="log error",
+        x="value",
+        y="error",
+        scale="log",
         color=("layer",),
         mark="mark",
         select=("index",),
         start={"index": "R"},
-        labels={"log index": "log₁₀ of the index", "log error": "log₁₀ of the error", "value": "index"},
+        labels={"value": "index"},
     )
     tables = [Listing("Networks", "Medians of the output, and the share of wrong decisions.", points)]
     if laws:
@@ -60,7 +61,7 @@ def against_error(points: pd.DataFrame, laws: Mapping[str, PowerLaw]) -> Section
     return Section("Error", "Whether stability goes with performance.", (figure,), tuple(tables))
 
 
-def logarithms(points: pd.DataFrame, laws: Mapping[str, PowerLaw]) -> pd.DataFrame:
+def points_and_laws(points: pd.DataFrame, laws: Mapping[str, PowerLaw]) -> pd.DataFrame:
     """Networks as points, laws as lines, one index after the other."""
     parts = []
     for index in INDICES:
@@ -71,6 +72,4 @@ def logarithms(points: pd.DataFrame, laws: Mapping[str, PowerLaw]) -> pd.DataFra
             ends = np.geomspace(known[index].min(), known[index].max(), 2)
             line = pd.DataFrame({"value": ends, "error": laws[index](ends)})
             parts.append(line.assign(index=index, mark="line", layer="power law"))
-    frame = pd.concat(parts, ignore_index=True)
-    frame["log index"], frame["log error"] = np.log10(frame["value"]), np.log10(frame["error"])
-    return frame[["index", "mark", "layer", "model", "log index", "log error", "value", "error"]]
+    return pd.concat(parts, ignore_index=True)[["index", "mark", "layer", "model", "value", "error"]]

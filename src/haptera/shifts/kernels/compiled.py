@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
+
+from haptera.extras import compile_loop
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = Any
@@ -15,7 +16,7 @@ CONTRACT = {"contract", "nsz", "reassoc"}
 
 def compiled(function: Function) -> Function:
     """Compile a kernel, keep it on disk, and let other threads run beside it."""
-    return cast(Function, numba.njit(cache=True, nogil=True, fastmath=CONTRACT, error_model="numpy")(function))
+    return cast(Function, compile_loop(function, fastmath=CONTRACT))
 
 
 @compiled

@@ -17,14 +17,14 @@ _HALVES = np.uint64(2**12 * (1 + 2**21 + 2**42))
 
 @compiled
 def _reflect(places: np.ndarray, low: Scalar, span: Scalar, most: Scalar) -> None:
-    """Into [low, low + span], by mirrors at both ends, and then into [0, most]."""
+    """Into [low, low + span], by mirrors at both ends, and then into [0, most]; what is not a number becomes 0."""
     for index in range(len(places)):
         place = abs(places[index] - low)
         turns = np.floor(place / span)
         rest = place - turns * span
         odd = turns - _TWO * np.floor(turns * _HALF)
         place = (span - rest if odd > _HALF else rest) + low
-        places[index] = min(max(place, _ZERO), most)
+        places[index] = min(place, most) if place > _ZERO else _ZERO
 
 
 @compiled
