@@ -79,6 +79,7 @@ def predict(
         batch_size: frames in a pass.
         progress: None shows it where somebody is looking.
     """
+    pose_model(model)  # what is none is refused before anything is read
     if isinstance(images, Path):
         images = list_frames(images)
     if not isinstance(images, Data | np.ndarray):
