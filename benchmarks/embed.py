@@ -11,7 +11,7 @@ mean over the last 100 of 1,000 steps, its mean and standard deviation over seed
 acts on dimensions 0 to 2, so it does here. The peer's loss does not change with our code: --peer-losses FILE keeps it
 from one run to the next, and `peer-losses` fills that file.
 Memory: 1,000,000 samples of 100 neurons through a fit and a transform; the most that the process ever held, less the
-signal and what it held after its imports.
+signal and what it held after a first small fit, by which all that is imported and compiled is there.
 """
 
 import argparse
@@ -202,6 +202,8 @@ def measure_memory(task: dict[str, str]) -> None:
 
     torch.set_num_threads(1)
     model = ContrastiveEmbedding(**SHARED, random_state=0, max_iterations=30)
+    first = np.random.default_rng(0).normal(size=(5000, 100)).astype(np.float32)
+    ContrastiveEmbedding(**SHARED, random_state=0, max_iterations=2).fit(first, first[:, 0])  # numba, and its loops
     libraries = held()
     signal = np.load(task["signal"], mmap_mode="r" if task["where"] == "disk" else None)
     label = np.cumsum(np.random.default_rng(0).normal(0, 0.1, len(signal)))

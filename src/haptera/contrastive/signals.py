@@ -20,7 +20,7 @@ from haptera.contrastive.stack import Pool
 from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
 
-AT_ONCE = 2**15
+AT_ONCE = 2**14
 """Samples that are embedded together where no gradient is needed."""
 CROWDED = 3
 """Samples of windows for each sample of a session, from which on nearly all of them are in some window."""
@@ -218,7 +218,7 @@ def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.
     """
     was_training = encoder.training
     encoder.eval()
-    pieces = []
+    found: np.ndarray | None = None
     before, after = (offset.left, offset.right - 1) if pad else (0, 0)
     rows = len(values) + before + after - len(offset) + 1
     for start in range(0, rows, AT_ONCE):
@@ -227,9 +227,12 @@ def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.
         piece = _tensor(values[max(first, 0) : min(last, len(values))], device)
         ends = piece[:1].expand(max(-first, 0), -1), piece[-1:].expand(max(last - len(values), 0), -1)
         sequence = torch.cat([ends[0], piece, ends[1]]).T
-        pieces.append(encode_sequence(encoder, sequence).cpu().numpy())
+        points = encode_sequence(encoder, sequence).cpu().numpy()
+        found = np.empty((rows, points.shape[1]), points.dtype) if found is None else found  # never held twice
+        found[start : start + len(points)] = points
     encoder.train(was_training)
-    return np.concatenate(pieces)
+    assert found is not None
+    return found
 
 
 def _tensor(values: np.ndarray, device: torch.device) -> torch.Tensor:
