@@ -7,7 +7,7 @@ from torch import nn
 
 from haptera.contrastive import signals
 from haptera.contrastive.architectures import ARCHITECTURES, LAYERS, build_encoder
-from haptera.contrastive.encoder import encode_sequence, encode_windows
+from haptera.contrastive.encoder import ConvolutionalEncoder, encode_sequence, encode_windows
 from haptera.contrastive.signals import embed
 from haptera.errors import HapteraError
 from haptera.recordings.windows import Offset
@@ -151,3 +151,23 @@ def test_signal_shorter_than_the_window_is_padded():
 def test_unknown_architecture_names_the_nearest():
     with pytest.raises(HapteraError, match="did you mean 'offset10-model'"):
         build_encoder("offset10model", 3, 8, 2)
+
+
+class EverySecond(torch.nn.Module):
+    """Somebody's encoder of whole sequences that leaves out half of the points."""
+
+    convolutional, offset = True, Offset(1, 1)
+
+    def forward(self, signal):
+        return signal[..., :-1:2]
+
+
+def test_an_encoder_without_a_point_for_every_window_is_refused():
+    with pytest.raises(HapteraError, match="gives 10 points for 20 windows"):
+        embed(EverySecond(), np.ones((20, 3), np.float32), EverySecond.offset, CPU)
+
+
+def test_a_signal_shorter_than_a_window_is_refused():
+    encoder = ConvolutionalEncoder(4, 8, 3)
+    with pytest.raises(HapteraError, match="3 samples are fewer than a window, which has 10"):
+        embed(encoder, np.ones((3, 4), np.float32), encoder.offset, CPU, pad=False)

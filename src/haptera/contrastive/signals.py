@@ -216,11 +216,13 @@ def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.
 
     With `pad` its ends are repeated, so that there is a point for every sample; else there are `length − 1` less.
     """
+    before, after = (offset.left, offset.right - 1) if pad else (0, 0)
+    rows = len(values) + before + after - len(offset) + 1
+    if rows < 1:
+        raise HapteraError(f"{len(values)} samples are fewer than a window, which has {len(offset)}")
     was_training = encoder.training
     encoder.eval()
     found: np.ndarray | None = None
-    before, after = (offset.left, offset.right - 1) if pad else (0, 0)
-    rows = len(values) + before + after - len(offset) + 1
     for start in range(0, rows, AT_ONCE):
         stop = min(start + AT_ONCE, rows) + len(offset) - 1
         first, last = start - before, stop - before
@@ -228,6 +230,8 @@ def embed(encoder: nn.Module, values: np.ndarray, offset: Offset, device: torch.
         ends = piece[:1].expand(max(-first, 0), -1), piece[-1:].expand(max(last - len(values), 0), -1)
         sequence = torch.cat([ends[0], piece, ends[1]]).T
         points = encode_sequence(encoder, sequence).cpu().numpy()
+        if len(points) != (places := stop - start - len(offset) + 1):
+            raise HapteraError(f"the encoder gives {len(points)} points for {places} windows; one each was expected")
         found = np.empty((rows, points.shape[1]), points.dtype) if found is None else found  # never held twice
         found[start : start + len(points)] = points
     encoder.train(was_training)
